@@ -1,4 +1,4 @@
-"""`evenflow control`."""
+"""`evenflow control`: decide how many workers and reducers are in use, and publish plans."""
 
 from __future__ import annotations
 

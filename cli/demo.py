@@ -1,4 +1,4 @@
-"""`evenflow demo`."""
+"""`evenflow demo`: the whole pipeline on this machine, once or as a closed loop."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def demo(
 
 
 def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
-    """Words of the one demo mean nothing to the other."""
+    """Raise ConfigError for options of the closed loop without `--control`, and for options of the plain demo with it."""
     from evenflow.errors import ConfigError
 
     given = [name for name in context.params if _given(context, name)]
@@ -152,6 +152,7 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
 
 
 def _given(context: typer.Context, name: str) -> bool:
+    """Whether the user has written this option. A default value does not count."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -195,7 +196,7 @@ def _closed_loop(
 
 
 def _open(address: str) -> None:
-    """In the user's browser, where there is a desktop: a browser of the terminal would take the terminal."""
+    """Open the address in the user's browser, if there is a desktop. A text browser would take over the terminal."""
     import os
     import sys
     import webbrowser
@@ -207,7 +208,7 @@ def _open(address: str) -> None:
 
 
 def _console(*, stderr: bool) -> Console:
-    """A console that does not squeeze tables where nobody looks at a terminal."""
+    """A console for tables. Without a terminal it is 120 columns wide, so that tables are not squeezed."""
     from rich.console import Console
 
     console = Console(stderr=stderr)

@@ -1,4 +1,4 @@
-"""`evenflow health`."""
+"""`evenflow health`: ask a part of a pipeline whether it is healthy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def health(
             typer.echo(answer.read(10_000).decode(errors="replace").strip())
     except urllib.error.HTTPError as error:
         said = error.read(10_000).decode(errors="replace").strip()
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError):  # another server's answer is shown as it is
             said = json.loads(said)["reason"]
         typer.echo(f"{error.code}: {said}", err=True)
         raise typer.Exit(1) from None

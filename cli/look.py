@@ -1,4 +1,4 @@
-"""What the commands of the services do first: look at the records that they will read."""
+"""What the services' commands do first: look at the records that the service will read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Unchecked = Annotated[
 
 
 def look_first(settings: Settings, *, unchecked: bool) -> None:
-    """Say what a sample of the input topic holds. ConfigError where that cannot be meant.
+    """Wait for the broker and the input topic, then log what a sample of the topic holds.
 
-    Before that, wait for the broker and the topic as `kafka.startup_wait` says.
+    The wait is as long as `kafka.startup_wait` says. unchecked: do not look at a sample. Raises ConfigError if the query
+    has not begun and the sample cannot be the input that the query means.
     """
     from topics.waiting import wait_for_input
 

@@ -1,6 +1,6 @@
 """The command `evenflow` of a clone: the library's commands and those of the services.
 
-Adding a command of a service is one file `cli/<command>.py` with `register(app)`, and one line in COMMANDS here and
+A new command of a service needs a file `cli/<command>.py` with `register(app)`, a line in COMMANDS here, and a line
 in `evenflow.console.SERVICES`. Nothing heavy is imported before a command runs: commands import what they need
 inside their functions.
 """

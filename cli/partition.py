@@ -1,4 +1,4 @@
-"""`evenflow partition`, `evenflow plan`."""
+"""`evenflow partition` runs a partitioner instance. `evenflow plan` publishes a plan by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def partition(
     ] = False,
     unchecked: Unchecked = False,
 ) -> None:
-    """Run one partitioner instance: input topic to routed topic, until SIGTERM."""
+    """Run one partitioner instance, from the input topic to the routed topic, until SIGTERM."""
     from evenflow.commands.context import settings_of
     from partitioner_service.app import serve
 
@@ -55,7 +55,7 @@ def plan(
 ) -> None:
     """Publish a plan by hand: how many workers are in use.
 
-    Prints the record. A controller that runs goes on from there.
+    Prints the record. A running controller goes on from this plan.
     """
     from evenflow.commands.context import settings_of
     from partitioner_service.plans import publish

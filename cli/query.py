@@ -27,7 +27,7 @@ def check(
     sample: Annotated[int, counted("How many of the newest records to look at, at most (20,000).")] = 20_000,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Say what the query reads, keeps, writes and how `verify` will compare it, by a sample of the input topic.
+    """Say what the query reads, keeps and writes, and how `verify` compares it, by a sample of the input topic.
 
     Nothing is made, committed or started. Exit 1 if the records do not fit the query.
     """

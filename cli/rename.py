@@ -1,4 +1,4 @@
-"""`evenflow rename`: the query goes on under another name, and the old name is free."""
+"""`evenflow rename`: the query goes on under another name, and the old name becomes free."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def rename(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the topics of the old name.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Take along under a new name what the stopped query has read, routed and learned. Then remove the old name's.
+    """Give a stopped query a new name. It keeps what it has read, routed and learned.
 
+    Copies its topics, commits its offsets under the new name, and removes the old.
     The Spark stages compute all results again under the new name, exactly.
     """
     from cli.reset import ask, show
@@ -53,7 +54,7 @@ def rename(
 
 
 def _lines(before: Settings, name: str) -> list[str]:
-    """What has to stand in the settings file from now on."""
+    """The lines that must stand in the settings file from now on."""
     lines = ["[query]", f'name = "{name}"']
     if before.input.topic is None:
         lines += ["[input]", f'topic = "{before.topic("input")}"']
@@ -64,7 +65,7 @@ def _lines(before: Settings, name: str) -> list[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """What is called with the number of records copied so far. Shown on a terminal only."""
+    """A function to call with the number of records copied so far. It shows the number, on a terminal only."""
     import sys
 
     from rich.console import Console

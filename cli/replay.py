@@ -139,7 +139,7 @@ def _in_words(summary: ReplaySummary, topic: str) -> str:
 
 @contextmanager
 def _stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """True once Ctrl-C or SIGTERM came. A second one acts as if nobody had asked to be told."""
+    """A function that returns whether Ctrl-C or SIGTERM has come. A second signal has its usual effect."""
     before: dict[int, Any] = {}
     seen: list[int] = []
 
@@ -158,7 +158,7 @@ def _stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _progress_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on standard error with rate and time left. Silent where that is no terminal."""
+    """A progress bar on standard error with rate and time left. Silent if standard error is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

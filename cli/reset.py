@@ -24,7 +24,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also while a service of the query runs.")] = False,
 ) -> None:
-    """Remove the query's topics, consumer groups and checkpoints. Never its input topic.
+    """Remove the query's topics, consumer groups and checkpoints, but never its input topic.
 
     Shows first what will be removed, and asks.
     """
@@ -46,7 +46,7 @@ def reset(
 
 
 def show(remains: Remains, heading: str) -> None:
-    """What goes and what stays, on standard error."""
+    """Print what goes and what stays to standard error."""
     typer.echo(heading, err=True)
     for line in remains.lines():
         typer.echo(f"  {line}", err=True)
@@ -55,7 +55,7 @@ def show(remains: Remains, heading: str) -> None:
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on only with a yes: from `--yes`, or typed. ConfigError where nobody can be asked."""
+    """Return only after a yes, by `--yes` or typed. A no aborts. Raises ConfigError if nobody can be asked."""
     import sys
 
     from evenflow.errors import ConfigError

@@ -59,4 +59,5 @@ def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unc
 
 
 def _verbose() -> bool:
+    """Whether `--verbose` was given. Spark's own output then goes to standard error instead of a log file."""
     return logging.getLogger().isEnabledFor(logging.INFO)

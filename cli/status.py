@@ -20,9 +20,10 @@ def status(
         typer.Option("--watch", min=0.2, metavar="SECONDS", help="Look again so often, until Ctrl-C."),
     ] = None,
 ) -> None:
-    """Show input, windows, results, who is alive and what is wrong. Whatever runs or not.
+    """Show input, windows, results, which services are alive and what is wrong, whatever runs.
 
-    It only looks: no topic is made, no group is joined, and the exit status says nothing of the query.
+    The command only looks: no topic is made and no group is joined. The exit
+    status says nothing about the query.
     """
     import json
     import time

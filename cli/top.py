@@ -18,7 +18,7 @@ def top(
 ) -> None:
     """Show a running pipeline live: rates, load of each worker, hottest keys with their split, W, decisions.
 
-    It only reads the telemetry topic. q quits, space pauses.
+    The command only reads the telemetry topic. q quits, space pauses.
     """
     from evenflow.commands.context import settings_of
     from monitoring.live.feed import Feed

@@ -1,4 +1,4 @@
-"""`evenflow topics create`, `list`, `strimzi`."""
+"""`evenflow topics`: `create` makes the input topic, `list` shows the query's topics, `strimzi` prints manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create(
         int | None, typer.Option(min=1, max=256, help="Partitions. Default: input.partitions, else 4.")
     ] = None,
 ) -> None:
-    """Make the input topic of the query, as `evenflow replay` would. Refused if there is one already."""
+    """Make the input topic of the query, as `evenflow replay` would. Refused if the topic exists already."""
     from evenflow.commands.context import settings_of
     from evenflow.errors import ConfigError
     from topics.admin import describe, ensure_topics, input_topic
@@ -50,7 +50,7 @@ def list_topics(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="One object a topic on standard output.")] = False,
 ) -> None:
-    """The topics of the query and its views by role, with their partitions and offsets. Nothing is made."""
+    """List the topics of the query and its views by role, with their partitions and offsets. Nothing is made."""
     from evenflow.commands.context import settings_of
     from evenflow.settings.views import TopicRole, queries
     from topics.admin import ROLES, describe
@@ -85,7 +85,7 @@ def strimzi(
     context: typer.Context,
     cluster: Annotated[str, typer.Option(help="Name of Strimzi's Kafka resource.")] = "kafka",
 ) -> None:
-    """Print the topics of the query, and a user for each part with its ACLs, as Strimzi's resources. No broker is asked."""
+    """Print the topics of the query, and a user with ACLs for each part, as Strimzi's resources. No broker is asked."""
     import yaml
 
     from evenflow.commands.context import settings_of

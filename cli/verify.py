@@ -34,10 +34,11 @@ def verify(
         typer.Option("--ended", help="Fail also while the input has not ended: all of it must be compared."),
     ] = False,
 ) -> None:
-    """Recompute every window, those of views too, from the input topic with DuckDB and compare.
+    """Recompute every window of the query and its views from the input topic with DuckDB, and compare.
 
-    Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared. With
-    --ended also while the input has not ended.
+    Exit 1 on differences, if results do not reach what is due in time, and if
+    nothing that is due can be compared. With --ended also while the input has not
+    ended.
     """
     import sys
 

@@ -1,7 +1,8 @@
-"""Collect: the newest word of each part of the pipeline, and when it came by our own clock.
+"""Collect: the newest record of each part of the pipeline, and when it came by the controller's own clock.
 
-The clocks of the writers count for nothing here: they differ. What was in the topic before the controller began, or
-piled up while it was cut off, is known, but nobody can say how old it is. So it never counts as fresh.
+The times that writers put into their records are not used, because the writers' clocks differ. Some records
+were in the topic before the controller began, or piled up while it was cut off. Their content is used, but
+their age is not known. So they never count as fresh.
 """
 
 from __future__ import annotations
@@ -31,16 +32,19 @@ from evenflow.telemetry import (
 log = logging.getLogger(__name__)
 
 MOST_INSTANCES = 1_000
-"""Partitioner instances that are remembered: whoever can write the topic can make up names."""
+"""Partitioner instances that are remembered.
+
+The number is bounded, because anyone who can write the topic can make up names.
+"""
 
 Kind = TypeVar("Kind", bound=Record)
 
 
 @dataclass(frozen=True)
 class Heard(Generic[Kind]):
-    """A record and when it came: s of the controller's monotonic clock, and ms since 1970 of its wall clock.
+    """A record and when it came, by the controller's clocks.
 
-    at is None for what was there before the controller began.
+    at: s of the monotonic clock, None if the record is not fresh. wall_ms: ms since 1970.
     """
 
     record: Kind
@@ -48,13 +52,16 @@ class Heard(Generic[Kind]):
     wall_ms: int = 0
 
     def age(self, now: float) -> float:
-        """Seconds since it came. Infinite for what was there before."""
+        """Seconds since the record came. Infinite if it is not fresh."""
         return float("inf") if self.at is None else now - self.at
 
 
 @dataclass
 class StageWords:
-    """The newest of a Spark stage. word: of either kind. batch: finished micro-batch. closing: one that closed windows."""
+    """The newest records of a Spark stage.
+
+    word: of either kind. batch: of a finished micro-batch. closing: of a micro-batch that closed windows.
+    """
 
     word: Heard[BatchRecord] | Heard[HeartbeatRecord]
     batch: Heard[BatchRecord] | None = None
@@ -63,7 +70,10 @@ class StageWords:
 
 @dataclass
 class Collected:
-    """What is known of each part. partitioners: by instance, from the longest silent to the newest."""
+    """What is known of each part.
+
+    partitioners: instance -> newest record, in the order in which the records came.
+    """
 
     partitioners: dict[str, Heard[PartitionerRecord]] = field(default_factory=dict)
     stages: dict[Stage, StageWords] = field(default_factory=dict)
@@ -72,7 +82,7 @@ class Collected:
 class Collector:
     """Takes in records of the telemetry topic. clock: s, monotonic. wall: s since 1970.
 
-    told: called with every record of this query, decisions included, and whether it is fresh.
+    told: called with every record of this query, decisions included, and with whether the record is fresh.
     """
 
     def __init__(
@@ -91,14 +101,15 @@ class Collector:
         self._wall = wall
         self.known = Collected()
         self.ignored: Counter[str] = Counter()
-        """Records that say nothing of this query, by kind."""
+        """Number of records that say nothing about this query, by kind."""
         self.heard = 0
-        """Records of parts of this query."""
+        """Number of records of parts of this query."""
 
     def take(self, value: bytes | None, *, fresh: bool = True) -> bool:
-        """Take in one record of any bytes. Whether it was the word of a part of this query.
+        """Take in one record, of any bytes. Returns whether a part of this query wrote it.
 
-        fresh: False for what was there before the controller began, or piled up while it was cut off.
+        fresh: False if the record was there before the controller began, or piled up while the controller was
+        cut off.
         """
         try:
             record = parse(value)
@@ -112,7 +123,7 @@ class Collector:
             return False
         self._told(record, fresh)
         if isinstance(record, DecisionRecord):
-            return False
+            return False  # a controller's own decision: no part of the pipeline
         self.heard += 1
         self._keep(record, self._clock() if fresh else None)
         return True
@@ -133,6 +144,7 @@ class Collector:
                 self.known.stages.setdefault(record.stage, StageWords(beat)).word = beat
 
     def _partitioner(self, heard: Heard[PartitionerRecord]) -> None:
+        # Removed first, so that the instance moves to the end: the dict is ordered from the oldest record on.
         known = self.known.partitioners
         known.pop(heard.record.instance, None)
         known[heard.record.instance] = heard

@@ -1,4 +1,4 @@
-"""Decide: what the policy makes of an observation, and the plan that is to be published because of it."""
+"""Decide: the policy's decision on an observation, and the plan that follows from it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from evenflow.telemetry import DecisionRecord
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The configured policy in its first state. ConfigError for an unknown name or option.
+    """The configured policy in its first state. Raises ConfigError for an unknown name or option.
 
-    Without a cluster manager a plan changes p only, so r stays as it is set.
+    Without a cluster manager a plan changes p only, so the bounds keep r at its setting.
     """
     control, fixed = settings.control, settings.reducers if settings.spark.in_one_process else None
     bounds = Bounds(
@@ -31,7 +31,7 @@ def policy_of(settings: Settings) -> Policy:
 
 @dataclass(frozen=True)
 class Judgement:
-    """An observation, what the policy wants because of it, and the plan to publish, if any."""
+    """An observation, the policy's decision on it, and the plan to publish, None if none is needed."""
 
     seen: Seen
     decision: Decision
@@ -40,7 +40,11 @@ class Judgement:
     def record(
         self, settings: Settings, policy: str, *, time_ms: int, dry_run: bool = False
     ) -> DecisionRecord:
-        """For the telemetry topic: the decision with the observation that caused it."""
+        """The record for the telemetry topic: the decision with the observation that caused it.
+
+        policy: name of the policy. time_ms: ms since 1970. dry_run: then the plan is not published, so the
+        record names no epoch.
+        """
         seen, decision = self.seen.observation, self.decision
         return DecisionRecord(
             query=settings.query.name,
@@ -63,7 +67,11 @@ class Judgement:
 
 
 class Decider:
-    """The policy, and what no policy may do: ask for more while what was asked for is not there."""
+    """Asks the policy, and holds it back where no policy may go.
+
+    If an earlier plan was not realised in time, no further growth is asked for. After the last epoch no
+    change is asked for.
+    """
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
         self.policy = policy
@@ -71,7 +79,7 @@ class Decider:
         self.groups = GroupPlanner(slide_ms=settings.query.slide_ms, group=control.group, amend=control.amend)
 
     def judge(self, seen: Seen, log: PlanLog) -> Judgement:
-        """One observation, in order."""
+        """Judge one observation. Observations must come in order. log: the plans so far."""
         decision = self._bounded(self.policy.decide(seen.observation), seen, log)
         now = seen.observation
         plan = self.groups.step(
@@ -99,7 +107,10 @@ class Decider:
 
 
 class ReplicaDecider:
-    """How many partitioner instances would do: by their busy share, as a Kubernetes autoscaler decides."""
+    """How many partitioner instances would do, by the share of time that they are busy.
+
+    A threshold policy decides.
+    """
 
     def __init__(self, settings: Settings) -> None:
         control, most = settings.control, settings.input_partitions
@@ -107,8 +118,12 @@ class ReplicaDecider:
         self._policy = elasticity.create("threshold", bounds=bounds, metric="busy")
 
     def judge(self, seen: Seen) -> Decision | None:
-        """Wanted instances as p, bounded by the input partitions. None for as many as there are, or nothing known."""
+        """A decision whose p is the wanted number of instances, at most one per input partition.
+
+        None if no change is wanted, or if too little is known.
+        """
         if not seen.instances:
             return None
+        # The policy knows p and r only. So instances take the place of p, and r is fixed.
         decision = self._policy.decide(replace(seen.observation, p=seen.instances, r=1, settling=False))
         return None if decision.held or decision.p == seen.instances else decision

@@ -1,4 +1,7 @@
-"""Evaluate: from what is collected and the plan log, one observation at a time. No Kafka, and no clock but `now`."""
+"""Evaluate: makes observations from the collected records and the plan log.
+
+No Kafka, and no clock but `now`.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +22,29 @@ from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, 
 
 LEAST_PATIENCE = 20.0
 """Seconds of silence that are never too long."""
-_LIVE_MS = 300_000
-_SPEED_OVER = 30.0
+_LIVE_MS = 300_000  # a larger latency means that event times are not live, as in a replay
+_SPEED_OVER = 30.0  # s over which the speed of event time is measured
 
 
 def patience(settings: Settings) -> float:
-    """Seconds after which what a part last said is too old."""
+    """Seconds after which the newest record of a part is too old."""
     if settings.control.patience is not None:
         return settings.control.patience / 1000
     return max(LEAST_PATIENCE, 4 * settings.spark.batch_interval / 1000)
 
 
 def realised_within(settings: Settings) -> float:
-    """Seconds that a plan may take to be realised before it is reported as not realised: executors need their time."""
+    """Seconds that a plan may take until it is reported as not realised. Executors need a while to start."""
     group = settings.control.group * settings.spark.batch_interval / 1000
     return max(90.0, 3 * patience(settings), 2 * group)
 
 
 class Rounds:
-    """When the next observation is due: every stage has said something new.
+    """When the next observation is due: as soon as every stage has sent a new record.
 
-    Idle stages say something more often than micro-batches come, so heartbeats alone make one observation a batch
-    interval. Where a stage is silent, one is due after `patience`, so that it is said.
+    Heartbeats of idle stages come more often than micro-batches. So if there are only heartbeats, an
+    observation is due once per batch interval. If a stage is silent, an observation is due after `patience`,
+    so that the silence is reported.
     """
 
     def __init__(self, settings: Settings, *, now: float) -> None:
@@ -51,8 +55,9 @@ class Rounds:
         self._last = now
 
     def due(self, known: Collected, now: float) -> bool:
-        """Whether one is due. Then the next one begins."""
+        """Whether an observation is due. If so, the wait for the next one begins."""
         words = {stage: known.stages[stage].word for stage in self._stages if stage in known.stages}
+        # Compared by identity, as two records may be equal.
         new = [
             word for stage, word in words.items() if word.at is not None and self._told.get(stage) is not word
         ]
@@ -68,10 +73,12 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Seen:
-    """An observation, and what is not a policy's business.
+    """An observation, and what the controller needs besides but a policy does not.
 
-    reached: event time (ms). batch_ms: event time that goes by in a batch interval. None when nothing is known of its
-    speed. overdue: in words, who does not follow the newest plan although it had its time.
+    reached: largest event time (ms) that a partitioner has seen, None before the first tuple. batch_ms: ms of
+    event time that go by in a batch interval, None if the speed of event time is not known. overdue: in
+    words, which parts do not follow the newest plan although there was time enough. instances: partitioner
+    instances that count.
     """
 
     observation: Observation
@@ -83,14 +90,14 @@ class Seen:
 
 @dataclass
 class Evaluator:
-    """Makes observations. Remembers how fast event time goes, and how many observations there were."""
+    """Makes observations. Remembers how fast event time advances, and how many observations there were."""
 
     settings: Settings
     step: int = 0
     _times: deque[tuple[float, int]] = field(default_factory=deque)
 
     def observe(self, known: Collected, log: PlanLog, now: float, *, pending: bool = False) -> Seen:
-        """The next observation. pending: a plan is published that the log has not shown yet."""
+        """The next observation. pending: whether a plan is published that the log has not shown yet."""
         self.step += 1
         partitioners = [heard.record for heard in counted(self.settings, known, now)]
         time = measures.reached(partitioners)
@@ -98,6 +105,7 @@ class Evaluator:
         self._note(now, time)
         speed, steady = self._speed(), self._steady_speed()
         missing = unrealised(log, self.settings, partitioners, known)
+        # A plan that begins further ahead than the time allowed to realise it cannot be overdue yet.
         within = realised_within(self.settings)
         late = now - log.newest_since > within
         tomorrow = log.ahead(time) > 1000 * within * max(1.0, steady or 0.0)
@@ -114,32 +122,38 @@ class Evaluator:
         )
 
     def _note(self, now: float, time: int | None) -> None:
-        """Event time is here now. Remembered for half a minute, or two observations."""
+        """Note that event time has reached `time`.
+
+        Notes are kept for half a minute, but at least two of them.
+        """
         times = self._times
         if time is None or (times and now <= times[-1][0]):
             return
         if times and time < times[-1][1]:
-            times.clear()  # whoever was ahead is gone
+            times.clear()  # the partitioner that was ahead is gone
         times.append((now, time))
         while len(times) > 2 and times[1][0] <= now - _SPEED_OVER:
             times.popleft()
 
     def _speed(self) -> float | None:
-        """Milliseconds of event time in a ms of our clock, over what is remembered."""
+        """Milliseconds of event time per ms of the controller's clock, over all notes.
+
+        None with fewer than two.
+        """
         return _between(self._times[0], self._times[-1]) if len(self._times) > 1 else None
 
     def _steady_speed(self) -> float | None:
-        """The same from one observation to the next, the median: a gap in event time is no speed."""
+        """Median of the speeds from each note to the next, as a gap in event time must not count as speed."""
         return median(starmap(_between, pairwise(self._times))) if len(self._times) > 1 else None
 
 
 def _between(earlier: tuple[float, int], later: tuple[float, int]) -> float:
-    return (later[1] - earlier[1]) / (later[0] - earlier[0]) / 1000
+    return (later[1] - earlier[1]) / (later[0] - earlier[0]) / 1000  # ms over s, so per ms
 
 
 @dataclass(frozen=True)
 class _Sight:
-    """What is seen at one moment."""
+    """Everything that an observation is made of, at one moment. now: s. speed: as `Evaluator` measures it."""
 
     settings: Settings
     known: Collected
@@ -171,7 +185,7 @@ class _Sight:
         )
 
     def _load(self) -> float | None:
-        """Of the slower application where there are two."""
+        """W. If there are two stages, that of the slower one. None if one of them is not known."""
         there = stages_of(self.settings)
         return measures.most(
             measures.load(self.known.stages[stage], self.now) if stage in self.known.stages else None
@@ -189,18 +203,19 @@ class _Sight:
     def _backlog_ms(
         self, working: list[PartitionerRecord], stages: dict[Part, StageObservation], rate: float | None
     ) -> float | None:
-        """The longer of what marks and what waiting frames say."""
+        """How long the waiting input takes (ms). The larger of two estimates: by marks, by waiting frames."""
         last = self.known.stages.get(stages_of(self.settings)[-1])
         merged = None if last is None or last.batch is None else last.batch.record.mark
         by_marks = measures.waiting_ms(
             measures.routed(working), merged, slide_ms=self.settings.query.slide_ms, speed=self.speed
         )
         queue = stages["combine"].queue if "combine" in stages else None
+        # An empty queue needs no rate: without input there is none to divide by.
         by_frames = 0.0 if queue == 0 else queue / rate * 1000 if queue and rate else None
         return max((some for some in (by_marks, by_frames) if some is not None), default=None)
 
     def _latency_ms(self) -> float | None:
-        """Of the newest windows, by our own clock. None where event time is not live."""
+        """Latency (ms) of the newest windows by the controller's clock. None if event time is not live."""
         last = self.known.stages.get(stages_of(self.settings)[-1])
         closing = None if last is None else last.closing
         if closing is None or closing.age(self.now) > patience(self.settings):
@@ -213,14 +228,15 @@ class _Sight:
 
 
 def reached(known: Collected) -> int | None:
-    """Largest event time (ms) that any partitioner has told of, however old that is."""
+    """Largest event time (ms) in the newest record of any partitioner, however old that record is."""
     return measures.reached(heard.record for heard in known.partitioners.values())
 
 
 def counted(settings: Settings, known: Collected, now: float) -> list[Heard[PartitionerRecord]]:
-    """The partitioners that count now: those that are not silent, from the newest on.
+    """The partitioners that count now: those that are not silent, the newest record first.
 
-    One that has just died still looks alive for a while. It does not count once others own its input partitions.
+    A partitioner that has just died is not silent for a while yet. It stops counting as soon as others own
+    its input partitions.
     """
     limit = patience(settings)
     return in_charge(
@@ -232,14 +248,14 @@ def counted(settings: Settings, known: Collected, now: float) -> list[Heard[Part
 
 
 def stale(settings: Settings, known: Collected, now: float) -> list[str]:
-    """In words: which parts are silent for longer than patience, or have never spoken."""
+    """In words: which parts have been silent for longer than `patience`, or have never sent a record."""
     return [*_silent_partitioners(settings, known, now), *_silent_stages(settings, known, now)]
 
 
 def _silent_partitioners(settings: Settings, known: Collected, now: float) -> list[str]:
     alive = counted(settings, known, now)
     unowned = settings.input_partitions - sum(heard.record.owned for heard in alive)
-    # Where somebody sets how many there are, the settings only say how many there may be.
+    # If the controller scales the instances, `partitioner.instances` does not say how many run now.
     expected = 1 if settings.control.replicas_of is not None else settings.partitioner.instances
     if len(alive) >= expected:
         return [f"{unowned} input partitions belong to no partitioner that speaks"] if unowned else []
@@ -249,6 +265,8 @@ def _silent_partitioners(settings: Settings, known: Collected, now: float) -> li
     never = expected - len(alive) - len(silent)
     if never > 0:
         words.append(f"{never} of {expected} partitioners {'has' if never == 1 else 'have'} never spoken")
+    # At most one complaint per expected instance.
+    # The oldest names go first: they may be of instances long gone.
     return words[-expected:]
 
 

@@ -1,8 +1,9 @@
-"""What the controller does on Kubernetes beyond Kafka: one number, and one lease.
+"""What the controller does on Kubernetes: it sets one number, and holds one lease.
 
-The number is the scale of the workload that runs the partitioner instances. The lease says which of several controllers
-decides. The others wait, ready to take over. Exactness does not rest on it: whoever takes over fences the one before in
-Kafka (pipeline rule 14), lease or not. Both are asked of the API server with the pod's own service account.
+The number is the scale of the workload that runs the partitioner instances. The lease says which of several
+controllers decides, while the others wait to take over. Exactness does not depend on the lease: a controller
+that takes over fences the one before it in Kafka in any case (pipeline rule 14). Both number and lease belong
+to the API server, which is asked with the pod's own service account.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from evenflow.talking import Concern, Concerns
 log = logging.getLogger("controller")
 
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
-"""A lease that was not renewed for so long is free. A leader that cannot renew gives up earlier. How often either asks."""
+"""Seconds. A lease that was not renewed for LEASE_SECONDS is free. A leader that cannot renew it gives up
+earlier, after RENEW_SECONDS, so that two never lead at once. Leader and candidates ask every RETRY_SECONDS.
+"""
 _NEEDED_BY = "control.lease and control.replicas_of"
 
 
 def namespace_of(settings: Settings) -> str:
-    """Of the settings, else the pod's own. Raises ConfigError where neither says it."""
+    """The namespace of the settings, else the pod's own. Raises ConfigError if there is neither."""
     if settings.control.namespace is not None:
         return settings.control.namespace
     own = own_namespace()
@@ -39,7 +42,7 @@ def namespace_of(settings: Settings) -> str:
 
 
 class ScaledReplicas:
-    """Sets the scale of a StatefulSet or Deployment. A refusal is told, never an end of the controller."""
+    """Sets the scale of a StatefulSet or Deployment. A refusal is logged and never ends the controller."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         kind, _, self._name = (settings.control.replicas_of or "").partition("/")
@@ -52,14 +55,15 @@ class ScaledReplicas:
         self._concerns = Concerns(log, clock=clock)
 
     def ask(self, *, now: int, wanted: int, reason: str) -> None:
-        """As `controller.realise.Replicas` says. Instances that are asked for and have not come yet are not asked again."""
+        """As `controller.realise.Replicas` says. If the scale is `wanted` already, nothing is asked."""
         trouble: Concern | None = None
         try:
+            # The scale, not the number of instances heard: new instances may not have come yet.
             have = self._call(self._read).spec.replicas or 0
             if have != wanted:
                 self._call(self._patch, {"spec": {"replicas": wanted}})
                 log.info("%s: replicas %d -> %d (%d heard): %s", self._workload, have, wanted, now, reason)
-        except Exception as error:
+        except Exception as error:  # whatever the API server does, the controller goes on
             trouble = Concern(
                 name="replicas refused",
                 text=f"the replicas of {self._workload} cannot be set to {wanted}: {said(error)}. The controller's service "
@@ -79,23 +83,33 @@ class Election(Protocol):
     """One candidate for a lease."""
 
     def holds(self) -> bool:
-        """Take or renew the lease. Whether we hold it now. May raise anything: then nobody knows."""
+        """Take or renew the lease. Returns whether this candidate holds it now.
+
+        May raise any exception. Then it is not known who holds the lease.
+        """
         ...
 
     def give_up(self) -> None:
-        """Let another candidate take it at once, if we hold it. May raise anything."""
+        """If this candidate holds the lease, let another candidate take it at once.
+
+        May raise any exception.
+        """
         ...
 
 
 class LeaseElection:
-    """Of a Lease object of the API server. identity: of this candidate."""
+    """A candidate for a Lease object of the API server.
+
+    identity: the candidate's name, which must be unique.
+    """
 
     def __init__(self, settings: Settings, *, identity: str) -> None:
         kubernetes = connected(_NEEDED_BY)
         from kubernetes.leaderelection import electionconfig, leaderelection
         from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
-        # Its own loop sleeps where a stop could not wake it; one step of it is all that is needed here.
+        # The package's own loop sleeps where a stop could not wake it, so only one step of it is used here.
+        # The callbacks belong to that loop.
         logging.getLogger("leaderelection").setLevel(logging.WARNING)
         self._lock = LeaseLock(settings.control.lease, namespace_of(settings), identity)
         self._election = leaderelection.LeaderElection(
@@ -113,14 +127,18 @@ class LeaseElection:
         self._may = False
 
     def holds(self) -> bool:
-        """As `Election` says. ServiceError for an account without the rights that this takes."""
+        """As `Election` says. Raises ServiceError for an account that lacks the rights."""
         if self._election.try_acquire_or_renew():
             return True
         self._refuse_what_never_succeeds()
         return False
 
     def _refuse_what_never_succeeds(self) -> None:
-        """To the package, a lease that it may not touch is one that another candidate holds."""
+        """Raise ServiceError if the account may not use the lease.
+
+        The package takes a refusal for a lease that another candidate holds. So this controller would wait
+        for ever.
+        """
         if self._may:
             return
         kind = {"kind": "leases", "group": "coordination.k8s.io"}
@@ -154,9 +172,10 @@ def leading(
     clock: Callable[[], float] = time.monotonic,
     pause: float = RETRY_SECONDS,
 ) -> Iterator[Callable[[], bool]]:
-    """Wait until this controller leads, or `stop`. Within the context it goes on renewing.
+    """Wait until this controller leads, or until `stop`.
 
-    Gives a function that says whether we still lead. Without `control.lease` we always do. pause: s between two steps.
+    Inside the context, a thread goes on renewing the lease. Yields a function that says whether this
+    controller still leads. Without `control.lease` it always does. pause: s between two steps.
     """
     if settings.control.lease is None:
         yield lambda: True
@@ -177,7 +196,10 @@ def leading(
 
 
 class _Lead:
-    """Whether we hold the lease, as far as we know: after RENEW_SECONDS without an answer we do not."""
+    """Whether this controller holds the lease, as far as it knows.
+
+    After RENEW_SECONDS without a renewal it takes the lease for lost.
+    """
 
     def __init__(self, election: Election, name: str, *, clock: Callable[[], float]) -> None:
         self._election, self._name, self._clock = election, name, clock
@@ -190,7 +212,9 @@ class _Lead:
         return self._renewed_at is not None and self._clock() - self._renewed_at < RENEW_SECONDS
 
     def step(self) -> bool:
-        """Ask once. Whether we hold it."""
+        """Ask once. Returns whether this controller holds the lease."""
+        # The time before the question: counted from the answer,
+        # a slow API server would make the lease last too long.
         began, trouble = self._clock(), None
         try:
             if self._election.holds():
@@ -200,7 +224,7 @@ class _Lead:
             elif not self._waits:
                 self._waits = True
                 log.info("lease %s: another controller decides; this one waits", self._name)
-        except Exception as error:
+        except Exception as error:  # without an answer the lease simply ages
             trouble = Concern(
                 name="no lease",
                 text=f"lease {self._name} cannot be asked for: {said(error)}",
@@ -210,13 +234,13 @@ class _Lead:
         return self.held
 
     def renew(self, over: threading.Event, pause: float) -> None:
-        """Until `over`, or until the lease is lost."""
+        """Renew the lease until `over`, or until it is lost."""
         while not over.wait(pause):
             if not self.step():
                 return
 
     def give_up(self) -> None:
-        """Whoever waits need not wait for its end."""
+        """Free the lease if it is held, so that a waiting candidate need not wait until it has run out."""
         if not self.held:
             return
         try:
@@ -226,7 +250,7 @@ class _Lead:
 
 
 def lost(name: str) -> ServiceError:
-    """The error of a controller that leads no more."""
+    """The error of a controller that leads no longer. name: of the lease."""
     return ServiceError(
         f"lease {name} is lost: another controller may decide now",
         hint="started again, this one waits until the lease is free",

@@ -1,7 +1,9 @@
-"""What the newest records say in numbers: pure functions of them, each None where a part of it is not known.
+"""What the newest records say in numbers.
 
-Over workers and instances the largest counts, not the mean: one overloaded worker holds back all. Rates add up. So do
-distinct keys, since instances may see the same ones: the sum is their upper bound, and that is what is used.
+The functions are pure, and return None if a needed number is not known.
+
+Over workers and instances the largest value counts, not the mean: one overloaded worker holds back all. Rates
+add up. Distinct keys are added up, too. Instances may see the same keys, so this sum is an upper bound.
 """
 
 from __future__ import annotations
@@ -16,26 +18,32 @@ from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, 
 from evenflow.windows import NO_MARK
 
 _MOST = 1e18
-"""Tuples/s and rows that telemetry may say. What follows from them and is more is no measurement."""
+"""Largest number of tuples/s or rows that telemetry may hold.
+
+A larger result of a division is no measurement.
+"""
 _BETWEEN = 1.25
-"""Batch intervals without a micro-batch after which a stage that waits is idle, and not just between two."""
+"""Batch intervals without a micro-batch after which a waiting stage is idle.
+
+Before that, the stage may be between two micro-batches.
+"""
 
 
 def added(numbers: Iterable[float | None]) -> float | None:
-    """Their sum. None where there are none, or one is not known."""
+    """The sum of the numbers. None if there are none, or if one is not known."""
     known = list(numbers)
     return sum(known) if _all_known(known) else None
 
 
 def read_rate(record: PartitionerRecord) -> float | None:
-    """Records/s that the partitioner reads, by how many of its tuples came of how many records so far."""
+    """Records/s that the partitioner reads: its tuples/s times the records per tuple so far."""
     if record.rate is None or record.read is None or not record.tuples:
         return record.rate
     return record.rate * record.read / record.tuples
 
 
 def most(numbers: Iterable[float | None]) -> float | None:
-    """The largest. None where there are none, or one is not known."""
+    """The largest of the numbers. None if there are none, or if one is not known."""
     known = list(numbers)
     return max(known) if _all_known(known) else None
 
@@ -46,17 +54,20 @@ def _all_known(numbers: Sequence[float | None]) -> TypeGuard[Sequence[float]]:
 
 
 def working(partitioners: Iterable[PartitionerRecord]) -> list[PartitionerRecord]:
-    """Those that own input partitions: the others measure nothing."""
+    """The partitioners that own input partitions. The others measure nothing."""
     return [record for record in partitioners if record.owned]
 
 
 def reached(partitioners: Iterable[PartitionerRecord]) -> int | None:
-    """Largest event time (ms) that any of them has seen."""
+    """Largest event time (ms) that any of these partitioners has seen. None if none has seen a tuple."""
     return max((r.event_time for r in partitioners if r.event_time is not None), default=None)
 
 
 def routed(partitioners: Iterable[PartitionerRecord]) -> int | None:
-    """Least mark (ms) of what is routed. None when one is not known. At the end of the input no mark is ahead of it."""
+    """Least mark (ms) of what is routed. None if the mark of a partitioner is not known.
+
+    It is at most the largest event time seen. The mark at the end of the input is beyond all event times.
+    """
     known = list(partitioners)
     last = reached(known)
     if last is None or any(record.mark is None for record in known):
@@ -65,7 +76,10 @@ def routed(partitioners: Iterable[PartitionerRecord]) -> int | None:
 
 
 def idle(words: StageWords, now: float) -> bool:
-    """Whether the stage waits for input: it says so, and its last micro-batch is not just over."""
+    """Whether the stage waits for input.
+
+    Its newest record must say so, and its last micro-batch must have ended a while ago.
+    """
     record = words.word.record
     if not isinstance(record, HeartbeatRecord) or record.running_ms is not None:
         return False
@@ -73,12 +87,17 @@ def idle(words: StageWords, now: float) -> bool:
 
 
 def load(words: StageWords, now: float) -> float | None:
-    """W of a stage: 0 when it is idle. While a micro-batch runs for longer than an interval, at least what it has by now."""
+    """W of a stage. 0 if the stage is idle. None if it is not known.
+
+    While a micro-batch runs for longer than an interval, W is at least its running time over the interval.
+    """
     if idle(words, now):
         return 0.0
     record = words.word.record
     if isinstance(record, BatchRecord):
         return _load(record)
+    # The last micro-batch counts only if it ended just before the present one began.
+    # An older one says nothing of now.
     since = ((record.running_ms or 0) + _BETWEEN * max(1, record.batch_interval_ms)) / 1000
     before = words.batch is not None and words.batch.age(now) <= since
     return record.load_by_now(_load(words.batch.record) if words.batch is not None and before else None)
@@ -91,9 +110,10 @@ def _load(batch: BatchRecord) -> float:
 def parts(
     words: StageWords, own: float | None, now: float, *, rate: float | None
 ) -> dict[Part, StageObservation]:
-    """The parts of the chain that this stage runs, each with its share of the stage's load by busy time.
+    """The parts of the chain (combiner, reducer) that this stage runs, with their shares of the stage's load.
 
-    own: `load` of the stage. rate: tuples/s that come to the combiner.
+    The stage's load is divided by the busy time of the parts. own: `load` of the stage. rate: tuples/s that
+    come to the combiner. A part that did no work in the last micro-batch is left out.
     """
     ran = parts_of(words.word.record.stage)
     if idle(words, now):
@@ -115,7 +135,10 @@ def parts(
 def _part(
     part: Part, batch: BatchRecord, work: PartWork, own: float | None, share: float, rate: float | None
 ) -> StageObservation:
+    # Only the part that reads from Kafka has a backlog of its own.
+    # A fused reducer works in the combiner's micro-batch.
     first = part == "combine" or batch.stage == "reduce"
+    # Micro-batches follow each other at the interval, or at their duration if that is longer.
     period_s = max(1, batch.duration_ms, batch.batch_interval_ms) / 1000
     useful_s = batch.duration_ms / 1000 * share
     return StageObservation(
@@ -132,7 +155,7 @@ def _measured(number: float) -> float | None:
 
 
 def _queue(batch: BatchRecord, work: PartWork) -> float | None:
-    """Rows that wait: frames (blobs) behind this micro-batch, each taken to hold as many as those within."""
+    """Estimate of the rows that wait: frames (or blobs) that are not read yet, times the rows per frame."""
     if batch.backlog == 0:
         return 0.0
     return (
@@ -141,10 +164,11 @@ def _queue(batch: BatchRecord, work: PartWork) -> float | None:
 
 
 def waiting_ms(sent: int | None, merged: int | None, *, slide_ms: int, speed: float | None) -> float | None:
-    """How much event time is routed and not aggregated, in ms of our clock. sent, merged: marks (ms).
+    """How much event time is routed but not aggregated yet, in ms of the controller's clock.
 
-    Marks travel only when another pane has passed: what lies within one slide is not known, and counts for nothing.
-    speed: ms of event time that come in a ms: a replay may be faster than the clock by far.
+    sent, merged: marks (ms). Marks travel only when a pane has passed, so a difference within one slide is
+    not known and counts as 0. speed: ms of event time per ms of the clock. A replay may be far faster than
+    the clock.
     """
     if sent is None or merged is None or merged == NO_MARK or not speed:
         return None

@@ -1,4 +1,7 @@
-"""What a policy has learned, across restarts: one record of `<query>.snapshots`, a matter of quality only."""
+"""What a policy has learned, kept across restarts in one record of `<query>.snapshots`.
+
+Only quality depends on it.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,22 @@ from topics.reader import read_last
 log = logging.getLogger(__name__)
 
 MEMORY_KEY = b"controller/policy"
-"""No partitioner instance can have this key: instances have no slash."""
+"""Key of the record.
+
+Partitioner instances use their names as keys in the same topic, and no name has a slash.
+"""
 
 
 def snapshot_record(policy: Policy) -> tuple[bytes, bytes]:
-    """Key and value of the record."""
+    """Key and value of the record that holds what the policy has learned."""
     return MEMORY_KEY, policy.snapshot()
 
 
 def remember(settings: Settings, policy: Policy) -> bool:
-    """Let the policy go on where the last controller's stopped. Whether there was anything that fits it."""
+    """Let the policy go on where the policy of the last controller stopped.
+
+    Returns whether there was a record that fits the policy. Raises ServiceError without a broker.
+    """
     last = read_last(settings.kafka, settings.topic("snapshots"), MEMORY_KEY)
     learned = None if last is None else last.value()
     if learned is None:

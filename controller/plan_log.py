@@ -1,4 +1,4 @@
-"""The plan log as the controller follows it: what is in force, what is to come, and whether it is realised."""
+"""The plan log as the controller follows it: plans in force and to come, and whether they are realised."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from evenflow.telemetry import PartitionerRecord, Stage, parts_of
 
 @dataclass(frozen=True)
 class Pair:
-    """So many workers and reduce buckets at once."""
+    """p workers, and r reduce buckets at once."""
 
     p: int
     r: int
 
 
 class PlanLog:
-    """Fed with every plan in the order of the log, as any other reader of the topic is."""
+    """The plans that count.
+
+    Like any other reader of the topic, it must get every plan in the order of the log.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._schedule = Schedule(settings.query.slide_ms)
@@ -32,45 +35,51 @@ class PlanLog:
         self._pairs: dict[int, Pair] = {}
         self.newest: Plan | None = None
         self.newest_since = 0.0
-        """When the newest plan was learned or came into force, whichever was later."""
+        """When (s, monotonic) the newest plan was learned or came into force, whichever was later."""
 
     @property
     def in_force(self) -> Plan | None:
-        """None before the first plan has begun."""
+        """The plan in force. None before the first plan has begun."""
         return self._schedule.current
 
     @property
     def pair(self) -> Pair:
-        """p and r in force. Those of the settings before the first plan."""
+        """p and r in force. Before the first plan, those of the settings."""
         return self._without if self.in_force is None else self.meaning(self.in_force)
 
     @property
     def newest_epoch(self) -> int:
-        """0 before the first plan."""
+        """Epoch of the newest plan. 0 before the first plan."""
         return self._schedule.newest
 
     def of_epoch(self, epoch: int) -> Pair | None:
-        """What that epoch meant. None for one that is not known any more."""
+        """p and r of the plan of that epoch. None if the plan is not known any more."""
         return self._without if epoch == 0 else self._pairs.get(epoch)
 
     def meaning(self, plan: Plan) -> Pair:
-        """What everybody makes of a plan: never more than there is."""
+        """p and r of a plan as every part applies it: at most the number of routed partitions and of buckets."""
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
 
     def ahead(self, reached: int | None) -> int:
-        """Event time (ms) from here until the newest plan begins. 0 when it has, or nothing is reached."""
+        """Event time (ms) from `reached` to the beginning of the newest plan. 0 if it has begun, or without `reached`."""
         begins = [entry.begins for entry in self._schedule.upcoming if entry.plan is self.newest]
         return max(0, begins[0] - reached) if begins and reached is not None else 0
 
     def repeated(self) -> Plan | None:
-        """The newest plan that counts, under the next epoch. None before the first, and where no epoch can follow."""
+        """The newest plan that counts, with the next epoch.
+
+        None before the first plan and after the last epoch.
+        """
         if self.newest is None or self.newest_epoch >= LAST_EPOCH:
             return None
         reason = f"as plan {self.newest.epoch}, of which there are two"
         return replace(self.newest, epoch=self.newest_epoch + 1, group=None, reason=reason)
 
     def learn(self, plans: Iterable[Plan], *, reached: int | None, now: float) -> list[Plan]:
-        """Take in the next plans of the log. Returns those that count. reached: event time (ms), None for none yet."""
+        """Take in the next plans of the log. Returns the plans that count.
+
+        reached: largest event time (ms) so far, None before the first tuple. now: s, monotonic.
+        """
         counted = [plan for plan in plans if self._schedule.learn(plan, reached=reached)]
         for plan in counted:
             self._pairs[plan.epoch] = self.meaning(plan)
@@ -81,12 +90,17 @@ class PlanLog:
         return counted
 
     def start(self, plans: Iterable[Plan], *, reached: int | None, now: float) -> None:
-        """All plans of the log at the start: those that should be in force are, at once."""
+        """Take in all plans of the log at the start.
+
+        The plan that should be in force by then is in force at once.
+        """
+        # Learned without `reached`, plans keep their own beginnings.
+        # With it, old plans would begin at the next slide.
         self.learn(plans, reached=None, now=now)
         self._schedule.start((), reached=reached)
 
     def reach(self, time: int | None, *, now: float) -> None:
-        """Event time has come to here (ms): plans whose time has come are in force."""
+        """Note that event time has reached `time` (ms). Plans that begin at or before it come into force."""
         begun = None if time is None else self._schedule.pass_to(time)
         if begun is not None and begun is self.newest:
             self.newest_since = now
@@ -95,7 +109,10 @@ class PlanLog:
 def unrealised(
     log: PlanLog, settings: Settings, partitioners: Iterable[PartitionerRecord], known: Collected
 ) -> list[str]:
-    """In words: who does not follow the newest plan yet. Nobody has to where its p and r are those in use."""
+    """In words: which parts do not follow the newest plan yet.
+
+    A part whose p and r are those of the plan follows it.
+    """
     if log.newest is None:
         return []
     plan = log.meaning(log.newest)
@@ -126,6 +143,7 @@ def _stages(log: PlanLog, settings: Settings, plan: Pair, stages: Mapping[Stage,
 
 
 def _differ(stage: Stage, followed: Pair, plan: Pair) -> bool:
+    # The combine stage does not depend on r, nor the reduce stage on p.
     return (stage != "reduce" and followed.p != plan.p) or (stage != "combine" and followed.r != plan.r)
 
 
@@ -134,5 +152,5 @@ def _workers(number: int) -> str:
 
 
 def stages_of(settings: Settings) -> tuple[Stage, ...]:
-    """The Spark stages that speak in this wiring."""
+    """The Spark stages that this wiring has."""
     return ("fused",) if settings.spark.wiring == "fused" else ("combine", "reduce")

@@ -1,7 +1,8 @@
-"""Realise: a plan, and the decision that made it, reach the topics in one transaction. All else asks somebody else.
+"""Realise: a plan, and the decision that made it, reach the topics in one transaction.
 
-The Spark applications ask their own cluster manager for executors, and the partitioners change p by themselves: both
-follow the plan topic. Only the number of partitioner replicas is nobody's own business. A `Replicas` takes it.
+Everything else follows from the plan topic. The Spark applications follow it and ask their own cluster
+manager for executors. The partitioners follow it and change p by themselves. Only the number of partitioner
+instances needs somebody who sets it, which is what a `Replicas` does.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from topics.plans import PlanWriter
 log = logging.getLogger(__name__)
 
 IDENTITY = "controller"
-"""Of the transactions: <query>.controller. A second controller of the query takes it over."""
-_SAVED_EVERY = 10
+"""Identity of the transactions: <query>.controller. A second controller of the query takes it over."""
+_SAVED_EVERY = 10  # observations
 
 
 class Realiser(Protocol):
@@ -34,17 +35,24 @@ class Realiser(Protocol):
         """
 
     def repeat(self, plan: Plan) -> None:
-        """Publish a plan without a decision: what already counts, under a new epoch."""
+        """Publish a plan without a decision: the plan that already counts, under a new epoch."""
 
     def close(self, policy: Policy) -> None:
-        """Keep what the policy has learned, if that is possible in time."""
+        """Save what the policy has learned, if that is possible in time."""
 
 
 class Published:
-    """Every judgement in a transaction of its own. Every tenth also with what the policy has learned."""
+    """Publishes each judgement in a transaction of its own.
+
+    The transaction also holds what the policy has learned if the judgement has a plan, and at every tenth
+    observation.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        """Take over from whoever controlled the query before. Raises ServiceError when the broker refuses."""
+        """Take over from the controller that the query had before.
+
+        Raises ServiceError when the broker refuses.
+        """
         self._settings = settings
         self._writer = PlanWriter(settings, identity=IDENTITY)
 
@@ -81,14 +89,20 @@ class Untouched:
 
 
 class Replicas(Protocol):
-    """Whoever can change how many partitioner instances run: a Deployment's scale on Kubernetes."""
+    """Changes how many partitioner instances run. On Kubernetes: the scale of a StatefulSet or Deployment."""
 
     def ask(self, *, now: int, wanted: int, reason: str) -> None:
-        """So many instances are wanted. Asked again after each observation in which now and wanted differ."""
+        """Ask for `wanted` instances. now: how many are heard. reason: of the decision, for the log.
+
+        This is called again after each observation in which `now` and `wanted` differ.
+        """
 
 
 class SaidReplicas:
-    """Where nobody can start an instance but a person: says what is wanted, once for each number."""
+    """Logs how many instances are wanted, once for each change.
+
+    For where only a person can start an instance.
+    """
 
     def __init__(self) -> None:
         self._said: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""The controller's loop: collect, evaluate, decide, realise, until it is told to stop."""
+"""The controller's loop: collect, evaluate, decide, realise, until the controller is told to stop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = logging.getLogger("controller")
 
 OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots")
 """Roles of the topics that the controller reads and writes."""
-_NEWEST = 500
+_NEWEST = 500  # telemetry records that are read at the start: enough to have heard every part
 _TURN_SECONDS = 0.2
 Tell = Callable[[Judgement, DecisionRecord], None]
 
@@ -57,9 +57,12 @@ def control(
 ) -> None:
     """Control the query until `stop`, SIGTERM or SIGINT.
 
-    dry_run: nothing is written, no topic is made, and another controller goes on. tell: called with each judgement.
-    Raises ConfigError for a policy that cannot be used, Fenced when another controller has taken over, and other
-    EvenflowErrors when the query is refused or the broker does not answer.
+    dry_run: whether to only look. Then nothing is written, no topic is made, and another controller is not
+    disturbed. tell: called with each judgement. replicas: changes the number of partitioner instances, by
+    default as `[control]` says. clock: s, monotonic. wall: s since 1970.
+
+    Raises ConfigError for a policy that cannot be used, Fenced when another controller has taken over, and
+    other EvenflowErrors when the query is refused or the broker does not answer.
     """
     stop = stop or threading.Event()
     on_every_line(query=settings.query.name, part="controller", epoch=0)
@@ -72,16 +75,17 @@ def control(
         return None if controller is None else controller.picture.glance()
 
     def health() -> Checks:
-        # Who waits for the lease is well.
+        # A controller that waits for the lease is healthy.
         starting = led.is_set() and not loop.begun
         return Checks(loop.trouble(), "it has not begun to control yet" if starting else None)
 
     if dry_run:
+        # A dry run must neither take the lease nor change the number of instances.
         alone = settings.control.model_copy(update={"lease": None, "replicas_of": None})
         settings = settings.model_copy(update={"control": alone})
     if replicas is None and settings.control.replicas_of is not None:
         replicas = ScaledReplicas(settings, clock=clock)
-    # A port in use is refused before another controller is fenced.
+    # Entered first below, so that a port in use is refused before another controller is fenced.
     pages = served(instruments, host, port, setting="control.web_port", health=health, glance=glance)
     with stopped_by_signals(stop), pages, leading(settings, stop, clock=clock) as leads:
         if stop.is_set():
@@ -122,7 +126,10 @@ def _both(first: Callable[[DecisionRecord], None], second: Tell | None) -> Tell:
 
 
 class Controller:
-    """One controller of a query, from its beginning on. `turn` does what there is to do."""
+    """One controller of a query. `turn` does what is due, and is to be called again and again.
+
+    As soon as it is made, it fences the controller that the query had before, except in a dry run.
+    """
 
     def __init__(
         self,
@@ -134,7 +141,7 @@ class Controller:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        policy = policy_of(settings)
+        policy = policy_of(settings)  # first, so that a wrong policy is refused without a broker
         self._settings = settings = admitted(settings)
         self.picture = Picture(settings, clock=clock, wall=wall)
         self._dry_run, self._tell, self._clock, self._wall = dry_run, tell, clock, wall
@@ -142,7 +149,8 @@ class Controller:
         if not dry_run:
             specs = pipeline_topics(settings)
             ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
-        # Rule 14: first whoever controlled the query before is fenced, then the log is read, then anything is decided.
+        # Rule 14: first the controller before this one is fenced,
+        # then the log is read, and only then is anything decided.
         self._realiser: Realiser = Untouched() if dry_run else Published(settings)
         remembered = remember(settings, policy)
         self._collector = Collector(settings, clock=clock, wall=wall, told=self._paint)
@@ -154,6 +162,8 @@ class Controller:
         self._pending: Plan | None = None
         self._log = PlanLog(settings)
         self._plans = PlanFollower(settings)
+        # Uncommitted records, too: an instance's open transaction
+        # must not hold back the telemetry of all others.
         self._telemetry = Follower(settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
         self._fresh_from, self._read_at = self._telemetry.end, clock()
         for message in self._telemetry.all_so_far():
@@ -167,7 +177,7 @@ class Controller:
         self._talk.begins(policy, self._log, remembered=remembered, dry_run=dry_run)
 
     def turn(self, timeout: float) -> None:
-        """Take in what has come, waiting for at most `timeout` s for the first record, and judge what is due."""
+        """Take in new plans and records, and judge what is due. timeout: s to wait for the first record."""
         self._watch.check()
         self._learn()
         for message in self._new_telemetry(timeout):
@@ -178,21 +188,23 @@ class Controller:
 
     @property
     def policy(self) -> Policy:
-        """Who decides."""
+        """The policy that decides."""
         return self._decider.policy
 
     @property
     def heard(self) -> int:
-        """Records of this query's parts that it has taken in."""
+        """How many records of this query's parts the controller has taken in."""
         return self._collector.heard
 
     def silence(self) -> dict[str, float]:
-        """Seconds since each part was heard. What spoke before the controller began counts from then on.
+        """Seconds since each part was heard.
 
-        Of the partitioners the longest, of those whose input partitions no other one has taken over.
+        A part that was last heard before the controller began counts from the controller's beginning on. All
+        partitioners are one part, and the longest silence counts. A partitioner whose input partitions others
+        have taken over does not count.
         """
         now, known, limit = self._clock(), self._collector.known, patience(self._settings)
-        # Copies: a scrape asks from a thread of its own.
+        # Copies, as a scrape asks from a thread of its own while the loop changes the originals.
         partitioners, ours = list(known.partitioners.values()), stages_of(self._settings)
         words: dict[str, float | None] = {
             stage: heard.word.at for stage, heard in list(known.stages.items()) if stage in ours
@@ -211,19 +223,23 @@ class Controller:
         self.picture.add(record, old=not fresh)
 
     def keep(self) -> None:
-        """Keep what the policy has learned. A broker that is gone by now is no reason to end with an error."""
+        """Save what the policy has learned. If the broker is gone by now, that is only logged."""
         try:
             self._realiser.close(self.policy)
         except ServiceError as error:
             log.warning("what the policy has learned was not saved: %s", error.message)
 
     def close(self) -> None:
-        """Leave the broker alone."""
+        """Close the connections to the broker."""
         self._plans.close()
         self._telemetry.close()
 
     def _new_telemetry(self, timeout: float) -> list[Record]:
-        """Records since the last time. After a long silence, of the broker or of all parts, what piled up is old."""
+        """Records since the last call.
+
+        After a long silence, of the broker or of all parts, the records that piled up meanwhile do not count
+        as fresh.
+        """
         messages, now = self._telemetry.new(timeout), self._clock()
         if messages and now - self._read_at > patience(self._settings):
             self._fresh_from = self._telemetry.log_end()
@@ -245,7 +261,11 @@ class Controller:
                 self._talk.adopted(plan)
 
     def _repeat(self, lost: Plan) -> None:
-        """Another writer was first with that epoch. Its plan counts, but compaction may keep ours: so it is said anew."""
+        """Publish the plan that counts under a new epoch, because two plans have the same one.
+
+        Another writer was first with that epoch, so its plan counts. But compaction may remove that plan and
+        keep this controller's, which came later under the same key.
+        """
         again = self._log.repeated()
         if again is not None:
             self._realiser.repeat(again)
@@ -265,7 +285,7 @@ class Controller:
         record = judgement.record(self._settings, self.policy.name, time_ms=time_ms, dry_run=self._dry_run)
         self._realiser.realise(judgement, record, self.policy)
         if self._dry_run:
-            self.picture.add(record)  # nobody publishes it
+            self.picture.add(record)  # otherwise the record comes back through the telemetry topic
         if not self._dry_run and judgement.plan is not None:
             self._pending = judgement.plan
         self._talk.judged(judgement)
@@ -276,6 +296,6 @@ class Controller:
             self._asked.ask(now=judgement.seen.instances, wanted=wanted.p, reason=wanted.reason)
 
     def ignored(self) -> dict[str, int]:
-        """Records of telemetry and plans that count for nothing, by kind."""
+        """Number of records of telemetry and plans that count for nothing, by kind."""
         plans = {"that are no plan": self._plans.ignored} if self._plans.ignored else {}
         return {**self._collector.ignored, **plans}

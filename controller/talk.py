@@ -1,4 +1,4 @@
-"""What the controller says of its work: a line when it begins, one every ten seconds, changes at once, warnings rarely."""
+"""What the controller logs: a line at its beginning and every ten seconds, changes at once, warnings rarely."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("controller")
 
 
 class Talk:
-    """Told of everything that the controller sees and does. clock: s, monotonic."""
+    """Logs what the controller sees and does. clock: s, monotonic."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -31,7 +31,10 @@ class Talk:
         self._last: Judgement | None = None
 
     def begins(self, policy: Policy, plans: PlanLog, *, remembered: bool, dry_run: bool) -> None:
-        """What this controller is about to do."""
+        """Log what this controller is about to do.
+
+        remembered: whether the policy goes on from an earlier controller.
+        """
         bounds, pair = policy.bounds, plans.pair
         log.info(
             "query %s, policy '%s'%s: p %d (%d to %d), r %d (%d to %d), plan epoch %d%s",
@@ -50,12 +53,16 @@ class Talk:
         )
 
     def adopted(self, plan: Plan) -> None:
-        """A plan of somebody else's is in the log, and counts."""
+        """Log that a plan of another writer is in the log, and counts."""
         why = f" ({plan.reason})" if plan.reason else ""
         log.info("%s was published by somebody else%s: it is adopted", plan_words(plan), why)
 
     def lost(self, plan: Plan, again: Plan | None) -> None:
-        """Another plan came first. again: the same as that one, which everybody will see, None where none can follow."""
+        """Log that another writer's plan came first.
+
+        plan: this controller's plan, which does not count. again: a repetition of the other writer's plan
+        under a new epoch, None if no epoch can follow.
+        """
         log.warning(
             "plan %d of this controller does not count: somebody else published one first%s",
             plan.epoch,
@@ -63,7 +70,7 @@ class Talk:
         )
 
     def judged(self, judgement: Judgement) -> None:
-        """One more observation."""
+        """Count an observation, and log its plan, if it has one."""
         self._last = judgement
         self._counts["observations"] += 1
         if judgement.plan is not None:
@@ -74,7 +81,7 @@ class Talk:
             )
 
     def look(self, ignored: Mapping[str, int]) -> None:
-        """Say what is due. ignored: records by kind."""
+        """Log what is due. ignored: how many records count for nothing, by kind."""
         self._concerns.now(self._lasting())
         beat = self._heartbeat.due(self._counts | Counter({"ignored": sum(ignored.values())}))
         if beat is not None and self._last is not None:
@@ -85,6 +92,8 @@ class Talk:
         if self._last is None:
             return []
         seen = self._last.seen
+        # The name of a concern must stay the same while it
+        # lasts, so the seconds after " for " are no part of it.
         found = [
             Concern(name=words.split(" for ")[0], text=f"nothing is decided: {words}", over=_SPEAKS)
             for words in seen.observation.stale
@@ -100,7 +109,7 @@ _SPEAKS = "what was missing is there again"
 
 
 def line(judgement: Judgement, counts: Mapping[str, Any]) -> str:
-    """The newest observation in a line."""
+    """The newest observation in one line. counts: observations, plans, and ignored records by kind."""
     parts = [
         f"{counts['observations']:,} observations, {counts.get('plans', 0):,} plans",
         *seen_words(judgement),
@@ -110,7 +119,7 @@ def line(judgement: Judgement, counts: Mapping[str, Any]) -> str:
 
 
 def seen_words(judgement: Judgement) -> list[str]:
-    """The figures of an observation that people look at first."""
+    """The figures of an observation that people look at first, as words."""
     seen, zone = judgement.seen.observation, judgement.decision.zone
     known = (
         ("W {:.2f}" + ("" if zone is None else f" (zone {zone})"), seen.load),
@@ -122,13 +131,13 @@ def seen_words(judgement: Judgement) -> list[str]:
 
 
 def plan_words(plan: Plan) -> str:
-    """A plan in words, but for its reason."""
+    """A plan in words, without its reason."""
     begins = "at the next slide" if plan.effective_from == NO_MARK else f"from {moment(plan.effective_from)}"
     return f"plan {plan.epoch}: p {plan.p}, r {plan.r} {begins}"
 
 
 def judgement_words(judgement: Judgement) -> str:
-    """What a dry run prints of one observation."""
+    """The line that a dry run prints for one observation."""
     seen, decision = judgement.seen.observation, judgement.decision
     if judgement.plan is not None:
         would = f"would publish {plan_words(judgement.plan)}"

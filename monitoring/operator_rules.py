@@ -1,4 +1,4 @@
-"""Print Prometheus's rules as the Prometheus Operator's resource: `python -m monitoring.operator_rules`."""
+"""Prints Prometheus's rules as the Prometheus Operator's resource: `python -m monitoring.operator_rules`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RULES = Path(__file__).parent / "prometheus"
 
 
 def prometheus_rule() -> dict[str, Any]:
-    """All groups of `monitoring/prometheus/*.rules.yml` in one PrometheusRule."""
+    """All groups of `monitoring/prometheus/*.rules.yml` as one PrometheusRule."""
     groups = [
         group
         for file in sorted(_RULES.glob("*.rules.yml"))
@@ -26,7 +26,7 @@ def prometheus_rule() -> dict[str, Any]:
 
 
 def printed() -> str:
-    """What k8s/overlays/production/rules.yaml holds."""
+    """The text that k8s/overlays/production/rules.yaml must hold."""
     made_by = "# Made by `python -m monitoring.operator_rules`.\n"
     return made_by + str(yaml.safe_dump(prometheus_rule(), sort_keys=False, width=120))
 

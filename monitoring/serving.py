@@ -1,6 +1,6 @@
-"""`/metrics/`, `/alive/`, `/healthy/`, and the live page where there is a picture, over HTTP.
+"""Serves `/metrics/`, `/alive/`, `/healthy/` and, for a part that has a picture, the live page over HTTP.
 
-For a part that has no web server of its own.
+This is for parts that have no web server of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLOSING = 5.0
 METRICS, ALIVE, HEALTHY = "/metrics/", "/alive/", "/healthy/"
 Look = Callable[[], Glance | None]
 Page = Callable[[], tuple[str, str, str]]
-"""Status, content type and text."""
+"""Makes a page: HTTP status, content type and text."""
 
 
 @contextmanager
@@ -42,10 +42,11 @@ def served(
     health: Callable[[], Checks] = Checks,
     glance: Look | None = None,
 ) -> Iterator[int]:
-    """Serve them from threads of their own, at the port that is given out (0: a free one).
+    """Serve the pages in threads of their own. Yields the port, which matters if `port` is 0 (any free one).
 
-    setting: whose value `port` is. health: what probes are told. glance: what the live page shows, None before there is
-    anything. Where it is left out there is no such page. Raises ConfigError where nothing can listen there.
+    setting: name of the setting that holds the port, for the error. health: what probes are told. glance:
+    what the live page shows, None before there is anything to show. Without `glance` there is no live page.
+    Raises ConfigError if nothing can listen at that address.
     """
     try:
         kind = _Server6 if ":" in host else _Server
@@ -68,10 +69,10 @@ def served(
 
 
 class _Server(ThreadingWSGIServer):
-    daemon_threads = True
+    daemon_threads = True  # an open connection must not keep the process from ending
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Browsers open connections that they do not use, and leave in the middle of an answer."""
+        """Log the error quietly: browsers open unused connections, and leave in the middle of an answer."""
         _LOG.debug("a request of %s was not served", client_address, exc_info=True)
 
 
@@ -80,10 +81,10 @@ class _Server6(_Server):
 
 
 class _Quiet(WSGIRequestHandler):
-    timeout = 30.0
+    timeout = 30.0  # s: an unused connection must not hold its thread for ever
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a scrape is no event."""
+        """Log nothing: a scrape is not worth a line."""
 
 
 def _pages(
@@ -102,7 +103,7 @@ def _pages(
         path = asked.rstrip("/") + "/"
         if path == METRICS:
             return cast("Iterable[bytes]", metrics(environ, start))
-        # Only under its full name does the live page find what it asks for.
+        # The live page asks for its state by a relative address, so it must be loaded under its full path.
         if glance is not None and asked != PATH and path in ("/", PATH):
             start("302 Found", [("Location", PATH)])
             return []

@@ -2,6 +2,7 @@
 
 A block's way through the data plane, one file each: `source` (Kafka in, ownership and committed
 state) -> `parse` (records to columns) -> `route` (lateness, partitioner, frames) -> `sink` (Kafka out,
-transactions). `plane` is the loop that holds them together. `in_force` says which plan is followed, `reports` what
-the controller hears. `app` is the Faust side: lifecycle, plan agent, status page. May import `topics` and `evenflow` only.
+transactions). `loop` calls these four steps one after the other, and `plane` opens the parts and runs the
+loop. `in_force` says which plan is followed. `reports` says what the controller hears. `app` is the Faust
+side: lifecycle, plan agent, status page. This package may import `evenflow`, `topics` and `monitoring`.
 """

@@ -1,4 +1,7 @@
-"""What follows an aborted transaction: its blocks are read again, and after several in a row nothing is."""
+"""What follows an aborted transaction: its blocks are read again.
+
+After several aborts in a row the service ends.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,17 @@ _MOST = 5
 
 
 class Aborts:
-    """Counts the transactions in a row that were aborted."""
+    """Counts the aborted transactions since the last commit."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._in_a_row = 0
 
     def note(self, error: CommitAborted) -> None:
-        """One more. The source goes back to what is committed. ServiceError once there were too many."""
+        """Count an aborted transaction. The source goes back to the committed states.
+
+        Raises ServiceError once too many transactions in a row were aborted.
+        """
         self._in_a_row += 1
         if self._in_a_row >= _MOST:
             raise ServiceError(
@@ -31,5 +37,5 @@ class Aborts:
         self._source.rewind(self._source.committed)
 
     def over(self) -> None:
-        """A transaction was committed."""
+        """Begin to count anew, because a transaction was committed."""
         self._in_a_row = 0

@@ -1,8 +1,8 @@
 """The Faust side of the service: lifecycle, the plan agent, the status page.
 
-The data plane is a service of the Faust app with a thread of its own. Either half dying ends the
-process (pipeline rule 12): a data plane without control, or control over nothing, helps nobody.
-Faust's consumer group is its own, one per instance, so that every instance sees every plan.
+The data plane is a service of the Faust app with a thread of its own. If either half dies, the process
+ends: a data plane without control helps nobody, and neither does control over nothing.
+Faust has a consumer group of its own, one per instance, so that every instance sees every plan.
 """
 
 from __future__ import annotations
@@ -39,15 +39,20 @@ from partitioner_service.prepare import prepare
 log = logging.getLogger(__name__)
 
 _GRACE = 5.0
+"""Seconds in which Faust may stop in order."""
 _MOMENT = 2.0
+"""Seconds in which tasks may react to being cancelled."""
 
 
 def serve(
     settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
 ) -> None:
-    """Run one partitioner instance until SIGTERM or SIGINT (or, `until_ended`, until its input has ended).
+    """Run one partitioner instance until SIGTERM or SIGINT.
 
-    Raises whatever stopped the data plane or the control plane, and before anything else what `prepare` refuses.
+    With `until_ended`, also stop once the input has ended.
+
+    Raises what `prepare` refuses, before anything is begun. Later it raises whatever stopped the data plane
+    or the control plane.
     """
     on_every_line(query=settings.query.name, part=f"partitioner {settings.partitioner.instance}", epoch=0)
     settings = prepare(settings)
@@ -59,10 +64,11 @@ def serve(
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
-    """As asyncio.run, but what does not let itself be cancelled is left behind after a moment.
+    """As asyncio.run, but tasks that do not react to being cancelled are left behind after a moment.
 
-    A Faust that waits to join its group (a killed predecessor holds that up) can neither be stopped nor cancelled.
-    By then the data plane has committed, and nothing else is worth waiting for.
+    While Faust waits to join its group, it can neither be stopped nor cancelled. A predecessor that was
+    killed makes it wait that long. By then the data plane has committed, and nothing else is worth waiting
+    for.
     """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -80,19 +86,24 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 def build_app(
     settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments, feed: Feed
 ) -> faust.App:
-    """The Faust app of this instance. It keeps nothing, but wants a folder. feed: what its live page shows."""
+    """The Faust app of this instance. feed: what its live page shows.
+
+    The app stores nothing, but Faust asks for a folder all the same. Raises ConfigError when
+    `kafka.extras.faust` names a setting that Faust does not know.
+    """
     options = settings.partitioner
     ours: dict[str, Any] = {
         "broker": [f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
         "broker_credentials": _credentials(settings.kafka),
         "store": "memory://",
         "datadir": folder,
-        "topic_disable_leader": True,
+        "topic_disable_leader": True,  # evenflow makes all topics, so Faust may make none
         "topic_allow_declare": False,
         "web_host": options.web_host,
         "web_bind": options.web_host,
         "web_port": options.web_port or _free_port(options.web_host),
         "consumer_auto_offset_reset": "earliest",
+        # After a kill, the next process of this instance waits so long (s) until it is let into the group.
         "broker_session_timeout": 10.0,
         "broker_heartbeat_interval": 2.0,
         "stream_wait_empty": False,
@@ -102,7 +113,7 @@ def build_app(
     if unknown:
         raise ConfigError(f"kafka.extras.faust sets {', '.join(unknown)}, which Faust does not know")
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **(ours | extras))
-    app.transport.Consumer = _Consumer  # type: ignore[misc]  # how Faust is given another one
+    app.transport.Consumer = _Consumer  # type: ignore[misc]  # how Faust is given another consumer
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
     @app.agent(plans)
@@ -110,16 +121,17 @@ def build_app(
         async for event in stream.events():
             plane.offer(event.message.offset, event.value)
 
-    # Faust's own sensors: of the control plane alone. Its page shows all that is in the registry.
+    # Faust's own sensors measure the control plane alone. Their page shows the whole registry, the data plane
+    # included.
     setup_prometheus_sensors(app, "/metrics/", registry=instruments.registry, name_prefix="faust")
     add_pages(app, settings, plane, Health(plane.clock), feed)
     return app
 
 
 class DataPlaneService(Service):
-    """Holds the data plane's thread. Crashes with it."""
+    """Holds the data plane's thread. When the thread ends, `done` is set, and `error` holds what ended it."""
 
-    logger = logging.getLogger("mode.data_plane")  # its "Starting..." is not what a person reads our log for
+    logger = logging.getLogger("mode.data_plane")  # keeps mode's "Starting..." lines out of our own log
 
     def __init__(self, plane: DataPlane, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -133,6 +145,7 @@ class DataPlaneService(Service):
         loop = asyncio.get_running_loop()
 
         def body() -> None:
+            # Whatever ends this thread is kept for `_serve`, which raises it in the main thread.
             try:
                 self.plane.run()
             except BaseException as error:
@@ -146,7 +159,7 @@ class DataPlaneService(Service):
     async def on_stop(self) -> None:
         """Let the block in hand finish and commit."""
         self.plane.stop()
-        await self.done.wait()
+        await self.done.wait()  # before the join, which would otherwise block the event loop
         if self._thread is not None:
             self._thread.join()
 
@@ -156,7 +169,8 @@ async def _serve(
 ) -> None:
     stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):  # before there is anything that a signal could tear
+    # Before anything is open that a signal could interrupt half-way.
+    for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     feed = Feed(settings)
     app = build_app(settings, plane, folder, instruments, feed)
@@ -174,7 +188,8 @@ async def _serve(
         leave.set()
         for task in ended:
             task.cancel()
-        # Asked to leave, not cancelled: a Faust that is torn off in mid-start leaves its consumer's thread behind.
+        # Faust is asked to leave, not cancelled. Cancelled in mid-start, it would leave its consumer's thread
+        # behind.
         await asyncio.wait([control], timeout=_GRACE)
         if not control.done():
             log.warning("Faust has not stopped within %g s; leaving it", _GRACE)
@@ -188,7 +203,7 @@ async def _control(app: faust.App, leave: asyncio.Event) -> None:
     try:
         await app.start()
         log.info("status page: http://%s:%s/", app.conf.web_host, app.conf.web_port)
-        while not leave.is_set() and not app.should_stop:  # a crash ends this too
+        while not leave.is_set() and not app.should_stop:  # `should_stop` is also true after a crash
             await asyncio.sleep(0.1)
         if app.crashed:
             raise app.crash_reason or RuntimeError("Faust's control plane crashed")
@@ -197,27 +212,33 @@ async def _control(app: faust.App, leave: asyncio.Event) -> None:
 
 
 class _ControlThread(WorkerThread):
-    """Faust's consumer thread. Nothing that it does may keep a stopped process alive."""
+    """Faust's consumer thread, as a daemon: nothing that it does may keep a stopped process alive."""
 
     def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)
         self.daemon = True
 
 
+# Set on mode's own class, so this holds for every service thread that Faust makes in this process.
 ServiceThread.Worker = _ControlThread
 
 
-# Its "Starting..." is Faust's own. A logger that mode has made itself it would replace by one of this module's name.
+# The classes below log under a child of Faust's own logger. Without a logger of their own, mode would give
+# them one of this module's name, and Faust's "Starting..." would look like a line of ours.
 _FAUST = logging.getLogger(f"{aiokafka.__name__}.ours")
 
 
 class _Reader(aiokafka.AIOKafkaConsumerThread):
-    """Faust's consumer, read committed: a plan of an aborted transaction is none."""
+    """Faust's consumer.
+
+    It reads committed records only, so a plan of an aborted transaction does not count.
+    """
 
     logger = _FAUST
 
     def _create_worker_consumer(self, transport: Any) -> Any:
-        # All that Faust asks when it chooses the isolation level; true anywhere else, it would begin transactions itself.
+        # Faust looks only at this flag when it chooses the isolation level. The flag must not stay true:
+        # Faust would then begin transactions itself.
         self.consumer.in_transaction = True
         try:
             return super()._create_worker_consumer(transport)
@@ -250,6 +271,7 @@ def _credentials(kafka: KafkaSettings) -> Any:
 
 
 def _free_port(host: str) -> int:
+    """A port of this host that is free now. Raises ConfigError when nothing can listen on the host."""
     try:
         with socket.socket() as probe:
             probe.bind((host, 0))

@@ -10,12 +10,18 @@ import numpy as np
 from topics.records import Record
 
 MOST_BYTES = 1 << 30
+"""Limit of a block: half of what a column of text can hold."""
 EXPLODED_BYTES = 1 << 22
-"""Of records that are taken apart: the shortest element has two bytes, so a block has some two million tuples at most."""
+"""Limit of a block whose records are taken apart. An element has two bytes at least: some two million tuples
+at most.
+"""
 
 
 def cut(messages: list[Record], *, with_keys: bool, most_bytes: int = MOST_BYTES) -> Iterator[list[Record]]:
-    """The same messages in stretches of at most `most_bytes` of values (and keys), or of a single message."""
+    """These messages in stretches of at most `most_bytes`. A single larger message is a stretch of its own.
+
+    with_keys: whether keys count as well as values.
+    """
     if sum(_sizes(messages, with_keys)) <= most_bytes:
         yield messages
         return
@@ -23,7 +29,7 @@ def cut(messages: list[Record], *, with_keys: bool, most_bytes: int = MOST_BYTES
     first = 0
     while first < len(messages):
         stop = int(np.searchsorted(ends, ends[first] + most_bytes, side="right")) - 1
-        stop = max(stop, first + 1)
+        stop = max(stop, first + 1)  # one message always goes on, however large
         yield messages[first:stop]
         first = stop
 

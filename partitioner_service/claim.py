@@ -1,13 +1,18 @@
 """The beginning of a query: give every input partition its first committed state, exactly once.
 
-From then on a partition without committed state is an error, never a fresh start (pipeline rule 4).
+From then on a partition without committed state is an error, never a fresh start.
 
-Several instances may start at once, and Kafka takes offsets from outside of the group even while it has members.
-So the beginning is locked before it is read (rule 14): `init_transactions` of the id `<query>.claim` fences
-whoever held it before, then committed offsets are read, then the first ones are committed. Whoever was fenced
-between its reading and its commit has read in vain: its commit fails, and it looks again. A commit that was under
-way when another took the lock is either aborted or, by the time `init_transactions` returns, complete. Hence
-offsets are read as stable ones.
+Several instances may start at once, and Kafka accepts offsets from outside of a group even while the group
+has members. So the beginning is locked before it is read, in three steps:
+
+1. `init_transactions` of the id `<query>.claim` takes the lock. It fences the instance that held the lock
+   before.
+2. The committed offsets are read.
+3. The first offsets are committed, unless there are some.
+
+If an instance is fenced between its steps 2 and 3, its commit fails, and it looks again. A commit that was
+under way when another instance took the lock is either aborted, or complete by the time `init_transactions`
+returns. Hence step 2 reads stable offsets.
 """
 
 from __future__ import annotations
@@ -32,15 +37,18 @@ from topics.state import TopicState
 log = logging.getLogger(__name__)
 
 _TRIES = 10
+"""Attempts to claim the query."""
 _LOOKS = 20
+"""Looks, `_LOOK_SECONDS` apart, at whether the instance that took the lock has committed."""
 _LOOK_SECONDS = 0.1
 _TRANSACTION_TIMEOUT_MS = 10_000
 
 
 def claim(settings: Settings, watchdog: Watchdog, *, pause: Callable[[float], None] = time.sleep) -> None:
-    """Commit the initial state of every input partition unless the query has begun already.
+    """Commit the initial state of every input partition, unless the query has already begun.
 
-    Raises IncompatibleStateError when offsets are gone although the query had begun.
+    pause: sleeps for so many seconds. Raises IncompatibleStateError if offsets are gone although the query
+    had begun, or if Kafka refuses the first offsets again and again.
     """
     refusal = None
     for _ in range(_TRIES):
@@ -58,7 +66,10 @@ def claim(settings: Settings, watchdog: Watchdog, *, pause: Callable[[float], No
 
 
 def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int) -> bool:
-    """Whether every partition has its state. Looked at more than once by who was fenced: the other commits now."""
+    """Whether every partition has its state. looks: how often to look.
+
+    After a refusal another instance is committing.
+    """
     for look in range(looks):
         if len(all_states(settings)) == settings.input_partitions:
             return True
@@ -68,7 +79,7 @@ def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int
 
 
 class _Claim:
-    """One attempt: lock, read, commit, in this order."""
+    """One attempt to claim the query: lock, read, commit, in this order."""
 
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._settings = settings
@@ -77,7 +88,7 @@ class _Claim:
         self._rejected = settings.topic("rejected")
 
     def attempt(self) -> str | None:
-        """None when the query has begun by now. Kafka's words when it refused."""
+        """Returns None if the query has begun by now, and Kafka's words if Kafka refused."""
         try:
             producer = lock(self._settings, self._watchdog)
             first = self._first_offsets()
@@ -95,8 +106,10 @@ class _Claim:
         return None
 
     def _first_offsets(self) -> list[TopicPartition]:
-        """Where every partition begins, with its first state. None when the query has begun."""
-        # In this order: records are written only after a claim, so whoever sees one must see all offsets too.
+        """Where every partition begins, with its first state as metadata. Empty if the query has begun."""
+        # The topics are described before the offsets are read. Records are only written after a claim, so if
+        # the topics already hold records, the offsets must all be there. In the other order a claim in
+        # between would look like a loss.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
         known = all_states(self._settings, stable=True)
         if len(known) == self._settings.input_partitions:
@@ -121,7 +134,11 @@ class _Claim:
         ]
 
     def _refuse_lost(self, topics: Mapping[str, TopicState], known: Mapping[int, PartitionState]) -> None:
-        """The first offsets were committed together: some of them, or none although records were written, is a loss."""
+        """Raise IncompatibleStateError if committed offsets were lost.
+
+        The first offsets were committed together. So some offsets without the others are a loss, and so are
+        written records without any offset.
+        """
         written = [name for name in (self._routed, self._rejected) if any(topics[name].end.values())]
         if not written and not known:
             return
@@ -135,7 +152,10 @@ class _Claim:
 
 
 def lock(settings: Settings, watchdog: Watchdog) -> Producer:
-    """The only producer that may begin this query from now on: whoever had the lock before is fenced."""
+    """The only producer that may begin this query from now on.
+
+    The producer that had the lock before is fenced.
+    """
     producer = clients.producer(
         settings.kafka,
         **{
@@ -152,7 +172,7 @@ def lock(settings: Settings, watchdog: Watchdog) -> Producer:
 def commit_first(
     settings: Settings, watchdog: Watchdog, producer: Producer, offsets: list[TopicPartition]
 ) -> None:
-    """Commit the first offsets, and the record of what the query is: both or neither. `producer`: from `lock`."""
+    """Commit the first offsets together with the record of the query's identity. producer: from `lock`."""
     timeout = clients.seconds(settings.kafka)
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))
     try:

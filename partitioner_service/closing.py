@@ -1,4 +1,4 @@
-"""Closing what was opened, whatever becomes of the rest."""
+"""Closing every part that was opened, even if another part cannot be closed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from evenflow.errors import EvenflowError
 
 
 class Closing(ExitStack):
-    """Calls what closes each part, the last first. A part that cannot be closed keeps no other from being closed.
+    """Closes each part, the one that was opened last first. If a part cannot be closed, the others still are.
 
-    failed: the last error on the way, None if there was none.
+    failed: the last error while closing, None if there was none.
     """
 
     def __init__(self) -> None:
@@ -21,12 +21,13 @@ class Closing(ExitStack):
         self.failed: Exception | None = None
 
     def when_over(self, close: Callable[[], object]) -> None:
-        """Call this at the end."""
+        """Call `close` at the end."""
         self.callback(self.quietly, close)
 
     def quietly(self, close: Callable[[], object]) -> None:
-        """Call this now and keep its error."""
+        """Call `close` now, and keep its error in `failed`."""
         try:
             close()
+        # A Kafka client that is already closed raises RuntimeError.
         except (EvenflowError, KafkaException, RuntimeError) as error:
             self.failed = error

@@ -1,7 +1,7 @@
 """The committed state of input partitions: asked for, decoded, and held against the query and its topics.
 
-The committed offset's metadata is the partition's whole state (pipeline rule 4): it is read when a partition is assigned,
-by whoever looks at the query from outside, and nothing else is believed.
+The metadata of a committed offset is the whole state of its partition. An instance reads this state when the
+partition is assigned, and so does whoever looks at the query from outside. Nothing else is believed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ _WAIT = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.REQUEST_TIMED_OUT,
 }
-"""Answers about committed offsets that mean "ask again", never "there is no state"."""
+"""Answers about committed offsets that mean "ask again", never "there is no state".
+
+The broker gives such answers while a transaction with offsets is pending, and while the broker itself starts.
+"""
 
 
 class TopicIds(NamedTuple):
-    """Kafka's ids of the topics that committed state belongs to."""
+    """Kafka's ids of the topics that committed state belongs to. A topic that is made anew has another id."""
 
     input: str
     routed: str
@@ -63,15 +66,16 @@ def load_states(
     topic_ids: TopicIds,
     stopping: Callable[[], bool],
 ) -> dict[int, PartitionState]:
-    """Committed state of these partitions, waiting while a transaction of an earlier owner is pending.
+    """Committed states of these partitions. Waits while a transaction of an earlier owner is pending.
 
-    Raises IncompatibleStateError or DataLossError when that state cannot be continued, Stopping when told to stop.
+    stopping: whether the service was told to stop. Raises IncompatibleStateError or DataLossError if a state
+    cannot be continued, Stopping if `stopping` becomes true while this waits.
     """
     topic = settings.topic("input")
     states = {}
     for entry in committed_offsets(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
         where = f"{topic}[{entry.partition}]"
-        if entry.offset < 0:
+        if entry.offset < 0:  # no fresh start: `claim` has given every partition its first offset
             raise IncompatibleStateError(
                 f"{where} has no committed offset although the query has begun",
                 hint="the offsets of group "
@@ -90,7 +94,11 @@ def load_states(
 
 
 def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicIds, where: str) -> None:
-    """Raise unless this committed state belongs to this query and these very topics."""
+    """Raise unless this committed state belongs to this query and to these very topics.
+
+    Raises IncompatibleStateError for another query, DataLossError for a topic that was made anew. where: the
+    input partition, in words.
+    """
     if state.fingerprint != settings.fingerprint:
         raise IncompatibleStateError(
             f"{where} was read for query {state.fingerprint}, but the settings now describe query "
@@ -113,9 +121,10 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
 def committed_offsets(
     consumer: Consumer, partitions: list[TopicPartition], stopping: Callable[[], bool]
 ) -> list[TopicPartition]:
-    """What the consumer's group has committed, asked again until the broker knows (rule 4).
+    """The offsets that the consumer's group has committed, asked for again until the broker knows them.
 
-    Raises Stopping when told to stop before that, KafkaException for an answer that no waiting heals.
+    Raises Stopping if `stopping` becomes true before that, KafkaException for an answer that no waiting
+    heals.
     """
     waiting = False
     while True:
@@ -140,12 +149,13 @@ def committed_offsets(
 
 
 def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
-    """A client that reads the group's committed offsets without being a member of it.
+    """A client that reads the committed offsets of the data plane's group without being a member.
 
-    stable: the broker answers only when no transaction that may change them is pending.
+    stable: the broker answers only while no transaction is pending that may change these offsets.
 
-    Not the admin client's `list_consumer_group_offsets`: librdkafka 2.16 takes the whole process down with
-    it (a segmentation fault) while the group's coordinator is being loaded, as on a broker that has just started.
+    The admin client's `list_consumer_group_offsets` is not used: while the group's coordinator is being
+    loaded, as on a broker that has just started, that call of librdkafka 2.16 ends the whole process with a
+    segmentation fault.
     """
     isolation = "read_committed" if stable else "read_uncommitted"
     return clients.consumer(
@@ -154,7 +164,12 @@ def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
 
 
 def committed_states(reader: Consumer, settings: Settings) -> dict[int, PartitionState]:
-    """Last committed state of every input partition of the group, whoever owns it."""
+    """Last committed state of every input partition, whoever owns it.
+
+    A partition without an offset is absent.
+
+    Raises ServiceError if the broker does not know the offsets within `kafka.request_timeout`.
+    """
     topic = settings.topic("input")
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
     partitions = [TopicPartition(topic, number) for number in range(settings.input_partitions)]
@@ -170,8 +185,12 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
 
 
 def all_states(settings: Settings, *, stable: bool = False) -> dict[int, PartitionState]:
-    """`committed_states` with a `state_reader` of its own, for who asks once. ServiceError without rights to the group."""
-    members(settings.kafka, data_plane_group(settings))  # without rights a consumer is only kept waiting
+    """As `committed_states`, with a `state_reader` of its own, for callers that ask once.
+
+    Raises ServiceError without rights to the group.
+    """
+    # Asked first for its error: a consumer without rights to the group would only be kept waiting.
+    members(settings.kafka, data_plane_group(settings))
     reader = state_reader(settings, stable=stable)
     try:
         return committed_states(reader, settings)

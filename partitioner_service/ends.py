@@ -1,7 +1,8 @@
 """Where the logs of owned input partitions were last seen to end, and since when (for the idle timeout).
 
-What was seen is no more than a reason to ask: a process that was stopped, or whose leader is away, hears of no new
-record. Only the brokers' answer at the moment of the decision says that a log has not grown (pipeline rule 18).
+An end that was seen is only a reason to ask again. A process that was suspended hears of no new record, and
+neither does one that cannot reach the partition's leader. Only the brokers' answer at the moment of the
+decision says whether a log has grown.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 Ask = Callable[[Collection[int]], dict[int, int]]
-"""Input partitions -> where their logs end now. Those that no broker answered for are absent."""
+"""Input partitions -> the offsets at which their logs end now. A partition without an answer is absent."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class _End:
 
 
 class LogEnds:
-    """Ends of logs by input partition. `ask` is called by `confirmed` only."""
+    """Ends of logs by input partition. ask: asks the brokers. Only `confirmed` calls it."""
 
     def __init__(self, ask: Ask, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -29,32 +30,36 @@ class LogEnds:
         self._ends: dict[int, _End] = {}
 
     def reached(self, partition: int, offset: int) -> None:
-        """Everything below this offset was read. What lies behind the last record are marks of transactions."""
+        """Note that everything below this offset was read.
+
+        The offset moves without records if transactions end there.
+        """
         known = self._ends.get(partition)
         since = self._clock() if known is None else known.since
         self._ends[partition] = _End(offset, since)
 
     def left(self, partition: int) -> None:
-        """A record came."""
+        """Note that another record came."""
         self._ends.pop(partition, None)
 
     def forget(self) -> None:
-        """Positions have changed."""
+        """Forget all ends, because the positions have changed."""
         self._ends.clear()
 
     def since(self, partition: int) -> float:
-        """For how many seconds no record has come after the end that was seen. 0 if none was seen."""
+        """For how many seconds no record has come since the end was seen. 0 if no end was seen."""
         end = self._ends.get(partition)
         return 0.0 if end is None else self._clock() - end.since
 
     def seen(self, partition: int) -> float | None:
-        """Seconds since the end of its log was reached. None while there is more to read."""
+        """Seconds since the end of the partition's log was reached. None while there is more to read."""
         return round(self.since(partition), 1) if partition in self._ends else None
 
     def confirmed(self, partitions: Collection[int]) -> set[int]:
-        """Those of them whose log, as the brokers say now, still ends where it was seen to end.
+        """The partitions among these whose logs still end where they were seen to end.
 
-        A log that has grown counts as left. For one without an answer the waiting begins anew.
+        The brokers are asked now. If a log has grown, its end is forgotten. If no broker answers for a log,
+        its waiting time begins anew.
         """
         wanted = set(partitions) & set(self._ends)
         if not wanted:

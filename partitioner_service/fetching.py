@@ -1,4 +1,4 @@
-"""Which owned partitions are fetched at present, and how many records are still to come of each."""
+"""Which owned partitions are fetched at present, and how many records of each are still to come."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _ASK_EVERY = 1.0
 
 
 class Fetching:
-    """Pauses and resumes partitions. paused: those of now.
+    """Pauses and resumes partitions. paused: the partitions that are paused now.
 
-    librdkafka does not hear how far the log of a paused partition grows, so `ask` is called for those once a second.
+    librdkafka does not hear how far the log of a paused partition grows. So `ask` is called for the paused
+    partitions once a second.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class Fetching:
         self._grown: dict[int, int] = {}
 
     def hold(self, wanted: set[int]) -> None:
-        """Pause exactly these partitions. All of them are assigned."""
+        """Pause exactly these partitions, which must be assigned, and resume all others."""
         pause, resume = wanted - self.paused, self.paused - wanted
         if pause:
             self._asked_at = self._clock()
@@ -41,15 +42,20 @@ class Fetching:
         self._ask_after_paused()
 
     def resume_all(self) -> None:
-        """While they are still assigned: librdkafka keeps a partition paused through `assign` and rebalances."""
+        """Resume all paused partitions. Call this while they are still assigned.
+
+        Otherwise librdkafka would keep them paused through the next `assign` or rebalance.
+        """
         if self.paused:
             self._consumer.resume([TopicPartition(self._topic, p) for p in sorted(self.paused)])
             self.paused = set()
 
     def lag(self, partition: int, position: int) -> int | None:
-        """Records between this position and the log's end. None when not known yet."""
+        """Records between this position and the end of the log. None if the end is not known yet."""
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
-        end = max(high, self._grown.get(partition, high))  # logs only grow
+        # Logs only grow, so the larger of two answers is the newer one. librdkafka says -1001 before it knows
+        # an end.
+        end = max(high, self._grown.get(partition, high))
         return None if end < 0 else max(0, end - position)
 
     def _ask_after_paused(self) -> None:

@@ -1,4 +1,7 @@
-"""Routed tuples to frames: one for every worker that has tuples, in parts where it is large or a plan takes over in it."""
+"""Routed tuples to frames: one frame for every worker that has tuples.
+
+A frame is cut into parts if it is large, or if a plan takes over among its tuples.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,11 @@ Frames = list[tuple[int, bytes]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Shares:
-    """The tuples of a block by worker, and those of a worker by plan.
+    """The tuples of a block, sorted by worker and then by plan.
 
-    epochs: of the plans that the block was routed with, ascending. The tuples of worker w under plan number i are rows
-    bounds[c] to bounds[c + 1] with c = w * len(epochs) + i. bounds has shape (workers * plans + 1,).
+    epochs: the epochs of the plans that the block was routed with, ascending. The tuples of worker w under
+    plan number i are cell c = w * len(epochs) + i: rows bounds[c] to bounds[c + 1].
+    bounds has shape (workers * plans + 1,).
     """
 
     rows: pa.RecordBatch
@@ -31,7 +35,10 @@ class Shares:
 
 
 class Framer:
-    """Packs the frames of a block. A frame has one epoch: tuples of two plans for one worker travel as parts."""
+    """Packs the frames of a block.
+
+    A record has one epoch, so a worker's tuples of two plans travel as two parts.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._fingerprint = settings.fingerprint
@@ -42,18 +49,21 @@ class Framer:
         self._no_tuples = no_rows(self._schema)
 
     def pack(self, shares: Shares, offsets: Int64s, told: Int64s, *, came: int | None = None) -> Frames:
-        """One frame for every worker that has tuples, and for every worker if there is something to tell.
+        """One frame for every worker that has tuples.
 
-        offsets, told, came: as in the header.
+        The other workers get an empty frame if there are marks to tell.
+
+        offsets, told, came: as in `wire.FrameHeader`.
         """
         packers = _Packers(self, offsets, told, came)
         plans, starts, small = len(shares.epochs), shares.bounds.tolist(), self._small(shares)
+        # A frame without tuples carries the epoch that is in force at the end of the block.
         empty = packers.of(shares.epochs[-1]).pack(self._no_tuples) if len(told) else b""
         packed: Frames = []
         for worker in range(self._routed):
             first = worker * plans
             cells = [cell for cell in range(first, first + plans) if starts[cell] != starts[cell + 1]]
-            if len(cells) == 1 and small[cells[0]]:
+            if len(cells) == 1 and small[cells[0]]:  # the usual case, without the cost of cutting
                 packer = packers.of(shares.epochs[cells[0] - first])
                 packed.append((worker, packer.pack(_rows(shares, cells[0]))))
             elif cells:
@@ -63,7 +73,10 @@ class Framer:
         return packed
 
     def _parts(self, shares: Shares, cells: Sequence[int], packers: _Packers) -> Iterator[bytes]:
-        """The parts of one worker's frame. Only the last one may tell."""
+        """The parts of one worker's frame.
+
+        Only the last part may tell: a mark must not come before its tuples.
+        """
         pieces = [
             (shares.epochs[cell % len(shares.epochs)], piece)
             for cell in cells
@@ -74,13 +87,13 @@ class Framer:
             yield packer.pack(piece, part=number - 1, parts=len(pieces))
 
     def _small(self, shares: Shares) -> list[bool]:
-        """Of each cell: whether its rows need no cutting."""
+        """For each cell, whether its rows fit into one record."""
         filled = np.concatenate([[0], np.cumsum(wire.weights(shares.rows))])
         fits: list[bool] = (np.diff(filled[shares.bounds]) <= self._most_bytes).tolist()
         return fits
 
     def packer(self, epoch: int, offsets: Int64s, told: Int64s, came: int | None) -> wire.FramePacker:
-        """Of frames with this header."""
+        """What packs frames with this header."""
         header = wire.FrameHeader(
             fingerprint=self._fingerprint,
             epoch=epoch,
@@ -94,7 +107,7 @@ class Framer:
 
 
 class _Packers:
-    """The headers of a block, each encoded once, when it is first needed."""
+    """The packers of a block. Each header is encoded once, when it is first needed."""
 
     def __init__(self, framer: Framer, offsets: Int64s, told: Int64s, came: int | None) -> None:
         self._framer = framer
@@ -104,7 +117,7 @@ class _Packers:
         self._made: dict[tuple[int, bool], wire.FramePacker] = {}
 
     def of(self, epoch: int, *, tells: bool = True) -> wire.FramePacker:
-        """Of frames under this plan."""
+        """The packer of frames under the plan of this epoch, with or without the marks."""
         tells = tells and len(self._told) > 0
         if (epoch, tells) not in self._made:
             told = self._told if tells else self._told[:0]

@@ -1,4 +1,4 @@
-"""When Python looks for cycles of garbage while blocks are worked on."""
+"""How often Python looks for cycles of garbage while blocks are routed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def patient_garbage_collection() -> Iterator[None]:
-    """Collect cycles rarely: a block is tens of thousands of Message objects, none of them part of a cycle.
+    """Collect cycles of garbage rarely.
 
-    With Python's own threshold the collector would look at all of them some seventy times a block.
+    A block is tens of thousands of Message objects, and none of them is part of a cycle. With Python's own
+    threshold the collector would look at all of these objects some seventy times a block.
     """
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)

@@ -1,7 +1,7 @@
-"""What the health pages say: both halves live, and what should move does, or what does not (pipeline rules 12, 20).
+"""What the health pages say: whether both halves are alive, and whether all that should move does.
 
-`alive` asks for what a restart may heal, `healthy` also for what it does not: input that is not read, and windows that
-wait for an input partition without data.
+`alive` is false only for what a restart may heal. `healthy` is also false for what a restart does not heal:
+input that is not read, and windows that wait for an input partition without data.
 """
 
 from __future__ import annotations
@@ -14,22 +14,33 @@ from monitoring.health import PATIENCE
 
 
 class Health:
-    """Remembers since when the control plane has been outside of its consumer group."""
+    """Judges the status of an instance.
+
+    It remembers since when Faust has been outside of its consumer group.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._apart_since: float | None = clock()
 
     def alive(self, status: Mapping[str, Any], *, control_joined: bool) -> dict[str, Any]:
-        """`alive`, the data plane's state, and `reason` when it is not alive."""
+        """Fields of the page: `alive`, the data plane's `state`, and a `reason` if it is not alive.
+
+        control_joined: whether Faust is in its consumer group now.
+        """
         return _shown("alive", status, self._not_alive(status, control_joined=control_joined))
 
     def healthy(self, status: Mapping[str, Any], *, control_joined: bool) -> dict[str, Any]:
-        """`healthy`, the data plane's state, and `reason` when it is not healthy: not alive, or nothing moves."""
+        """Fields of the page: `healthy`, the data plane's `state`, and a `reason` if it is not healthy.
+
+        An instance is not healthy if it is not alive, or if something stands still. control_joined: as in
+        `alive`.
+        """
         reason = self._not_alive(status, control_joined=control_joined) or _standing_still(status)
         return _shown("healthy", status, reason)
 
     def _not_alive(self, status: Mapping[str, Any], *, control_joined: bool) -> str | None:
+        """Why the instance is not alive, None if it is."""
         if control_joined:
             self._apart_since = None
         elif self._apart_since is None:
@@ -46,6 +57,7 @@ class Health:
 
 
 def _standing_still(status: Mapping[str, Any]) -> str | None:
+    """What has stood still for too long, None if nothing has."""
     long = [some for some in status.get("standing_still", ()) if some["seconds"] >= PATIENCE]
     return long[0]["reason"] if long else None
 

@@ -1,7 +1,7 @@
-"""The hottest keys of a period and the workers they went to, from a sample of each block: for people only.
+"""The hottest keys of a period and the workers they went to, for people only.
 
-Of each block every n-th tuple is looked at, `_SAMPLE` of them at most, which costs some 0.1 ms a block. So a share is an
-estimate, and of a key's workers one that got few of its tuples may be missing.
+The figures come from a sample: every n-th tuple of a block, at most `_SAMPLE` tuples, which costs some 0.1 ms
+a block. So the share of a key is an estimate, and a worker that got few tuples of a key may be missing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,27 @@ from evenflow.talking.words import LONGEST_SHOWN, shown_bytes
 from evenflow.telemetry import HotKey
 
 SHOWN = 10
-"""Keys that are told."""
+"""Number of keys that are told."""
 _SAMPLE = 1_024
+"""Tuples of a block that are looked at."""
 _OF_A_BLOCK = 16
+"""Keys of a block that are counted."""
 _REMEMBERED = 512
+"""Keys of a period that are remembered."""
 _MOST_WORKERS = 64
+"""Workers that are told of a key."""
 _STRIDE = 1 << 16
-"""More than there are workers."""
+"""Distance between the cells of two keys: more than there are workers."""
 _PREFIX = 4 * LONGEST_SHOWN
+"""Bytes of a key that are kept: a character has at most four."""
 
 
 @dataclass
 class _Seen:
-    """workers: tuples by worker."""
+    """What is known of a key.
+
+    key: how it begins. length: bytes of the whole key. workers: estimated tuples by worker.
+    """
 
     key: bytes | None
     length: int
@@ -42,24 +50,25 @@ class _Seen:
 
 
 class Hottest:
-    """Of one period."""
+    """The hottest keys of one period."""
 
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
         self._tuples = 0
 
     def note(self, keys: pa.BinaryArray, hashes: UInt64s, workers: Int32s) -> None:
-        """The tuples of a block in any order: key, hash of the key, worker."""
+        """Count the tuples of a block, in any order. keys, hashes of the keys, workers: one per tuple."""
         self._tuples += len(hashes)
-        step = -(-len(hashes) // _SAMPLE)
+        step = -(-len(hashes) // _SAMPLE)  # the quotient, rounded up
         if not step:
             return
-        # Another beginning each time: a block may have a rhythm of its own.
+        # The sample begins at another tuple each time, because a block may have a rhythm of its own.
         looked_at = np.arange(self._tuples % step, len(hashes), step)
         kinds, first, inverse, counts = np.unique(
             hashes[looked_at], return_index=True, return_inverse=True, return_counts=True
         )
         top = np.argsort(counts, kind="stable")[-_OF_A_BLOCK:]
+        # The place of each key of the sample among the hottest, -1 for a key that is not one of them.
         rank = np.full(len(kinds), -1)
         rank[top] = np.arange(len(top))
         ranks = rank[inverse]
@@ -81,6 +90,7 @@ class Hottest:
         return [self._told(seen) for seen in hottest_first[:SHOWN]]
 
     def _known(self, hashed: int, keys: pa.BinaryArray, position: int) -> _Seen:
+        """What is known of the key with this hash. The key stands at this position of `keys`."""
         if hashed not in self._seen:
             one = keys.slice(position, 1)
             self._seen[hashed] = _Seen(

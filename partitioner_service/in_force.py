@@ -1,6 +1,6 @@
-"""Which plan this instance follows: records of the plan topic in, the partitioner's number of workers out.
+"""Which plan this instance follows: records of the plan topic go in, the number of workers comes out.
 
-Everything in here is called from the data plane's thread, but for `PlanLog.offer`.
+Everything here is called from the data plane's thread, except `PlanLog.offer`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class PlanLog:
-    """The plan topic as this instance reads it: all of it at the start, then what the plan agent hands over.
+    """The plan topic as this instance reads it: all of it at the start, then the plan agent's records.
 
-    The agent begins at the topic's start as well, so what was read before is passed over: each record counts once.
+    The agent may begin at the start of the topic as well. A record that it hands over is passed over if it
+    was read at the start, so each record counts once.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -37,19 +38,22 @@ class PlanLog:
 
     @property
     def ignored(self) -> int:
-        """Records so far that were no plan of this query."""
+        """Number of records so far that were no plan of this query."""
         return self._reading.ignored
 
     def offer(self, offset: int, value: bytes | None) -> None:
-        """A committed record of the topic. From any thread."""
+        """Take a committed record of the plan topic. May be called from any thread."""
         self._arrived.put((offset, value))
 
     def published(self) -> list[Plan]:
-        """Every plan that is committed now, in order. Bounded, because the topic is."""
+        """Every plan that is committed now, in the order of the log.
+
+        The plan topic is compacted, so the list is short.
+        """
         return read_plans(self._settings, self._reading)
 
     def arrived(self) -> list[Plan]:
-        """The plans that were offered since, in order."""
+        """The plans that were offered since the last call, in the order of the log."""
         found = []
         while not self._arrived.empty():
             offset, value = self._arrived.get()
@@ -62,8 +66,9 @@ class PlanLog:
 class InForce:
     """The partitioner under the plan in force.
 
-    epoch: of that plan, 0 before the first. It never goes back: what an aborted transaction routed with a plan is routed
-    with it again, and so is what a restart goes on with.
+    epoch: the epoch of that plan, 0 before the first plan. The epoch never goes back. Tuples that an aborted
+    transaction routed under a plan are routed under that plan or a later one again, and so are those after a
+    restart.
     """
 
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
@@ -75,15 +80,18 @@ class InForce:
 
     @property
     def upcoming(self) -> Upcoming | None:
-        """The plan that takes over next."""
+        """The plan that takes over next. None if no later plan is known."""
         return self._schedule.upcoming[0] if self._schedule.upcoming else None
 
     def learn(self, plan: Plan, *, reached: int | None) -> None:
-        """The next plan of the log. reached: largest event time (ms) routed so far, None at the start."""
+        """Take in the next plan of the log.
+
+        reached: largest event time (ms) routed so far, None at the start.
+        """
         self._schedule.learn(plan, reached=reached)
 
     def learn_published(self, plans: list[Plan]) -> None:
-        """All plans of the log, at the start."""
+        """Take in all plans of the log, at the start of the instance."""
         newest = max((plan.epoch for plan in plans), default=0)
         if newest < self.epoch:
             log.warning(
@@ -96,12 +104,19 @@ class InForce:
             self.learn(plan, reached=None)
 
     def continue_from(self, reached: int | None) -> None:
-        """Input partitions were assigned, the furthest of which stands at this event time (ms): what is due is in force."""
+        """Put the plan in force that is due after an assignment of input partitions.
+
+        reached: event time (ms) of the furthest of these partitions, None if none has had a tuple.
+        """
         if reached is not None:
             self._pass_to(reached)
 
     def stretches(self, times: Int64s) -> Iterator[slice]:
-        """Tuples in order of event time (ms), cut where a plan takes over. Its stretch is in hand while it is in force."""
+        """Cut tuples where a plan takes over. times: their event times (ms), ascending, shape (n,).
+
+        While the caller holds a stretch, `partitioner` and `epoch` are those of the stretch's plan. So a
+        stretch must be assigned before the next one is asked for.
+        """
         start = 0
         while start < len(times):
             self._pass_to(int(times[start]))
@@ -111,6 +126,7 @@ class InForce:
             start = stop
 
     def _pass_to(self, time: int) -> None:
+        """Put the plan in force that is due at this event time (ms), if it is another one."""
         begins = {entry.plan.epoch: entry.begins for entry in self._schedule.upcoming}
         plan = self._schedule.pass_to(time)
         if plan is None:
@@ -128,5 +144,5 @@ class InForce:
 
 
 def furthest(states: Mapping[int, PartitionState]) -> int | None:
-    """Largest event time (ms) of these input partitions, None before the first tuple."""
+    """Largest event time (ms) of these input partitions. None before the first tuple."""
     return max((state.max_time for state in states.values() if state.max_time is not None), default=None)

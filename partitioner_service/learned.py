@@ -1,4 +1,7 @@
-"""Learned state of the partitioner across restarts: a matter of quality, never of correctness."""
+"""What the partitioner has learned, kept across restarts.
+
+Results do not depend on it, only balance and cost do.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,14 @@ from partitioner_service.records import SideRecords
 log = logging.getLogger(__name__)
 
 _MOST_SLIDES = 1_024
+"""Slides of a window that a partitioner counts."""
 
 
 class LearnedState:
-    """Saves snapshots every `snapshot_interval`. Gives back the last one when it fits the settings.
+    """Saves a snapshot of the partitioner every `snapshot_interval`, and restores the last one if it fits.
 
-    since: when this process began to learn. None for a partitioner that learns nothing. kept_at: when state was last saved,
-    or taken over by this process. None before. Both in s since 1970.
+    since: when this process began to learn, None for a partitioner that learns nothing. kept_at: when this
+    process last saved a state, or took one over, None before that. Both are in s since 1970.
     """
 
     def __init__(
@@ -48,9 +52,10 @@ class LearnedState:
         self._saved_tuples = 0
 
     def restored(self) -> tuple[partitioners.Partitioner, int]:
-        """The partitioner of the last run with the epoch of the plan it followed, or a fresh one with epoch 0.
+        """The partitioner of the last run and the epoch of its plan.
 
-        Under a plan the number of workers is the plan's. Otherwise it is that of the settings.
+        If there is none, a fresh one and epoch 0. If the last run followed a plan, the number of workers is
+        that of the plan. Otherwise it is that of the settings.
         """
         options = self._options
         fresh = new_partitioner(self._settings)
@@ -72,7 +77,10 @@ class LearnedState:
         return restored, epoch
 
     def save(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
-        """Save it now, unless it has seen nothing since the last time."""
+        """Save the state of this partitioner now, unless it has seen no tuple since the last time.
+
+        epoch: of its plan.
+        """
         self._saved_at = self._clock()
         tuples = partitioner.observe().tuples
         if tuples != self._saved_tuples:
@@ -83,7 +91,7 @@ class LearnedState:
         self.kept_at = self._wall()
 
     def save_when_due(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
-        """Save it if the last time is a `snapshot_interval` ago."""
+        """As `save`, if the last time is a `snapshot_interval` ago."""
         if self._clock() - self._saved_at >= self._options.snapshot_interval / 1000:
             self.save(partitioner, epoch)
 
@@ -91,7 +99,8 @@ class LearnedState:
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """The configured partitioner in its first state.
 
-    ConfigError for an unknown name or option, and for a name that decides on whole micro-batches.
+    Raises ConfigError for an unknown name or option, and for a partitioner that decides on whole
+    micro-batches.
     """
     options = settings.partitioner
     return partitioners.create(
@@ -105,9 +114,11 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
 
 
 def source_number(instance: str, instances: int) -> int:
-    """Which of the sources this instance is: the number its name ends in (0, partitioner-3), else by hash.
+    """Which of the sources this instance is, 0 <= number < instances.
 
-    Two sources with one number stay correct. They draw the same random numbers where a rule draws any.
+    It is the number that the instance's name ends in (0, partitioner-3), modulo `instances`. A name without a
+    number is hashed. Two sources with the same number still give right results. They only draw the same
+    random numbers, if their partitioner draws any.
     """
     digits = re.search(r"[0-9]+$", instance)
     if digits:
@@ -116,13 +127,16 @@ def source_number(instance: str, instances: int) -> int:
 
 
 def fitted_options(settings: Settings) -> dict[str, Any]:
-    """Options of the configured partitioner, with the query's window where it knows of windows.
+    """Options of the configured partitioner, with the query's window for a partitioner that works by windows.
 
-    Of a window of very many slides the partitioner sees coarser ones: its counters are one per worker and slide.
+    A partitioner has a counter per worker and slide. So if a window has very many slides, the partitioner
+    sees several of them as one.
     """
     options, query = settings.partitioner, settings.query
     check_online(options.name)
     panes = query.window // query.slide_ms
+    # The smallest number of slides to take together that divides the window and leaves at most
+    # `_MOST_SLIDES`.
     together = next(k for k in range(-(-panes // _MOST_SLIDES), panes + 1) if panes % k == 0)
     slide = query.slide_ms * together
     return fitted(options.name, options.options, window_ms=query.window, slide_ms=slide)

@@ -1,6 +1,6 @@
 """The data plane's loop: read a block, route it, write it, and commit every so often.
 
-All of it is called from the data plane's thread.
+Everything here is called from the data plane's thread.
 """
 
 from __future__ import annotations
@@ -29,11 +29,16 @@ from topics.registry import RegistryAway
 log = logging.getLogger(__name__)
 
 _STATUS_EVERY = 0.5
+"""Seconds between two statuses."""
 _GRACE = 10.0
+"""Seconds that a stopping instance waits for the broker, all calls together."""
 
 
 class Loop:
-    """One step after the other over parts that are open. reports, latest: what it tells other parts and threads."""
+    """Does one step after the other with parts that are open.
+
+    reports: makes the telemetry. latest: where other threads find the newest telemetry and status.
+    """
 
     def __init__(
         self,
@@ -71,9 +76,11 @@ class Loop:
         self._status_at = -_STATUS_EVERY
 
     def step(self) -> None:
-        """Read what has come and work through it. Commit or report if it is time."""
+        """Read the records that have come and route them. Commit or report if it is time."""
         blocks = self._source.read(self._options.block_tuples, self._options.linger / 1000)
-        if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
+        # After a rewind the instance owns other partitions, or a transaction was aborted. The workers may
+        # then not have heard of marks that were told before, so all marks are told again.
+        if self._source.rewinds != self._rewinds:
             self._rewinds = self._source.rewinds
             self._router.forget_what_was_told()
             self._router.plans.continue_from(furthest(self._source.states))
@@ -84,6 +91,7 @@ class Loop:
             self._work_through_all(blocks)
             self._put_to_sleep()
             self._tell_the_workers()
+            # Pausing a partition before its first record has come can lose its position in librdkafka.
             if not self._source.just_assigned:
                 self._pace.hold_back_the_hasty()
             if self._clock() - self._status_at >= _STATUS_EVERY:
@@ -97,12 +105,16 @@ class Loop:
             self._aborts.note(error)
 
     def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
-        """Route these blocks. Those whose schemas cannot be had are read again a little later."""
+        """Route these blocks.
+
+        If the schema of a block cannot be had now, that block is read again a little later.
+        """
         try:
             for slices in blocks:
                 self._work_through(slices)
                 self._schema_wait.over()
         except RegistryAway as error:
+            # `states` stands behind the blocks that were routed, so only the others are read again.
             self._source.rewind(self._source.states)
             self._stop.wait(self._schema_wait.next(error))
 
@@ -132,7 +144,8 @@ class Loop:
         """Make what was written visible, together with the states of the input partitions."""
         states = self._source.states
         changed = {p: s for p, s in states.items() if s != self._source.committed.get(p)}
-        # Never without offsets: they are what makes the broker refuse one who is no member of the group any more.
+        # A transaction never commits without offsets. Only because of them does the broker refuse an instance
+        # that is no longer a member of the group.
         changed = changed or dict(states)
         began = self._clock()
         self._sink.commit(changed, self._source.group_metadata)
@@ -146,7 +159,10 @@ class Loop:
         self._learned.save_when_due(self._router.plans.partitioner, self._router.plans.epoch)
 
     def finish(self) -> None:
-        """Commit what is open. From now on waiting for the broker has an end."""
+        """Commit the open transaction, if any.
+
+        From now on all waiting for the broker is bounded by `_GRACE`.
+        """
         self._sink.stop_within(_GRACE)
         try:
             if self._sink.open_for is not None:
@@ -155,7 +171,11 @@ class Loop:
             log.warning("the last transaction was aborted; the next run reads its blocks again: %s", error)
 
     def abandon(self) -> None:
-        """What an unfinished block wrote must never be committed with the offsets before it."""
+        """Abort the open transaction after an error.
+
+        It may hold a part of an unfinished block, which must never be committed with the offsets before that
+        block.
+        """
         self._sink.stop_within(_GRACE)
         try:
             self._sink.abort()
@@ -163,7 +183,11 @@ class Loop:
             log.warning("could not abort; the broker does after the transaction timeout: %s", error)
 
     def settle(self, may_commit: bool) -> None:
-        """Before partitions are given up: a transaction never spans a rebalance (rule 1)."""
+        """End the open transaction before partitions are given up: a transaction never spans a rebalance.
+
+        The broker checks who is a member of the group, but not who owns a partition. It would accept offsets
+        of a partition that has already moved. may_commit: False where the partitions are lost already.
+        """
         if self._sink.open_for is None:
             return
         if may_commit:
@@ -177,7 +201,10 @@ class Loop:
         self._sink.abort()
 
     def all_ended(self) -> bool:
-        """Whether the whole input has ended and is committed, by whomever: a peer may die before its part has."""
+        """Whether every input partition has ended and this is committed, whichever instance owns it.
+
+        A peer may die before its own partitions have ended, and this instance then has to take them over.
+        """
         own = self._source.states
         if not all(state.ended for state in own.values()):
             return False
@@ -190,19 +217,20 @@ class Loop:
         everyone = self._pace.everyone()
         if len(everyone) < self._settings.input_partitions or not all(s.ended for s in everyone.values()):
             return False
-        # If the input had ended before this run, no partition needs to be assigned: what an assignment would refuse
-        # is refused here.
+        # If the input has already ended, no partition needs to be assigned. So states that an assignment
+        # would refuse are refused here.
         self._source.check(everyone)
         return True
 
     def _put_to_sleep(self) -> None:
         after = self._pace.asleep()
         if after:
+            # An open transaction is what makes `step` commit the new states, even if no record comes.
             self._sink.begin()
             self._source.states.update(after)
 
     def _tell_the_workers(self) -> None:
-        """Marks that moved without a tuple: of partitions that were put to sleep, or that are new to this instance."""
+        """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the instance."""
         frames = self._router.punctuate(self._source.states)
         if frames:
             self._sink.write_frames(frames)

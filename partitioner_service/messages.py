@@ -1,4 +1,4 @@
-"""What a Kafka message of the input topic says of itself, beside its value."""
+"""What a record of the input topic says beside its value: its timestamp, and whether it is a marker."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from topics.records import Record
 def marker_of(
     record: Record, *, damaged: Callable[[ProtocolError], object] | None = None
 ) -> EndOfStream | None:
-    """The end-of-stream marker that this record is. None for any other record.
+    """The end-of-stream marker in this record. None if the record is no marker.
 
-    A damaged marker marks nothing: it is a record like any other, and `damaged` is handed what is wrong with it.
+    A damaged marker counts as a record like any other. damaged: is called with what is wrong with such a
+    marker.
     """
     if record.value() is not None or record.key() is not None:
         return None
@@ -29,6 +30,6 @@ def marker_of(
 
 
 def timestamp_of(record: Record) -> int:
-    """The record timestamp in ms, -1 where there is none."""
+    """The record timestamp in ms, -1 if the record has none."""
     kind, stamp = record.timestamp()
     return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)

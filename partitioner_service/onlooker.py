@@ -1,4 +1,4 @@
-"""Whoever measures the data plane from outside."""
+"""The interface for measuring the data plane from outside."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class Onlooker(Protocol):
-    """Is told how long things take (s), in the data plane's thread."""
+    """Is told how long things take (s). It is called in the data plane's thread."""
 
     def block(self, seconds: float) -> None:
-        """A block, from its records to its frames at the producer."""
+        """A block took so long, from its records until the producer had its frames."""
         ...
 
     def commit(self, seconds: float) -> None:
-        """A transaction's commit."""
+        """The commit of a transaction took so long."""
         ...

@@ -1,7 +1,7 @@
-"""Input partitions that stand still, and such that run ahead: idle timeout and `max_skew`.
+"""Input partitions that stand still or run ahead: `idle_timeout` and `max_skew`.
 
-Both compare a partition with all others of the query, also those that other instances own: theirs are
-known as last committed.
+Both settings compare a partition with all other input partitions of the query. The states of partitions that
+other instances own are known as these instances last committed them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from partitioner_service.source import Source
 log = logging.getLogger(__name__)
 
 _PEER_REFRESH = 1.0
+"""Seconds between two looks at the peers' progress."""
 
 
 class Pace:
-    """Reads the peers' progress once a second at most, and only while not every partition is ours."""
+    """Decides which owned partitions fall asleep and which are paused.
+
+    The peers' progress is read once a second at most, and only while another instance owns a partition.
+    """
 
     def __init__(
         self, settings: Settings, source: Source, *, clock: Callable[[], float] = time.monotonic
@@ -39,7 +43,7 @@ class Pace:
         self._peers_at = -_PEER_REFRESH
 
     def everyone(self) -> dict[int, PartitionState]:
-        """States of all input partitions: ours as they are, the others' as last committed."""
+        """States of all input partitions: our own as they are now, those of the peers as last committed."""
         own = self._source.states
         if len(own) < self._settings.input_partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
             try:
@@ -50,22 +54,25 @@ class Pace:
         return self.known()
 
     def known(self) -> dict[int, PartitionState]:
-        """As `everyone`, the others' as they were last read."""
+        """As `everyone`, but the states of the peers are not read anew."""
         return {**self._peers, **self._source.states}
 
     def asleep(self) -> dict[int, PartitionState]:
-        """New states of owned partitions that have been at the log's end for the whole idle timeout.
+        """New states of owned partitions that have been at the end of their log for the whole idle timeout.
 
-        Each gets the mark of the slowest partition that is awake. Where the brokers do not confirm the end now,
-        or the progress of a partition is not known, nothing falls asleep.
+        Each of them gets the mark of the slowest partition that is awake. A partition does not fall asleep if
+        the brokers do not confirm the end of its log now. None falls asleep while the progress of any
+        partition is unknown.
         """
         timeout = self._settings.partitioner.idle_timeout
         if timeout is None:
             return {}
         states, ends = self._source.states, self._source.ends
         sleepy = {p for p, s in states.items() if not s.ended and ends.since(p) >= timeout / 1000}
+        # The brokers are asked only about partitions for which falling asleep changes something.
         confirmed = ends.confirmed(self._moved(sleepy, self._slowest_awake(sleepy)))
-        target = self._slowest_awake(confirmed)  # that of one whose log has grown counts, too
+        # Computed again: a partition whose log has grown after all is awake, so its mark counts too.
+        target = self._slowest_awake(confirmed)
         return {
             p: replace(states[p], asleep=True, idle_mark=max(target, states[p].mark(self._settings.query)))
             for p in self._moved(confirmed, target)
@@ -73,7 +80,11 @@ class Pace:
         }
 
     def _slowest_awake(self, sleepy: set[int]) -> int | None:
-        """The mark (ms) of the slowest partition that is awake, None if there is none or not all are known."""
+        """The mark (ms) of the slowest partition that is awake.
+
+        sleepy: partitions that do not count as awake. None if no partition is awake, if one of them has no
+        mark yet, or if the state of any partition is unknown.
+        """
         if not sleepy:
             return None
         everyone = self.everyone()
@@ -87,7 +98,7 @@ class Pace:
         return None if target == NO_MARK else target
 
     def _moved(self, partitions: set[int], target: int | None) -> set[int]:
-        """Those for which this mark changes anything: they fall asleep, or more of their panes are closed."""
+        """The partitions for which this mark (ms) changes something: they fall asleep, or more panes close."""
         if target is None:
             return set()
         query, states = self._settings.query, self._source.states
@@ -99,9 +110,10 @@ class Pace:
         }
 
     def hold_back_the_hasty(self) -> None:
-        """Pause owned partitions more than `max_skew` ahead of the slowest. Resume the others.
+        """Pause the owned partitions that are more than `max_skew` ahead of the slowest. Resume the others.
 
-        A partition that has had no tuple yet is as slow as the first tuple of all.
+        A partition without a tuple counts as if it stood at the first tuple of the whole input. So the others
+        cannot run away from it.
         """
         states = self._source.states
         if not states:

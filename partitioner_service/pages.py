@@ -1,4 +1,7 @@
-"""The pages of an instance: `/`, `/live/`, `/status/`, `/healthy/`, `/alive/`. `/metrics/` is made by Faust's sensors."""
+"""The pages of an instance: `/`, `/live/`, `/status/`, `/healthy/`, `/alive/`.
+
+`/metrics/` is made by Faust's sensors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
     @app.page("/")
     class Front(View):
-        """What this is, and where the rest is, for a person."""
+        """For a person: what this instance is, and where its other pages are."""
 
         async def get(self, request: Request) -> Any:
             healthy = health.healthy(plane.status(), control_joined=joined())
@@ -33,14 +36,14 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
     @app.page(PATH)
     class Live(View):
-        """The pipeline at one glance, where no controller shows it."""
+        """The pipeline at one glance, for pipelines without a controller that shows it."""
 
         async def get(self, request: Request) -> Any:
             return self.html(PAGE, headers=HEADERS)
 
     @app.page(STATE)
     class LiveState(View):
-        """What that page asks for every second."""
+        """The data that the live page asks for every second, as JSON."""
 
         async def get(self, request: Request) -> Any:
             return self.text(state(feed.glance()), content_type="application/json", headers=HEADERS)
@@ -54,7 +57,10 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
     @app.page("/healthy/")
     class Healthy(View):
-        """200 while both halves make progress and what should move does. 503 and the reason after a minute without."""
+        """200 while both halves make progress and all that should move does.
+
+        After a minute without: 503 and the reason.
+        """
 
         async def get(self, request: Request) -> Any:
             shown = health.healthy(plane.status(), control_joined=joined())
@@ -62,7 +68,7 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
     @app.page("/alive/")
     class Alive(View):
-        """For a liveness probe: 503 and the reason only for what a restart may heal."""
+        """For a liveness probe: 503 and the reason, but only if a restart may heal it."""
 
         async def get(self, request: Request) -> Any:
             shown = health.alive(plane.status(), control_joined=joined())
@@ -83,7 +89,7 @@ _PAGE = """<!DOCTYPE html>
 
 def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[str, Any]) -> str:
     """The page at `/` as HTML."""
-    own = status.get("assignment", {})
+    own = status.get("assignment", {})  # the status has few fields before the instance is running
     figures = {
         "state": status["state"],
         "healthy": "yes" if healthy["healthy"] else f"no: {healthy['reason']}",

@@ -1,7 +1,7 @@
 """Records to columns: keep what the query needs, give every bad record a reason of its own.
 
-A block is read as a whole, by compiled code that judges each record by itself (`reading`). What follows works on columns:
-keys, event times, and numbers that must be finite.
+Compiled code (`reading`) reads a block as a whole, and judges each record by itself. Everything after that
+works on columns: keys, event times, derived columns, and numbers that must be finite.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ from topics.registry import Registry
 
 @dataclass(frozen=True)
 class Parsed:
-    """The readable records of a block, and their tuples.
+    """The m readable records of a block, and their n tuples.
 
-    rows: positions in the block of those that can be read, ascending, shape (m,). times: their event times in ms (m,). bad:
-    reason of every other row. counts: how many tuples each of them is, shape (m,): none where `query.where` keeps nothing,
-    several where `query.explode` takes it apart. None: each is one. keys: of the n tuples in order, binary (n,). values: the
-    aggregated columns, n rows.
+    rows: positions of the readable records in the block, ascending, shape (m,). times: event times (ms) of
+    these records, shape (m,). bad: the reason of every other row. counts: number of tuples of each readable
+    record, shape (m,). It is 0 where `query.where` keeps nothing, and above 1 where `query.explode` takes a
+    record apart. None means that each record is one tuple. keys: keys of the tuples in order, shape (n,).
+    values: the aggregated columns of the tuples, n rows.
     """
 
     rows: Int64s
@@ -76,15 +77,19 @@ class Parsed:
 
     @property
     def empty(self) -> int:
-        """Readable records that have no tuple."""
+        """Number of readable records that have no tuple."""
         return 0 if self.counts is None else int(np.count_nonzero(self.counts == 0))
 
 
 def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
-    """What was parsed of consecutive stretches of a block. sizes: records in each. Rows count from its own first."""
+    """What was parsed, cut into consecutive stretches of the block.
+
+    sizes: number of records in each stretch. The rows of a stretch count from its own first record.
+    """
     bounds = np.cumsum([0, *sizes])
     cuts = np.searchsorted(parsed.rows, bounds).tolist()
-    # Where the tuples of each stretch begin, which are others than its records where records have none or several.
+    # Where the tuples of each stretch begin. With `counts`, a record can be no tuple or several, so records
+    # and tuples have different bounds.
     starts = cuts if parsed.counts is None else np.append(0, np.cumsum(parsed.counts))[cuts].tolist()
     pieces = []
     stretches = zip(pairwise(bounds.tolist()), pairwise(cuts), pairwise(starts), strict=True)
@@ -100,7 +105,8 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
 class Parser:
     """Parses blocks of records as `settings.input` and `settings.query` say.
 
-    schemas: of Avro and Protobuf records. None: those of the registry in the settings.
+    schemas: where the schemas of Avro and Protobuf records come from. None means the registry in the
+    settings.
     """
 
     def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
@@ -125,18 +131,19 @@ class Parser:
         self._engine = None
         if columns.derived or columns.where is not None:
             self._engine = Engine(columns)
+        # Columns whose faults have to be known before a record is taken apart (see `_exploded`).
         used = [*settings.query.key_columns, *self._value_schema.names]
         used += self._engine.reads if self._engine is not None else []
         self._used = [name for name in dict.fromkeys(used) if name in columns.read]
 
     @property
     def needs_key(self) -> bool:
-        """Whether the raw record key is read."""
+        """Whether the query's key is the raw record key."""
         return self._query.key == "@key"
 
     @property
     def needs_timestamp(self) -> bool:
-        """Whether the record timestamp is read."""
+        """Whether the event time is the record timestamp."""
         return self._query.time == "@timestamp"
 
     def parse(
@@ -148,8 +155,9 @@ class Parser:
     ) -> Parsed:
         """Columns of n records. `keys` and `timestamps` (ms) have n entries where the query needs them.
 
-        Values, and keys, are below 2 GiB together (see `blocks`). Raises RegistryAway, before anything was done, while
-        a schema that a record names cannot be had, and ConfigError where the registry refuses us.
+        All values together must be below 2 GiB, and so must all keys (see `blocks`). Raises RegistryAway,
+        before anything was done, if a schema that a record names cannot be had now. Raises ConfigError if the
+        registry refuses us.
         """
         faults = Faults.none(len(values))
         block = Block.of(values if self._names else [])
@@ -182,16 +190,20 @@ class Parser:
         keys: Sequence[bytes | None] | None,
         timestamps: Sequence[int] | None,
     ) -> Parsed:
-        """The tuples that the elements are. A record with an element that cannot be read is rejected as a whole."""
+        """What is parsed of records that are taken apart: each element is a tuple.
+
+        If one element of a record cannot be read, the whole record is rejected.
+        """
         assert self._exploder is not None
         time = self._times_of(block, cells, timestamps, faults)
         raw = self._raw_keys(keys, faults) if self.needs_key else None
-        # Whatever is wrong with the record itself has to be known before it is taken apart.
+        # Only records without a fault are taken apart, so every fault of the record itself has to be known
+        # before.
         for name in self._used:
             if name not in self._elements and name in self._query.key_columns:
                 self._need(found[name], name, faults, self._explainer.places)
             elif name not in self._elements:
-                found[name]
+                found[name]  # reading a column notes its faults
         taken = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
         own = _Columns(
             self._elements, taken.block, taken.cells, taken.faults, written=self._exploder.written, csv=False
@@ -215,15 +227,20 @@ class Parser:
 
     def _batch(self, found: dict[str, pa.Array]) -> pa.RecordBatch:
         """The columns that are aggregated."""
+        # A safe cast raises for a whole number that a double does not hold exactly. No value may stop a
+        # query.
         columns = [pc.cast(found[field.name], field.type, safe=False) for field in self._value_schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
 
     def _columns(self, block: Block, cells: Cells, faults: Faults) -> _Columns:
-        """The columns of the records, each read when it is asked for."""
+        """The columns of the records. Each is read when it is first asked for."""
         return _Columns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
 
     def _derive(self, found: dict[str, pa.Array], faults: Faults, places: Mapping[str, int]) -> Bools | None:
-        """Add the derived columns. Which tuples the condition keeps, None without one."""
+        """Add the derived columns.
+
+        Returns which tuples `query.where` keeps, None if there is no such condition.
+        """
         if self._engine is None:
             return None
         derived, wrong, chosen = self._engine.compute(
@@ -235,7 +252,7 @@ class Parser:
         return chosen
 
     def _raw_keys(self, keys: Sequence[bytes | None] | None, faults: Faults) -> pa.BinaryArray:
-        """The keys of the records themselves."""
+        """The record keys. A record without one is a fault."""
         assert keys is not None
         array = pa.array(keys, pa.binary())
         if array.null_count:
@@ -243,7 +260,7 @@ class Parser:
         return array
 
     def _keys_of(self, found: dict[str, pa.Array], faults: Faults) -> pa.BinaryArray:
-        """The keys that columns make."""
+        """The keys that the key columns make. Several columns become a JSON array."""
         places = self._of_elements.places
         parts = [found[name] for name in self._query.key_columns]
         for name, part in zip(self._query.key_columns, parts, strict=True):
@@ -252,7 +269,7 @@ class Parser:
         return written.cast(pa.binary())
 
     def _need(self, column: pa.Array, name: str, faults: Faults, places: Mapping[str, int]) -> None:
-        """Of a key that this column is part of: there is none where the column is null."""
+        """Note a fault wherever this column of the key is null: there is no key then."""
         if column.null_count:
             missing = column.is_null().to_numpy(zero_copy_only=False)
             faults.note(missing, NO_KEY_COLUMN, column=places[name])
@@ -260,6 +277,7 @@ class Parser:
     def _times_of(
         self, block: Block, cells: Cells, timestamps: Sequence[int] | None, faults: Faults
     ) -> Int64s:
+        """Event times in ms, one per record. A record without a usable one is a fault."""
         if self.needs_timestamp:
             assert timestamps is not None
             stamps = np.asarray(timestamps, dtype=np.int64)
@@ -283,7 +301,10 @@ class Parser:
 
 
 class _Columns(dict[str, pa.Array]):
-    """Columns of a block by name, of declared types, null where nothing is there. What is no such value is a fault."""
+    """Columns of a block by name, with their declared types. They are read lazily.
+
+    A column is null where its record has nothing. A value that is not of the declared type is a fault.
+    """
 
     def __init__(
         self, types: Mapping[str, str], block: Block, cells: Cells, faults: Faults, *, written: int, csv: bool
@@ -317,7 +338,7 @@ class _Columns(dict[str, pa.Array]):
         return texts(self._block.data, self._cells, column, self._written)
 
     def _words(self, column: int) -> pa.StringArray:
-        """The same, null where csv means null."""
+        """The texts of a column, null where csv means null."""
         found = self._texts(column)
         return pc.if_else(pc.is_in(found, _NULLS), None, found) if self._csv else found
 
@@ -337,7 +358,10 @@ class _Columns(dict[str, pa.Array]):
 
 
 class _Tuples(dict[str, pa.Array]):
-    """Columns of tuples by name: those of an element itself, and those of the record that it comes from."""
+    """Columns of tuples by name: those of the elements, and those of the records that the elements come from.
+
+    names: of the elements' own columns. parents: the record of each element.
+    """
 
     def __init__(self, own: _Columns, outer: _Columns, names: Container[str], parents: Int64s) -> None:
         super().__init__()
@@ -351,8 +375,9 @@ class _Tuples(dict[str, pa.Array]):
 
 
 def _only(keys: pa.BinaryArray, values: pa.RecordBatch, keep: Bools) -> tuple[pa.BinaryArray, pa.RecordBatch]:
-    """These of the tuples."""
+    """The keys and values of the tuples for which `keep` is true."""
     mask = pa.array(keep)
+    # A query that only counts has no value columns, and so nothing to filter.
     return keys.filter(mask), values.filter(mask) if values.num_columns else values
 
 
@@ -369,6 +394,7 @@ def _reader(
         return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
     if settings.input.registered:
         if schemas is None:
+            # Twice a block: one block may name as many unknown ids as it has records.
             schemas = Schemas(Registry(settings.input), most=2 * settings.partitioner.block_tuples)
         return RegisteredReader(settings, types, kinds, schemas)
     return TextReader()

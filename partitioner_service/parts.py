@@ -22,12 +22,12 @@ from topics import admin as topic_admin
 from topics.watch import TopicWatch
 
 _REJECTED_LIMIT = 1_048_588
-"""Kafka's own default of `max.message.bytes`, for a broker that does not say it."""
+"""Kafka's own default of `max.message.bytes` (bytes), for a broker that does not tell its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """All of them are open. The source has not joined its group yet."""
+    """The parts of a data plane, all open. The source has not joined its group yet."""
 
     side: SideRecords
     learned: LearnedState
@@ -47,10 +47,12 @@ def open_parts(
     stopping: Callable[[], bool],
     clock: Callable[[], float],
 ) -> Parts:
-    """Claim the query, then open every part. `closing` closes the source first, then the pace and the side records.
+    """Claim the query, then open every part.
 
-    Before the side records are closed, what the partitioner has learned is saved.
+    `closing` closes the parts in this order: the source, the pace, the side records. Before it closes the
+    side records, it saves what the partitioner has learned.
     """
+    # First: the source takes a partition without committed state for a loss of data.
     claim(settings, watchdog)
     names = [settings.topic(role) for role in ("input", "routed", "rejected")]
     topics = topic_admin.describe(settings.kafka, names)
@@ -63,7 +65,8 @@ def open_parts(
     router.plans.learn_published(plan_log.published())
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))
     sink = Sink(settings, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
-    # The pace is opened after the source and closed after it, so its place among what is closed is taken now.
+    # `closing` closes in reverse order. The pace is opened after the source and must be closed after it too,
+    # so its place is taken now.
     after_the_source = closing.enter_context(ExitStack())
     source = Source(
         settings,

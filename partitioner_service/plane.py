@@ -1,7 +1,8 @@
 """The data plane of one partitioner instance, as the rest of the process sees it.
 
-It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`, `status` and
-`told` may be used from other threads at any time, also before the parts are open and after they are closed.
+It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`,
+`status` and `told` may be used from other threads at any time, also before the parts are open and after they
+are closed.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ log = logging.getLogger(__name__)
 
 
 class DataPlane:
-    """One partitioner instance of settings that `prepare` has been through.
+    """One partitioner instance. settings: as `prepare` returned them.
 
-    until_ended: return once every input partition has ended, own or not. loop: what makes the loop of its parts.
-    Benchmarks measure in a loop of their own.
+    until_ended: `run` returns once every input partition has ended, whoever owns it. onlooker: is told how
+    long blocks and commits take. loop: makes the loop from the open parts. Benchmarks pass a loop of their
+    own.
     """
 
     def __init__(
@@ -67,22 +69,25 @@ class DataPlane:
         self._stop.set()
 
     def offer(self, offset: int, record: bytes | None) -> None:
-        """A committed record of the plan topic."""
+        """Take a committed record of the plan topic. offset, record: its offset and its value."""
         self._plan_log.offer(offset, record)
 
     def status(self) -> dict[str, Any]:
-        """What the status page shows. Made anew at every commit."""
+        """What the status page shows. It is made anew at every commit, and twice a second."""
         return self._latest.status()
 
     @property
     def told(self) -> PartitionerRecord | None:
-        """The newest telemetry."""
+        """The newest telemetry record. None before the first."""
         return self._latest.telemetry
 
     # ---- the thread
 
     def run(self) -> None:
-        """Run until stopped (or ended). Raises whatever makes going on wrong."""
+        """Run until `stop` is called. With `until_ended`, also return once the input has ended.
+
+        Raises whatever makes going on wrong. Kafka's errors are raised as ServiceError.
+        """
         self._watchdog.start()
         self._talk.begins()
         closing = Closing()
@@ -90,7 +95,7 @@ class DataPlane:
             with closing:
                 self._run(self._opened(closing))
         except Stopping:
-            pass  # while it waited for Kafka: nothing of its transaction is visible
+            pass  # told to stop while it waited for Kafka, before anything of a transaction was visible
         except KafkaException as error:
             raise clients.service_error(
                 error, self._settings.kafka, f"partitioning {self._settings.topic('input')}"

@@ -1,4 +1,4 @@
-"""Publishing plans by hand. Following them is the plan agent's work (`app`, `in_force`)."""
+"""Publishing plans by hand. The plan agent follows them (`app`, `in_force`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from topics.plans import Fenced, Plans, PlanWriter, read_plans
 from topics.settled import admitted
 
 IDENTITY = "plan-by-hand"
-"""Of the writer, so that it takes nothing over from a controller."""
+"""Identity of the writer. It is not the controller's, so a plan by hand fences no controller."""
 _TRIES = 10
 _LOOK_SECONDS = 0.05
 
@@ -23,11 +23,15 @@ _LOOK_SECONDS = 0.05
 def publish(
     settings: Settings, *, workers: int, reducers: int | None = None, effective_from: int | None = None
 ) -> Plan:
-    """Publish the next plan epoch and return it once it counts.
+    """Publish a plan with the next epoch, and return the plan once it counts.
 
-    Raises ConfigError when it asks for more workers than routed partitions, more reducers than buckets,
-    or an event time that is none or not on a slide boundary, and for an input topic that is missing. ServiceError when
-    others publish at the same time.
+    reducers: None means all buckets. effective_from: event time (ms) on a slide boundary, None for "at the
+    next slide".
+
+    Raises ConfigError for more workers than routed partitions, for more reducers than buckets, for an
+    `effective_from` that is no event time or not on a slide boundary, and for a missing input topic. Raises
+    IncompatibleStateError for a query that began with other settings. Raises ServiceError when others publish
+    at the same time.
     """
     most_r = settings.spark.buckets
     r = most_r if reducers is None else reducers
@@ -52,7 +56,11 @@ def publish(
 
 
 def _published(settings: Settings, *, p: int, r: int, effective_from: int) -> Plan:
-    """As the next epoch. Another writer may take the same one in between: the first in the log counts."""
+    """Publish this as the plan of the next epoch.
+
+    Another writer may publish the same epoch at the same moment. The first plan in the log counts, so this
+    tries again with the next epoch if its own plan is not that one.
+    """
     reading = Plans(settings)
     try:
         writer = PlanWriter(settings, identity=IDENTITY)
@@ -71,7 +79,7 @@ def _published(settings: Settings, *, p: int, r: int, effective_from: int) -> Pl
 
 
 def in_order(plans: list[Plan]) -> list[Plan]:
-    """Those of the log that count: each has an epoch above all before it."""
+    """The plans of the log that count: a plan counts if its epoch is above all epochs before it."""
     counting: list[Plan] = []
     for plan in plans:
         if not counting or plan.epoch > counting[-1].epoch:
@@ -80,6 +88,7 @@ def in_order(plans: list[Plan]) -> list[Plan]:
 
 
 def _last_epoch(settings: Settings, reading: Plans) -> int:
+    """The largest epoch in the log, 0 if the log is empty. Raises ConfigError if no epoch can follow it."""
     last = max((plan.epoch for plan in read_plans(settings, reading)), default=0)
     if last >= LAST_EPOCH:
         raise ConfigError(
@@ -90,7 +99,10 @@ def _last_epoch(settings: Settings, reading: Plans) -> int:
 
 
 def _once_visible(settings: Settings, reading: Plans, epoch: int) -> list[Plan]:
-    """The log with a plan of this epoch or of a later one: what is committed can be read a moment later."""
+    """The log, read again until it holds a plan of this epoch or a later one.
+
+    A committed plan can only be read a moment after its commit. Raises ServiceError if that takes too long.
+    """
     deadline = time.monotonic() + seconds(settings.kafka)
     while True:
         plans = read_plans(settings, reading)

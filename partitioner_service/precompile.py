@@ -1,6 +1,7 @@
-"""Compile every kernel that the services run, by running each once: `python -m partitioner_service.precompile`.
+"""Compile every kernel of the services by running it once: `python -m partitioner_service.precompile`.
 
-While an image is built: its services then find machine code, and nobody waits for a compiler when a pod starts.
+This runs while an image is built. The services of the image then find machine code, so that no pod waits for
+a compiler when it starts.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from topics.registry import RegisteredSchema
 _AGGREGATES = every_form("i", "f")
 _TUPLES = 3_000
 _SPAN_MS = 10_000
+"""Event time that the tuples span: several windows, so that the kernels that close panes run too."""
 
 
 def compile_all() -> int:
-    """How many tuples were routed for it."""
+    """Compile all kernels. Returns how many tuples were routed for it."""
     routed = 0
     for name in online_names():
         routed += _routed(_settings(partitioner={"name": name}))
@@ -49,7 +51,7 @@ def compile_all() -> int:
 
 
 class _OneSchema:
-    """A registry with the schema of records that hold one text, the key."""
+    """A registry with one schema, of records that hold one text, the key."""
 
     def __init__(self, form: str) -> None:
         text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "key", "type": "string"}]})
@@ -61,12 +63,14 @@ class _OneSchema:
         self._schema = RegisteredSchema(1, form, (text,), ("",))
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """The one there is."""
+        """The only schema, whatever the id."""
         return self._schema
 
 
 def _read_registered(form: str) -> None:
     settings = _settings(input={"format": form, "registry": {"url": "http://127.0.0.1:1"}})
+    # A zero byte and schema id 1, then a record with the key "a": once as Avro, once as Protobuf. The record
+    # of the other form is unreadable, which does no harm here.
     Parser(settings, schemas=Schemas(_OneSchema(form))).parse([b"\0\0\0\0\1\2a", b"\0\0\0\0\1\0\x0a\1a"])
 
 
@@ -84,6 +88,7 @@ def _settings(**changed: dict[str, Any]) -> Settings:
 
 
 def _routed(settings: Settings) -> int:
+    """Route and aggregate tuples under these settings. Returns how many there were."""
     router, records = Router(settings, new_partitioner(settings)), _records(settings)
     fresh = PartitionState(fingerprint=settings.fingerprint, topic_id="precompile", offset=0)
     states = dict.fromkeys(range(settings.input_partitions), fresh)
@@ -136,7 +141,7 @@ def _aggregated(settings: Settings, frames: dict[int, list[tuple[int, bytes]]]) 
 
 
 class _Forgotten(dict[str, bytes]):
-    """A bucket's state that nobody keeps."""
+    """A state of a bucket that is thrown away."""
 
     def put(self, name: str, value: bytes) -> None:
         self[name] = value
@@ -146,7 +151,7 @@ class _Forgotten(dict[str, bytes]):
 
 
 def main() -> int:
-    """Say how much was routed."""
+    """Compile all kernels, and say how many tuples were routed for it."""
     print(f"kernels are compiled: {compile_all():,} tuples were routed for it", file=sys.stderr)
     return 0
 

@@ -1,4 +1,8 @@
-"""What an instance checks and makes before it begins. What is refused here has touched no topic and no offset."""
+"""What an instance checks and makes before it begins.
+
+A partitioner, an input topic or settings that do not fit are refused before any topic is created. No offset
+is touched here.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,22 @@ from topics.admin import ensure_topics, pipeline_topics
 from topics.settled import admitted
 
 OWN_TOPICS: tuple[TopicRole, ...] = ("routed", "rejected", "telemetry", "plan", "snapshots")
-"""Roles of the topics that partitioners write or follow. The input is the user's. The others are the Spark stages'."""
+"""Roles of the topics that partitioners write or follow.
+
+The input topic belongs to the user, and the other topics belong to the Spark stages.
+"""
 
 
 def prepare(settings: Settings) -> Settings:
-    """The settings with what the input topic says, once everything fits. The query's own topics are there then.
+    """The settings with the number of partitions of the input topic.
 
-    Raises ConfigError for a partitioner that cannot be used or an input topic that is missing, IncompatibleStateError
-    for a query that began with other settings, ServiceError when the broker refuses or does not answer.
+    Creates the partitioners' topics that are missing.
+
+    Raises ConfigError for a partitioner that cannot be used or an input topic that is missing,
+    IncompatibleStateError for a query that began with other settings, ServiceError when the broker refuses or
+    does not answer.
     """
-    new_partitioner(settings)
+    new_partitioner(settings)  # only for its errors, before a broker is asked
     known = admitted(settings)
     specs = pipeline_topics(known)
     ensure_topics(known.kafka, [specs[role] for role in OWN_TOPICS])

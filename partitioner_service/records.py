@@ -1,7 +1,7 @@
 """Records beside the data plane: telemetry and snapshots of learned state.
 
-Both are matters of quality and of people, never of correctness: written without transactions,
-and a lost one costs nothing but itself.
+Telemetry is for people and controllers, and snapshots are a matter of quality. Neither affects results, so
+both are written without transactions, and a lost record does no further harm.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ log = logging.getLogger(__name__)
 
 _EPOCH = "evenflow-epoch"
 _LARGEST_SNAPSHOT = 30_000_000
+"""Bytes. Below the largest record that a producer sends (`clients.MAX_RECORD_BYTES`)."""
 _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
 class SideRecords:
-    """Writes telemetry and snapshots of one instance. Reads its last snapshot."""
+    """Writes the telemetry and the snapshots of one instance, and reads its last snapshot."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -35,13 +36,13 @@ class SideRecords:
         self._producer = clients.producer(settings.kafka, **{"linger.ms": 50})
 
     def telemetry(self, record: bytes) -> None:
-        """One record for people and controllers."""
+        """Write a telemetry record."""
         self._produce("telemetry", key=self._identity, value=record)
 
     def save_snapshot(self, snapshot: bytes, epoch: int, *, kept: Callable[[], None] = lambda: None) -> None:
-        """Learned state of this instance, and the epoch of the plan that it followed.
+        """Write the learned state of this instance, with the epoch of the plan that it follows.
 
-        kept: called once the broker has it.
+        A snapshot that is too large is not written. kept: is called once the broker has the snapshot.
         """
         if len(snapshot) > _LARGEST_SNAPSHOT:
             log.warning(
@@ -64,9 +65,10 @@ class SideRecords:
         )
 
     def snapshot(self) -> tuple[bytes, int] | None:
-        """The last snapshot of this instance and its plan epoch. None when there is none.
+        """The last snapshot of this instance and the epoch of its plan.
 
-        The snapshot itself says of which partitioner and options it is, so `restore` refuses one that does not fit.
+        None if there is none, or none that is usable. A snapshot names its partitioner and options, so
+        `partitioners.restore` refuses a snapshot that does not fit.
         """
         last = reader.read_last(
             self._settings.kafka, self._settings.topic("snapshots"), self._identity.encode()
@@ -82,19 +84,19 @@ class SideRecords:
             return None
 
     def close(self) -> None:
-        """Hand over what is still buffered, for a few seconds at most."""
+        """Hand buffered records to the broker, for a few seconds at most."""
         self._producer.flush(5)
 
     def _produce(self, role: TopicRole, **record: Any) -> None:
         try:
             self._producer.produce(self._settings.topic(role), **record)
-            self._producer.poll(0)
-        except (BufferError, KafkaException) as error:
+            self._producer.poll(0)  # runs the delivery callbacks of earlier records
+        except (BufferError, KafkaException) as error:  # dropped: the data plane must not wait for it
             log.warning("a %s record was not written: %s", role, error)
 
 
 def parse_epoch(header: bytes | None) -> int:
-    """The plan epoch in a snapshot's header. Raises ValueError when it is none."""
+    """The plan epoch in the header of a snapshot. Raises ValueError if the header holds no epoch."""
     if header is None or not _EPOCH_DIGITS.fullmatch(header):
         raise ValueError(f"no plan epoch: {shown(header)}")
     return int(header)

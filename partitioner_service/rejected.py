@@ -1,4 +1,4 @@
-"""What was rejected since the start of this process, by reason, and what is to be said of it."""
+"""The records that were rejected since the start of this process, by reason, and the warnings about them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evenflow.talking.words import by_reason, share, span
 from partitioner_service.route import Rejections
 
 _SHARES = (10, 1)
-"""Percent of the records. Each is a warning of its own."""
+"""Percentages of rejected records, the largest first. Each has a warning of its own."""
 
 
 class Rejected:
-    """Counts by reason, an example of each, and how far out of order late tuples were."""
+    """Counts by reason, an example of each reason, and how far out of order late tuples were."""
 
     def __init__(self, settings: Settings) -> None:
         self._query = settings.query
@@ -29,11 +29,11 @@ class Rejected:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of rejected records, for any reason."""
         return self.by_reason.total()
 
     def note(self, rejections: Iterable[Rejections]) -> None:
-        """Those of a block."""
+        """Count the rejections of a block."""
         for group in rejections:
             self.by_reason[group.reason] += len(group.positions)
             self._examples[group.reason] = group
@@ -41,13 +41,14 @@ class Rejected:
                 self._note_late(group.times, group.marks)
 
     def _note_late(self, times: Int64s, marks: Int64s) -> None:
+        # A mark stays behind the largest event time by the query's delay, so this is that largest event time.
         largest = marks + delay(self._query)
         self._disorder = max(self._disorder, int((largest - times).max()))
 
     def concerns(self, read: int) -> list[Concern]:
-        """One of each reason that has become more frequent since the last call, and one if the share is large.
+        """A concern for each reason that has grown since the last call, and one more if the share is large.
 
-        read: records that were read since the start of this process, whatever became of them.
+        read: number of records that this process has read.
         """
         grown = [reason for reason, count in self.by_reason.items() if count > self._told[reason]]
         self._told = self.by_reason.copy()
@@ -83,5 +84,5 @@ class Rejected:
 
 
 def _detail(group: Rejections) -> str:
-    """What is wrong with the last of them, less what it holds: a log is no place for that."""
+    """What is wrong with the last record of the group, without its content, which must not get into a log."""
     return group.words or str(group.details[-1].as_py().decode(errors="replace"))

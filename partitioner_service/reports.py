@@ -1,4 +1,7 @@
-"""What an instance reports to the controller: its rate, distinct keys and busy share, at each commit and while it idles."""
+"""What an instance reports to the controller: its rate, its distinct keys, its busy share and more.
+
+An instance reports at each commit, and from time to time while nothing is committed.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,27 @@ from partitioner_service.status import Work
 from partitioner_service.window_loads import WindowLoads
 
 SILENT_SECONDS = 5.0
-"""An instance that lives says something at least this often."""
+"""An instance that is alive reports at least this often."""
 _SHORTEST = 1.0
+"""Seconds: the shortest time between two reports without a commit."""
 _LOOK_SECONDS = 0.1
-"""Between two looks for the hottest keys, which take up to 0.4 ms each: at 50 ms, half the cost of all metrics."""
+"""Time between two looks for the hottest keys. A look takes up to 0.4 ms: every 50 ms, half the cost of all
+metrics.
+"""
 _PRECISION = 11
-"""Of the sketch of distinct keys: a standard error of 2.3 %, 2 KiB, and 1.1 ns a tuple (measured, 1e3 and 1e5 keys)."""
+"""Precision of the sketch of distinct keys: 2 KiB, a standard error of 2.3 %, and 1.1 ns a tuple (measured
+with 1e3 and 1e5 keys).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Period:
-    """What was done in one period, in tuples and distinct keys.
+    """What was done in one period.
 
-    seconds: of processing time, at least a batch interval. The block that was in hand at its end belongs to it.
-    imbalance: of the workers, None where their number changed.
+    seconds: length in processing time, at least a batch interval. A block that was in hand at the end of the
+    period belongs to the period. tuples: how many were routed. keys: estimate of the distinct keys.
+    busy_seconds: time spent routing. imbalance: I(m) of the workers' loads, None if no tuple came or if the
+    number of workers changed. hottest: the hottest keys, the hottest first.
     """
 
     seconds: float
@@ -45,7 +55,11 @@ class Period:
 
 
 class Periods:
-    """Cuts processing time into periods. length: the shortest (s). now: of the clock that `roll` is called with."""
+    """Cuts processing time into periods.
+
+    length: the shortest period (s). now: the time (s) by the clock that `note` and `roll` are called with.
+    last: the last period that has ended, None before that.
+    """
 
     def __init__(self, length: float, *, now: float) -> None:
         self._length = length
@@ -62,19 +76,20 @@ class Periods:
         self._steady = True
 
     def note(self, sent: Sent, seconds: float, *, workers: int, now: float) -> None:
-        """A block was worked on for so long. workers: in use at its end."""
+        """Add a block. seconds: time spent on it. workers: number of workers in use at its end."""
         self._tuples += len(sent.hashes)
         self._busy += seconds
         self._keys.add(sent.hashes)
         if self._looked_at is None or now - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = now
             self._hottest.note(sent.keys, sent.hashes, sent.workers)
+        # Tuples of workers that are not in use any more show that the number fell within this block.
         self._steady &= workers == (self._workers or workers) and not sent.loads[workers:].any()
         self._workers = workers
         self._loads = sent.loads if self._loads is None else self._loads + sent.loads
 
     def roll(self, now: float) -> None:
-        """End the period if it is long enough."""
+        """End the period if it is long enough, and begin the next one."""
         seconds = now - self._began
         if seconds >= self._length:
             self.last = Period(
@@ -116,17 +131,20 @@ class Reports:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a record, commit or not."""
+        """Whether it is time for a record even without a commit."""
         return self._clock() - self._said_at >= self._every
 
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
-        """A block was routed in so long, with so many workers in use at its end."""
+        """Add a block. seconds: time that routing it took. workers: number of workers in use at its end."""
         self._periods.note(sent, seconds, workers=workers, now=self._clock())
         self._windows.note(sent.by_pane, workers=workers)
         self._periods.roll(self._clock())
 
     def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
-        """The record of this moment. ignored: records of the plan topic that were none."""
+        """The telemetry record of this moment.
+
+        ignored: number of records of the plan topic that were no plan.
+        """
         self._said_at = self._clock()
         self._periods.roll(self._said_at)
         states, period = source.states, self._periods.last
@@ -138,6 +156,7 @@ class Reports:
             if not (state.ended or state.asleep)
         }
         mark = min(marks.values()) if marks and NO_MARK not in marks.values() else None
+        # Once all owned partitions have ended there is no live mark, and every window is closed.
         if mark is not None or (states and all(state.ended for state in states.values())):
             self._windows.pass_to(END_MARK if mark is None else mark)
         window_end, window_imbalance = self._windows.last or (None, None)

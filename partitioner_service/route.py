@@ -1,7 +1,7 @@
 """Columns to frames: judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
 
-Pure apart from the partitioner's own state: blocks in, frames and rejections out. The caller owns
-Kafka and the committed state.
+A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
+own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _WORDS = {
 class Slice:
     """The records of one input partition in a block, in offset order.
 
-    first, last: its first and last offset. values: one entry a record. keys, timestamps: only where the
-    query reads them. markers: position in the slice -> end-of-stream marker. records: the records
-    themselves, opaque here, for whoever must forward a rejected one unchanged. came: timestamp (ms) of the first, None
-    where it has none.
+    first, last: offsets of its first and last record. values: one entry per record. keys, timestamps (ms):
+    one entry per record, None where the query does not read them. markers: position in the slice ->
+    end-of-stream marker. records: the records themselves. Routing does not look into them, but a rejected
+    record is forwarded unchanged. came: timestamp (ms) of the first record, None if it has none.
     """
 
     partition: int
@@ -67,11 +67,12 @@ class Slice:
 
 @dataclass(frozen=True)
 class Rejections:
-    """Records of one slice that are rejected for one reason, an entry each.
+    """Records of one slice that are rejected for one reason. The arrays have one entry per record.
 
-    positions: in the slice, ascending. details: what is wrong, UTF-8. words: the last detail without what its record holds,
-    for logs, '' where a detail never quotes one. Marks and times (ms): what each was held against,
-    and its own event time, both empty where it was not judged by time.
+    positions: in the slice, ascending. details: what is wrong, in UTF-8. words: the last detail for logs,
+    without anything that its record holds. It is '' for reasons that never quote a record. marks, times (ms):
+    the mark that each record was held against, and its own event time. Both are empty for reasons that have
+    nothing to do with time.
     """
 
     partition: int
@@ -85,9 +86,11 @@ class Rejections:
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """The tuples of a block: keys, their hashes, and the worker of each. All have shape (tuples,).
+    """The tuples of a block: their keys, the hashes of the keys, and the workers.
 
-    loads: tuples by worker, shape (routed partitions,). by_pane: the same by pane.
+    All three have shape (tuples,).
+
+    loads: number of tuples by worker, shape (routed partitions,). by_pane: these loads by pane.
     """
 
     keys: pa.BinaryArray
@@ -99,42 +102,45 @@ class Sent:
 
 @dataclass(frozen=True)
 class Routed:
-    """What a block became: frames by worker, rejections, and each partition's state after it."""
+    """What a block became: (worker, frame) pairs, rejections, and the state of each partition afterwards."""
 
     frames: list[tuple[int, bytes]]
     rejections: list[Rejections]
     states: dict[int, PartitionState]
     sent: Sent
     read: int
-    """Records, markers not counted."""
+    """Number of records. Markers do not count."""
     filtered: int
-    """Records that were accepted, and of which no tuple is aggregated."""
+    """Number of records that were accepted but have no tuple to aggregate."""
 
     @property
     def tuples(self) -> int:
-        """How many were routed."""
+        """Number of tuples that were routed."""
         return len(self.sent.hashes)
 
 
 @dataclass(frozen=True)
 class _Accepted:
+    """Tuples that are in time."""
+
     keys: pa.BinaryArray
     times: Int64s
     values: pa.RecordBatch
 
     @classmethod
     def together(cls, parts: Sequence[_Accepted]) -> _Accepted:
-        """One after the other."""
+        """The tuples of all parts, one part after the other."""
         if len(parts) == 1:
             return parts[0]
         values = parts[0].values
+        # A query that only counts has no value columns. There is nothing to concatenate or to filter then.
         if values.num_columns:
             values = pa.Table.from_batches([part.values for part in parts]).combine_chunks().to_batches()[0]
         times = np.concatenate([part.times for part in parts])
         return cls(pa.concat_arrays([part.keys for part in parts]), times, values)
 
     def only(self, keep: Bools) -> _Accepted:
-        """Those of these tuples."""
+        """The tuples for which `keep` is true. keep: shape (tuples,)."""
         mask = pa.array(keep)
         values = self.values.filter(mask) if self.values.num_columns else self.values
         return _Accepted(self.keys.filter(mask), self.times[keep], values)
@@ -143,8 +149,9 @@ class _Accepted:
 class Router:
     """Routes blocks with one partitioner under the plan in force.
 
-    It remembers up to which pane every worker has been told that each partition is closed. A mark closes nothing
-    before the slowest partition of the instance has passed the pane as well, so that is when the workers are told.
+    The router remembers, for each input partition, up to which pane the workers have been told that it is
+    closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
+    So the workers are told when the slowest partition passes a pane.
     """
 
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
@@ -171,13 +178,15 @@ class Router:
         return self._parser
 
     def forget_what_was_told(self) -> None:
-        """After a rebalance or an aborted transaction: the workers are told everything once more."""
+        """Tell the workers everything once more, after a rebalance or an aborted transaction."""
         self._told.clear()
 
     def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
 
-        states: of every partition that the instance owns. Left unchanged.
+        states: the state of every partition that the instance owns. This dict is not changed. Raises
+        RegistryAway before anything has changed, and ProtocolError if records of a slice were lost or counted
+        twice.
         """
         parsed = self._parse(slices)
         accepted: list[_Accepted] = []
@@ -198,19 +207,28 @@ class Router:
         return Routed(packed, rejections, after, sent, read, filtered)
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
-        """Frames without tuples that tell the marks of these partitions (all that are owned). None unless due."""
+        """Frames without tuples, which tell every worker the marks.
+
+        An empty list if there is nothing to tell.
+
+        states: the state of every partition that the instance owns.
+        """
         told = self._to_tell(states)
         if not len(told):
             return []
         return self._framer.pack(self._no_shares(), np.empty((0, 3), np.int64), told)
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Int64s:
-        """(partition, mark, next offset) of every partition once the slowest has passed a pane. Shape (n, 3)."""
+        """(partition, mark, next offset) of every partition if the slowest has passed a pane, else no row.
+
+        Shape (n, 3).
+        """
         nothing = np.empty((0, 3), np.int64)
         if not states:
             return nothing
         marks = {p: state.mark(self._query) for p, state in states.items()}
         closed = {p: int(panes_closed_by(mark, self._query.slide_ms)) for p, mark in marks.items()}
+        # A partition that the workers have not heard of counts as one without a mark.
         unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
         if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
             return nothing
@@ -218,7 +236,10 @@ class Router:
         return np.array([(p, marks[p], states[p].offset) for p in sorted(states)], np.int64)
 
     def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
-        """The block parsed as one, then taken apart: many small partitions cost no more than a few large ones."""
+        """What was parsed of each slice.
+
+        All are parsed at once, so many small slices cost no more than a few large.
+        """
         first = slices[0]
         if len(slices) == 1:
             return [self._parser.parse(first.values, keys=first.keys, timestamps=first.timestamps)]
@@ -233,6 +254,7 @@ class Router:
     def _judge_slice(
         self, piece: Slice, parsed: Parsed, state: PartitionState
     ) -> tuple[PartitionState, list[_Accepted], list[Rejections]]:
+        """The state after a slice, its tuples that are in time, and its rejected records."""
         state, ended_at = _after_markers(piece, state)
         in_time = parsed.rows < ended_at
         times = parsed.times if in_time.all() else parsed.times[in_time]
@@ -243,6 +265,8 @@ class Router:
             *_refused(piece.partition, parsed.rows, times, judged),
         ]
         good = _Accepted(parsed.keys, parsed.tuple_times, parsed.values)
+        # Rows are ascending, so the records before the end of the partition come first. The others stay
+        # rejected.
         keep = np.zeros(len(parsed.rows), dtype=bool)
         keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
         accepted = routed = int(np.count_nonzero(keep))
@@ -253,6 +277,7 @@ class Router:
             good = good.only(keep)
         read = len(piece.values) - len(piece.markers)
         rejected = sum(len(group.positions) for group in refused)
+        # The law of the service: no record is lost, none counts twice. It is better to stop than to break it.
         if read != accepted + rejected:
             raise ProtocolError(f"{read} tuples were read but {accepted} accepted and {rejected} rejected")
         state = replace(
@@ -267,17 +292,20 @@ class Router:
         return state, [good] if routed else [], refused
 
     def _no_shares(self) -> Shares:
+        """No tuple for any worker."""
         nobody = np.zeros(self._routed + 1, np.int64)
         return Shares(rows=no_rows(self._frame_schema), epochs=(self.plans.epoch,), bounds=nobody)
 
     def _shares(self, accepted: list[_Accepted]) -> tuple[Sent, Shares]:
-        """The tuples, and the same by worker and plan."""
+        """The tuples in the order in which they came, and the same tuples by worker and plan."""
         if not accepted:
             return self._nothing, self._no_shares()
         tuples = _Accepted.together(accepted)
         hashes = hash_keys(tuples.keys)
         cells, epochs = self._assigned(hashes, tuples.times)
-        # At most 1,024 workers, and as many plans in a block as a schedule holds: numpy sorts 16 bits by radix.
+        # A cell fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
+        # bits by radix, in linear time. The sort is stable, so a worker gets its tuples in the order in which
+        # they came.
         order = np.argsort(cells.astype(np.uint16), kind="stable")
         bounds = np.zeros(self._routed * len(epochs) + 1, np.int64)
         np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
@@ -288,11 +316,13 @@ class Router:
         return Sent(tuples.keys, hashes, workers, loads, pane_loads(panes, workers, loads)), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
-        """The share of each tuple, worker * plans + plan, and the epochs of the plans, in order of event time.
+        """The cell of each tuple, worker * plans + plan, and the epochs of the plans.
 
-        A block holds stretches of several input partitions, whose times overlap, and a plan takes over at an event time.
-        Windowed loads count a tuple that is older than the current slide in the current one: partition after
-        partition, the levels of a window would be off by as much as a block spans.
+        Tuples are assigned by event time. A block holds stretches of several input partitions, and the event
+        times of these stretches overlap. A plan takes over at an event time, so the tuples of a plan must be
+        assigned together. Windowed partitioners also count a tuple that is older than the current slide in
+        the current slide. If the partitions were assigned one after the other, the loads of a window would be
+        off by as much event time as a block spans.
         """
         if not bool((times[1:] < times[:-1]).any()):
             return self._in_order(hashes, times)
@@ -302,6 +332,7 @@ class Router:
         return cells, epochs
 
     def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
+        """As `_assigned`, for tuples in order of event time."""
         workers, epochs = [], []
         for stretch in self.plans.stretches(times):
             workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch]))
@@ -316,7 +347,7 @@ class Router:
 
 
 def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState, int]:
-    """The state with the markers of a slice, and from which of its records on the partition had ended."""
+    """The state after the markers of a slice, and the position from which on the partition had ended."""
     ended_at = 0 if state.ended else len(piece.values)
     for position in sorted(piece.markers):
         if not state.ended:
@@ -328,7 +359,7 @@ def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState,
 def _unreadable(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
     bad = parsed.bad.between(0, ended_at)
     rows, details, kinds = bad.rows, bad.details, bad.kinds
-    if piece.markers:  # a marker has no value either
+    if piece.markers:  # the parser takes a marker for a record without a value
         keep = ~np.isin(rows, list(piece.markers))
         rows, details, kinds = rows[keep], details.filter(pa.array(keep)), kinds[keep]
     if len(rows):

@@ -1,4 +1,4 @@
-"""How an instance waits for a schema registry: longer each time, and it says so once."""
+"""How an instance waits for a schema registry: each pause is longer, and only the first is logged."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 log = logging.getLogger("partitioner_service")
 
 _SHORTEST, _LONGEST = 0.1, 2.0
-"""Seconds. The longest is well within a transaction: what is open is committed in between."""
+"""Pauses in seconds. The longest is well below the time that a transaction may last, so an open one still
+commits.
+"""
 
 
 class SchemaWait:
-    """Begins with the first failure, and ends when a block has been read."""
+    """A wait that begins when a schema first cannot be had, and ends when a block has been read."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -23,7 +25,7 @@ class SchemaWait:
         self._pause = _SHORTEST
 
     def next(self, why: Exception) -> float:
-        """Seconds to wait before the registry is asked again."""
+        """Seconds to wait before the registry is asked again. why: the error that says what is missing."""
         self._why = str(why)
         if self._since is None:
             self._since = self._clock()
@@ -33,13 +35,13 @@ class SchemaWait:
         return pause
 
     def over(self) -> None:
-        """A block has been read: all its schemas are there."""
+        """End the wait, because a block has been read: all its schemas are there."""
         if self._since is not None:
             log.info("the schemas are there, after %.1f s", self._clock() - self._since)
             self._since, self._pause = None, _SHORTEST
 
     def standing_still(self) -> list[dict[str, Any]]:
-        """What the status page shows, and the health page after a while: nothing unless it waits."""
+        """What the status page shows, and after a while the health page. Empty unless the instance waits."""
         if self._since is None:
             return []
         seconds = round(self._clock() - self._since, 1)

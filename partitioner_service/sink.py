@@ -1,6 +1,7 @@
 """Kafka out: frames, rejected records and input offsets, in one transaction.
 
-Either a block's frames, its rejections and the offsets with their state are all visible, or none is.
+A block's frames, its rejected records and the offsets with their states become visible together, or not at
+all.
 """
 
 from __future__ import annotations
@@ -33,17 +34,22 @@ REASON, DETAIL, SOURCE, MARK, OMITTED = (
 )
 Header = tuple[str, bytes | str | None]
 _ENVELOPE = 2_048
+"""Bytes left free in a rejected record, for evenflow's own headers and what Kafka adds around a record."""
 _NOW = 0
-"""What `produce` takes for a record that brings no timestamp."""
+"""The timestamp that makes `produce` stamp a record with the present time."""
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
 class CommitAborted(Exception):
-    """The transaction was aborted. Nothing of it is visible. Its blocks are to be read again."""
+    """The transaction was aborted. Nothing in it is visible, and its blocks have to be read again."""
 
 
 class Sink:
-    """The transactional producer of one partitioner identity."""
+    """The transactional producer of one partitioner identity.
+
+    rejected_limit: `max.message.bytes` of the rejected topic. Making a sink fences any other process of this
+    identity.
+    """
 
     def __init__(
         self,
@@ -70,34 +76,44 @@ class Sink:
 
     @property
     def open_for(self) -> float | None:
-        """Seconds since the transaction was begun. None when none is open."""
+        """Seconds since the transaction was begun. None if no transaction is open."""
         return None if self._opened is None else self._clock() - self._opened
 
     def stop_within(self, seconds: float) -> None:
-        """From now on all waiting for the broker together takes at most this long."""
+        """From now on all waiting for the broker together takes about this long at most.
+
+        The first call counts.
+        """
         if self._deadline is None:
             self._deadline = self._clock() + seconds
 
     def _patience(self) -> float:
+        """Timeout (s) of the next call. Even past the deadline a call gets a moment."""
         left = self._timeout if self._deadline is None else self._deadline - self._clock()
         return max(0.1, min(self._timeout, left))
 
     def begin(self) -> None:
         """Begin a transaction unless one is open."""
         if self._opened is None:
-            with self._bounded("begin_transaction", 0):
+            with self._bounded("begin_transaction", 0):  # has no timeout: the watchdog's grace is its bound
                 self._producer.begin_transaction()
             self._opened = self._clock()
 
     def write_frames(self, frames: Iterable[tuple[int, bytes]]) -> None:
-        """Each (worker, frame) to the routed partition of that worker."""
+        """Write each (worker, frame) to the routed partition of that worker."""
         self.begin()
         for worker, frame in frames:
             self._produce(self._routed, frame, None, worker)
         self._producer.poll(0)
 
     def write_rejected(self, records: Sequence[Record], group: Rejections) -> None:
-        """Records of a slice unchanged, with the reason and where each stood in headers. Only those if one is too large."""
+        """Write the rejected records of a slice unchanged.
+
+        Headers add the reason, and where each record stood.
+
+        records: all records of the slice. A record that the rejected topic cannot hold is replaced by these
+        headers alone, and one more header gives its size in bytes.
+        """
         self.begin()
         partition = group.partition % self._rejected_partitions
         for record, told in self._told(records, group):
@@ -112,7 +128,7 @@ class Sink:
         self._producer.poll(0)
 
     def _told(self, records: Sequence[Record], group: Rejections) -> Iterator[tuple[Record, list[Header]]]:
-        """Each rejected record and what its headers say of it."""
+        """Each rejected record, and the headers that evenflow adds to it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
         marks: list[int | None] = group.marks.tolist() or [None] * len(group.positions)
@@ -126,15 +142,17 @@ class Sink:
             yield record, told
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
-        """Commit the open transaction together with these positions and their state.
+        """Commit the open transaction together with the offsets and states of these input partitions.
 
-        Raises CommitAborted when it was aborted instead, ServiceError when this identity was fenced.
+        Raises CommitAborted when the transaction was aborted instead, ServiceError when this identity was
+        fenced or the producer can no longer be used.
         """
         self.begin()
         offsets = [TopicPartition(self._input, p, s.offset, s.encode()) for p, s in states.items()]
         try:
             if offsets:
-                # Never called a second time: after a broker's crash that call hangs, whatever its timeout.
+                # This call is never repeated: after a broker's crash a second one hangs, whatever its
+                # timeout.
                 patience = self._patience()
                 with self._bounded("send_offsets_to_transaction", patience):
                     self._producer.send_offsets_to_transaction(offsets, group_metadata, patience)
@@ -144,12 +162,12 @@ class Sink:
         self._opened = None
 
     def abort(self) -> None:
-        """Abort the open transaction, if any. ServiceError when the broker no longer knows it."""
+        """Abort the open transaction, if any. Raises ServiceError if that fails."""
         if self._opened is None:
             return
-        self._opened = None
-        # What is still buffered must be delivered first: an abort that overtakes the registration of a
-        # partition with the transaction is answered with a fatal INVALID_TXN_STATE.
+        self._opened = None  # first, so that an error below does not lead to another abort
+        # Buffered records must be delivered first. If the abort overtook the registration of a partition with
+        # the transaction, the broker would answer with a fatal INVALID_TXN_STATE.
         patience = self._patience()
         with self._bounded("flush", patience):
             self._producer.flush(patience)
@@ -162,6 +180,10 @@ class Sink:
             ) from None
 
     def _abort_after(self, error: KafkaError) -> None:
+        """Abort the transaction because of this error, and raise CommitAborted.
+
+        Raises ServiceError where the producer can no longer be used.
+        """
         if error.code() == KafkaError._FATAL:
             error = self._cause(error)
         if error.fatal() or not (error.txn_requires_abort() or error.retriable()):
@@ -177,7 +199,7 @@ class Sink:
         raise CommitAborted(error.str())
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """`produce` says only that the producer is dead. What killed it is said by the transaction's own calls."""
+        """Why the producer is dead. `produce` does not say why, but the calls that end a transaction do."""
         try:
             self._producer.abort_transaction(self._patience())
         except KafkaException as deeper:
@@ -185,6 +207,7 @@ class Sink:
         return error
 
     def _retried(self, what: str, call: Callable[[float], None]) -> None:
+        """Call this with a timeout (s), and again as long as Kafka says that a retry may help."""
         deadline = self._clock() + self._patience()
         while True:
             try:
@@ -211,13 +234,18 @@ class Sink:
                 self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
                 return
             except BufferError:
+                # The local queue is full. Waiting here holds up the loop, so reading slows down to what Kafka
+                # takes.
                 self._producer.poll(0.1)
             except KafkaException as error:
                 self._abort_after(error.args[0])
 
 
 def _timestamp(record: Record) -> int:
-    """A record's own. One of 1970's first millisecond gets the second, as 0 means `_NOW`."""
+    """The record's own timestamp (ms), `_NOW` if it has none.
+
+    `produce` takes 0 for `_NOW`, so a record of the first millisecond of 1970 is moved to the second one.
+    """
     kind, stamp = record.timestamp()
     return _NOW if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else max(stamp, 1)
 
@@ -232,5 +260,6 @@ def producer_config(settings: Settings) -> dict[str, Any]:
         "linger.ms": 5,
         "batch.size": 4_000_000,
         "queue.buffering.max.kbytes": 131_072,
+        # librdkafka allows no longer timeout for a message than for its transaction.
         "message.timeout.ms": settings.partitioner.transaction_timeout,
     }

@@ -1,4 +1,7 @@
-"""Records of the input topic become slices: the stretch of one partition that a block holds."""
+"""Records of the input topic become slices.
+
+A slice is the stretch of one input partition that a block holds.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,10 @@ class Slicer:
         self._ends = ends
 
     def blocks(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[list[Slice]]:
-        """The records that come next, by the states of the owned partitions. A block has a slice per partition.
+        """Blocks of the records that come next. A block has one slice per partition.
 
-        Raises DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
+        states: of the owned partitions. Records of other partitions, and records before a state's offset, are
+        dropped. Raises DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
         """
         cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes)
         blocks = (self._slices(some, states) for some in cuts)
@@ -58,19 +62,20 @@ class Slicer:
                 continue
             self._ends.left(partition)
             if ends.get(partition, 0) <= records[-1].offset():
-                ends.pop(partition, None)  # more records came after that end
+                ends.pop(partition, None)  # out of date: these records came after that end was reached
             if records[0].offset() < state.offset:
                 records = [record for record in records if record.offset() >= state.offset]
             if records:
                 slices.append(self._slice(partition, records))
-        for partition, offset in ends.items():  # said only once for each end: not to be forgotten
+        for partition, offset in ends.items():  # librdkafka tells each end only once, so it must be noted now
             if partition in states:
                 self._ends.reached(partition, offset)
         return slices
 
     def _without_events(self, messages: list[Record]) -> tuple[list[Record], dict[int, int]]:
         """The records among these messages, and the ends of logs that were reached, by partition."""
-        # `map` over C calls: at this rate even a loop in Python is a third of all work.
+        # `map` over C calls. At this rate of records even an empty loop in Python would be a third of all
+        # work.
         if not any(map(_ERROR, messages)):
             return messages, {}
         records, ends = [], {}
@@ -85,6 +90,7 @@ class Slicer:
         return records, ends
 
     def _note(self, message: Record, error: KafkaError) -> None:
+        """Raise for an error that does not pass, and log any other."""
         code = error.code()
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise DataLossError(
@@ -98,7 +104,7 @@ class Slicer:
     def _slice(self, partition: int, records: list[Record]) -> Slice:
         values = list(map(_VALUE, records))
         markers: dict[int, EndOfStream] = {}
-        if None in values:
+        if None in values:  # only a record without a value can be a marker, and most slices have none
             for position, value in enumerate(values):
                 if value is None:
                     marker = _marker(records[position])
@@ -118,7 +124,10 @@ class Slicer:
 
 
 def _by_partition(messages: list[Record]) -> dict[int, list[Record]]:
-    """The records of each partition, in their order. Kafka delivers them in few long runs."""
+    """The records of each partition, in offset order.
+
+    The consumer delivers them in few long runs, cut out here.
+    """
     numbers = np.fromiter(map(_PARTITION, messages), np.int64, len(messages))
     cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(messages)]
     found: dict[int, list[Record]] = {}
@@ -129,6 +138,10 @@ def _by_partition(messages: list[Record]) -> dict[int, list[Record]]:
 
 
 def _came(record: Record) -> int | None:
+    """The record timestamp (ms) as a frame carries it.
+
+    None if there is none, or none that a clock can show.
+    """
     stamp = timestamp_of(record)
     return stamp if 0 <= stamp <= LATEST_CAME else None
 

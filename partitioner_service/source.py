@@ -1,8 +1,8 @@
-"""Kafka in: which partitions are ours and where they stand.
+"""Kafka in: which input partitions this instance owns, and up to where each has been read.
 
-The committed offset's metadata is the partition's whole state (pipeline rule 4): it is read when a
-partition is assigned, and nothing else is believed. A rebalance can happen inside any read. A block
-that was read across one is thrown away and read again (rule 1).
+The metadata of a committed offset is the whole state of its partition. This state is read when a partition is
+assigned, and nothing else is believed. A rebalance can happen inside any read. A block that was read across a
+rebalance is thrown away and read again, because its transaction must not span the rebalance.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from topics.records import Record
 log = logging.getLogger(__name__)
 
 _ASK_SECONDS = 2.0
+"""How long the brokers may take to say where logs end."""
 
 Settle = Callable[[bool], None]
-"""Ends the open transaction. It is handed True when that transaction may still be committed."""
+"""Ends the open transaction. Its argument says whether the transaction may still be committed."""
 
 
 class Source:
     """Reads the input topic as a member of the data plane's group.
 
-    states: working state of every owned partition. committed: as of the last commit. just_assigned: nothing
-    has come since the last assignment (pausing before that can lose the position in librdkafka). ends: where the
-    logs were seen to end.
+    states: working state of every owned partition. committed: the states of the last commit. just_assigned:
+    no record has come since the last assignment (pausing before the first record can lose the position in
+    librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end.
     """
 
     def __init__(
@@ -70,7 +71,10 @@ class Source:
         self._fetching = Fetching(self._consumer, self._topic, self._ends_now, clock=clock)
 
     def subscribe(self, settle: Settle) -> None:
-        """Join the group. Partitions arrive in a later `read`. `settle` is called before ownership is given up."""
+        """Join the group. Partitions arrive in a later `read`.
+
+        `settle` is called before ownership is given up.
+        """
 
         def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             self._give_up(consumer, lambda: settle(True))
@@ -87,21 +91,24 @@ class Source:
 
     @property
     def group_metadata(self) -> object:
-        """What a transaction needs to commit offsets for this member."""
+        """What a transaction needs to commit offsets as this member of the group."""
         return self._consumer.consumer_group_metadata()
 
     def read(self, most: int, timeout: float) -> list[list[Slice]]:
         """The next records of owned partitions in blocks, a slice per partition. Mostly one block, or none.
 
-        Raises what went wrong in a rebalance, DataLossError when offsets are gone, ServiceError for
-        errors that Kafka calls fatal.
+        most: records. timeout: how long (s) to wait for them. Raises what went wrong in a rebalance,
+        DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
         """
         before = self.rebalances
+        # The callbacks of a rebalance run inside `consume`. What they raise is kept in `_failure`.
         messages = cast(list[Record], self._consumer.consume(most, timeout))
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         if self.rebalances != before:
+            # These records may have been fetched before the rebalance. They are dropped, so reading has to go
+            # back.
             if messages and self.states:
                 self.rewind(self.states)
             return []
@@ -110,7 +117,10 @@ class Source:
         return self._slicer.blocks(messages, self.states)
 
     def rewind(self, states: dict[int, PartitionState]) -> None:
-        """Continue from these states: position and working state go together (rule 2)."""
+        """Continue from these states.
+
+        The position and the working state of a partition always move together.
+        """
         self._fetching.resume_all()
         self.rewinds += 1
         self.states = dict(states)
@@ -128,19 +138,19 @@ class Source:
         self._fetching.hold(set(partitions) & set(self.states))
 
     def check(self, states: Mapping[int, PartitionState]) -> None:
-        """Raise unless these committed states, whoever owns them, belong to this query and these very topics."""
+        """Raise unless these committed states belong to this query and these very topics, whoever owns them."""
         for partition, state in states.items():
             check_continues(self._settings, state, self._topic_ids, f"{self._topic}[{partition}]")
 
     def lag(self, partition: int) -> int | None:
-        """Records between our position and the log's end. None when not known yet."""
+        """Records between our position and the end of the log. None if the end is not known yet."""
         return self._fetching.lag(partition, self.states[partition].offset)
 
     def _ends_now(self, partitions: Collection[int]) -> dict[int, int]:
         return log_ends(self._settings.kafka, self._topic, partitions, timeout=_ASK_SECONDS)
 
     def close(self) -> None:
-        """Leave the group (the revoke callback settles an open transaction first)."""
+        """Leave the group. The revoke callback settles an open transaction first."""
         self._consumer.close()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -153,10 +163,17 @@ class Source:
             self.rewind(states)
             log.info("assigned input partitions %s: %s", numbers(states), _where(states))
         except BaseException as error:
+            # `read` raises this. Until then no partition may be fetched whose state is not known.
             self._failure = error
             consumer.assign([])
 
     def _give_up(self, consumer: Consumer, settle: Callable[[], None]) -> None:
+        """End the transaction, then let go of all partitions.
+
+        An error is kept for `read` and stops no later step.
+        """
+        # In this order: a transaction can only be committed, and a partition only resumed, while it is still
+        # ours.
         self.rebalances += 1
         try:
             settle()
@@ -176,10 +193,12 @@ class Source:
 def consumer_config(settings: Settings) -> dict[str, Any]:
     """librdkafka settings of the data plane's consumer."""
     return {
-        "enable.auto.commit": False,
-        "auto.offset.reset": "error",
+        "enable.auto.commit": False,  # offsets are committed in the sink's transactions
+        "auto.offset.reset": "error",  # any reset would silently skip or repeat records
         "isolation.level": "read_committed",
-        "enable.partition.eof": True,
+        "enable.partition.eof": True,  # tells `ends` where a log ends
+        # An eager strategy: a rebalance first takes all partitions away, then hands each member all that it
+        # owns.
         "partition.assignment.strategy": "range",
         "session.timeout.ms": 10_000,
         "heartbeat.interval.ms": 1_000,
@@ -190,6 +209,6 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
 
 
 def _where(states: Mapping[int, PartitionState]) -> str:
-    """Where reading begins."""
+    """Where reading begins, in words."""
     before = sum(state.read for state in states.values())
     return f"goes on after {before:,} records" if before else "from the beginning"

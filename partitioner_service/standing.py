@@ -1,4 +1,4 @@
-"""What stands still although it should move, seen from the status of an instance."""
+"""What stands still although it should move, as the status of an instance shows it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ from evenflow.talking import Concern
 from evenflow.talking.words import moment, partitions, span
 
 STANDS_STILL = ("nothing read", "waits for a first tuple", "waits for newer tuples")
-"""Concerns that are no passing matter: after a minute of one the instance is not healthy."""
+"""Names of concerns that mean a standstill. After a minute of such a concern the instance is not healthy."""
 
 _SOON = 10.0
 _LONG = 60.0
+"""Seconds that a concern must last before it is told."""
 _HOUR = 3_600_000
+"""ms. An event time further ahead of the clock is told."""
 
 Shown = Mapping[str, Any]
-"""Of one input partition, as on the status page."""
+"""What the status page shows: as a whole, or of one input partition."""
 
 
 class Standing:
-    """Looks at the status again and again. wall: seconds since 1970, to hold event times against."""
+    """Looks at each new status.
+
+    clock: for intervals (s). wall: seconds since 1970, to compare event times with.
+    """
 
     def __init__(
         self,
@@ -40,7 +45,7 @@ class Standing:
         self._read_at = clock()
 
     def concerns(self, status: Shown, everyone: Mapping[int, PartitionState]) -> list[Concern]:
-        """What is to be said of this status. `everyone`: states of all input partitions that are known."""
+        """The concerns about this status. everyone: the states of all input partitions that are known."""
         own: Mapping[str, Shown] = status["assignment"]
         read = {p: shown["read"] for p, shown in own.items()}
         quiet, self._own_read = read == self._own_read, read
@@ -51,17 +56,21 @@ class Standing:
         if fastest is not None:
             found += [self._first(awake), self._newer(awake, fastest)]
         known = [concern for concern in found if concern is not None]
+        # A paused partition waits for another one. If that one stands still, its own concern says all.
         if not any(concern.name in STANDS_STILL for concern in known):
             known += self._paused(own, everyone)
         return known
 
     def _note_reading(self, read: dict[int, int]) -> None:
-        """By anybody."""
+        """Note when any instance last read a record."""
         if read != self._read:
             self._read, self._read_at = read, self._clock()
 
     def _others(self, owned: int) -> Concern | None:
-        """Partitioners that remember where keys live have to know that they are not alone."""
+        """There are other instances, but `partitioner.instances` is 1.
+
+        Partitioners that remember where keys live have to know that they are not alone.
+        """
         all_of_them = self._settings.input_partitions
         if self._settings.partitioner.instances > 1 or not 0 < owned < all_of_them:
             return None
@@ -72,6 +81,7 @@ class Standing:
         )
 
     def _nothing_read(self, awake: Mapping[str, Shown]) -> Concern | None:
+        """Records wait in partitions that are not paused, but none is read."""
         lagging = {
             int(p): shown["lag"]
             for p, shown in awake.items()
@@ -88,7 +98,10 @@ class Standing:
         )
 
     def _first(self, awake: Mapping[str, Shown]) -> Concern | None:
-        """An instance with an idle timeout waits for that first."""
+        """Partitions without any tuple hold back every window.
+
+        An idle timeout may still solve that, so it passes first.
+        """
         empty = {
             int(p): shown["read"]
             for p, shown in awake.items()
@@ -108,7 +121,11 @@ class Standing:
         )
 
     def _newer(self, awake: Mapping[str, Shown], fastest: int) -> Concern | None:
-        """Of partitions that had tuples once: only while others go on, or would but for them."""
+        """Partitions that had tuples once hold back every later window.
+
+        That is told only while other partitions go on, or would go on if they were not paused. If nobody
+        reads anything, the stream itself may just be quiet.
+        """
         goes_on = self._clock() - self._read_at < _LONG or any(shown["paused"] for shown in awake.values())
         if not goes_on:
             return None
@@ -133,11 +150,13 @@ class Standing:
         )
 
     def _without(self, number: int) -> str:
+        """How to go on without so many partitions."""
         timeout = self._settings.partitioner.idle_timeout
         now = "none" if timeout is None else span(timeout)
         return f'To go on without {"it" if number == 1 else "them"}: [partitioner] idle_timeout = "30s" (now: {now})'
 
     def _ahead(self, awake: Mapping[str, Shown]) -> Concern | None:
+        """Event times are far ahead of the clock."""
         now = int(self._wall() * 1000)
         ahead = {int(p): s["max_time"] for p, s in awake.items() if (s["max_time"] or 0) > now + _HOUR}
         if not ahead:
@@ -152,10 +171,12 @@ class Standing:
         )
 
     def _paused(self, own: Mapping[str, Shown], everyone: Mapping[int, PartitionState]) -> list[Concern]:
+        """Partitions are paused because of `max_skew`."""
         paused = [int(p) for p, shown in own.items() if shown["paused"]]
         if not paused:
             return []
         begun = [s.first_time for s in everyone.values() if s.first_time is not None]
+        # As `Pace` does it: a partition without a tuple stands at the first tuple of all.
         at = {
             p: min(begun) if s.max_time is None else s.max_time
             for p, s in everyone.items()

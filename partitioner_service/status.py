@@ -1,4 +1,4 @@
-"""What the status page shows of an instance."""
+"""What the status page shows about an instance."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _RATE_SECONDS = 2.0
 
 
 class Latest:
-    """What an instance has said last: the loop's thread writes it, other threads read it at any time.
+    """The newest telemetry and status of an instance.
 
-    telemetry: the newest record, None before the first. shown: the newest status without its age.
+    The loop's thread writes them, other threads read them at any time.
+
+    telemetry: the newest record, None before the first one. shown: the newest status, without its age. Each
+    is replaced as a whole and never changed in place, so no lock is needed.
     """
 
     def __init__(self, instance: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,47 +34,51 @@ class Latest:
         self._progressed_at = clock()
 
     def progressed(self) -> None:
-        """The loop has come round."""
+        """Note that the loop has come round."""
         self._progressed_at = self._clock()
 
     def show(self, status: dict[str, Any]) -> None:
-        """A new status takes the place of the last one. It is not changed any more."""
+        """Replace the status by this one, which the caller must not change any more."""
         self.shown = status
 
     def stopped(self) -> None:
-        """The last status stays, and says so."""
+        """Keep the last status, with the state `stopped`."""
         self.shown = {**self.shown, "state": "stopped"}
 
     def status(self) -> dict[str, Any]:
-        """The newest status, and for how long the loop has not come round (s)."""
+        """The newest status, and the time (s) since the loop last came round."""
         return {**self.shown, "seconds_since_progress": round(self._clock() - self._progressed_at, 3)}
 
 
 @dataclass
 class Work:
-    """What was done since the start of this process."""
+    """What was done since the start of this process.
+
+    Records of aborted transactions count each time they are routed.
+    """
 
     rejected: Rejected
     tuples: int = 0
+    """Tuples that were routed."""
     read: int = 0
-    """Records."""
+    """Records that were read."""
     filtered: int = 0
-    """Records of which nothing is aggregated, by `query.where`."""
+    """Records that were accepted but have no tuple to aggregate."""
     blocks: int = 0
     commits: int = 0
     busy_seconds: float = 0.0
     loads: Int64s | None = None
-    """Tuples by worker, whatever the plans were. None before the first block."""
+    """Tuples by worker, under all plans together. None before the first block."""
     tuples_per_second: float = 0.0
-    """Over the last `_RATE_SECONDS` or a little more."""
+    """Rate over the last `_RATE_SECONDS` or a little more."""
     _measured: tuple[float, int] | None = None
 
     def note_loads(self, loads: Int64s) -> None:
-        """Of a block, by worker."""
+        """Add the loads of a block, by worker."""
         self.loads = loads if self.loads is None else self.loads + loads
 
     def measure(self, now: float) -> None:
-        """Take the rate anew if the last time is long enough ago."""
+        """Measure the rate anew if the last measurement is long enough ago. now: of the loop's clock (s)."""
         if self._measured is None:
             self._measured = (now, self.tuples)
         since, before = self._measured
@@ -81,7 +88,7 @@ class Work:
 
 
 def running(settings: Settings, source: Source, router: Router, work: Work) -> dict[str, Any]:
-    """The status of an instance that reads, as JSON-able fields. Times are event times in ms."""
+    """The status of an instance that reads, as fields that JSON can hold. Times are event times in ms."""
     query = settings.query
     observed = router.plans.partitioner.observe()
     upcoming = router.plans.upcoming
@@ -127,4 +134,5 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
 
 
 def _shown(mark: int) -> int | str | None:
+    """A mark (ms) as the status page shows it. None if there is no mark yet."""
     return "ended" if mark >= END_MARK else None if mark == NO_MARK else mark

@@ -1,4 +1,4 @@
-"""What an instance says of its work: a line when something begins, one every ten seconds, and warnings that last."""
+"""What an instance logs about its work: a line when it begins, one every ten seconds, lasting concerns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("partitioner_service")
 
 
 class Talk:
-    """Called with every new status. clock: for intervals. wall: seconds since 1970."""
+    """Logs what every new status gives reason to say. clock: for intervals (s). wall: seconds since 1970."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Talk:
         self._heartbeat = Heartbeat(clock=clock)
 
     def begins(self) -> None:
-        """What this instance is about to do."""
+        """Log what this instance is about to do."""
         settings = self._settings
         log.info(
             "query %s, instance %s: %s (%d partitions) to %s, %d workers by '%s'",
@@ -51,7 +51,10 @@ class Talk:
     def tell(
         self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
     ) -> list[dict[str, Any]]:
-        """Say what is due. Returns what stands still, for the status page."""
+        """Log what is due. Returns what stands still, for the status page.
+
+        everyone: the states of all input partitions that are known.
+        """
         found = [*self._standing.concerns(status, everyone), *rejected.concerns(status["read"])]
         self._concerns.now(found)
         self._beat(status)
@@ -62,8 +65,8 @@ class Talk:
         ]
 
     def ends(self, status: Mapping[str, Any]) -> None:
-        """The last line, for what no line has told of yet."""
-        if "tuples" in status:
+        """Log the last line, with the figures since the line before."""
+        if "tuples" in status:  # not so before the first status of a running instance
             self._beat(status, now=True)
 
     def _beat(self, status: Mapping[str, Any], *, now: bool = False) -> None:
@@ -74,10 +77,15 @@ class Talk:
 
 
 def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any]:
-    """The figures of a line: counts since the start of the process, event times in ms."""
+    """The figures of a line.
+
+    Counts are since the start of the process, event times are in ms. wall: s since 1970.
+    """
     own = status["assignment"].values()
     awake = [shown for shown in own if not shown["ended"] and not shown["idle"]]
     marks = [shown["watermark"] for shown in awake]
+    # One partition without a tuple leaves the instance without a watermark, because no window can close
+    # before it.
     least = min(marks) if marks and None not in marks else None
     loads = status["loads"]
     mean = sum(loads) / len(loads) if loads else 0

@@ -1,9 +1,10 @@
 """Ends the process when a call into librdkafka outlasts its own timeout.
 
-librdkafka 2.16: after a broker's crash `send_offsets_to_transaction` (and whatever follows it) may never return,
-whatever timeout it was given. No exception and no signal handler reaches a thread that is stuck in there, so the
-process could neither continue nor stop. Ending it costs nothing but time: nothing of an open transaction is
-visible, and the next run (or the supervisor's restart) reads its blocks again.
+With librdkafka 2.16, `send_offsets_to_transaction` and the calls after it may never return after a broker's
+crash, whatever their timeout. No exception and no signal handler reaches a thread that is stuck in such a
+call, so the process could neither continue nor stop. Ending the process costs only time: nothing of an open
+transaction is visible, and the next run (or the supervisor's restart) reads the blocks of that transaction
+again.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ log = logging.getLogger(__name__)
 _GRACE = 15.0
 _EVERY = 1.0
 STATUS = 75
-"""EX_TEMPFAIL: start me again. 2, the status of other errors, says that something has to be changed first."""
+"""EX_TEMPFAIL: start me again. The status of other errors is 2, which says that something has to be changed
+first.
+"""
 
 
 def end_process(what: str) -> None:
-    """Say what hangs and where, and leave without waiting for any thread."""
+    """Log what hangs and where, and end the process without waiting for any thread."""
     log.critical(
         "%s has not returned long after its timeout: librdkafka hangs. Ending the process; nothing of its open "
         "transaction becomes visible, start the service again and it reads those blocks again",
@@ -34,11 +37,14 @@ def end_process(what: str) -> None:
     )
     faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
     logging.shutdown()
-    os._exit(STATUS)
+    os._exit(STATUS)  # `sys.exit` would wait for the thread that hangs
 
 
 class Watchdog:
-    """Deadlines of the calls of one thread. `end` is called once a call is `_GRACE` s over its timeout."""
+    """Deadlines of the calls of one thread.
+
+    end: is called with a call's name once it is `_GRACE` s over its timeout.
+    """
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, end: Callable[[str], None] = end_process
@@ -59,12 +65,12 @@ class Watchdog:
 
     def check(self) -> None:
         """Call `end` if the call in progress is overdue."""
-        due = self._due
+        due = self._due  # read once: the other thread replaces the whole pair
         if due is not None and self._clock() > due[1]:
             self._end(due[0])
 
     def start(self) -> None:
-        """Check every second in a thread that keeps nothing alive."""
+        """Check every second, in a daemon thread."""
 
         def watch() -> None:
             while not self._over.wait(_EVERY):
@@ -73,5 +79,5 @@ class Watchdog:
         threading.Thread(target=watch, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread that checks."""
         self._over.set()

@@ -1,7 +1,7 @@
-"""The imbalance of event-time windows, as far as one instance routed them: what the papers measure, while it happens.
+"""The imbalance of event-time windows over the tuples of one instance: what the papers measure, but live.
 
-For people: so what is kept is bounded, and of a window that is not known as a whole nothing is told. Tuples of a
-transaction that was aborted and routed again count twice.
+The figures are for people, so memory is bounded, and nothing is told of a window that is not known as a
+whole. Tuples of an aborted transaction are routed again, and then count twice.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ _MOST_CELLS = 1 << 18
 """Counters (panes x workers) that are remembered: 2 MiB."""
 _MOST_PANES = 2_048
 _MOST_CELLS_OF_A_BLOCK = 1 << 15
+"""Counters of one block. A block of more panes than that (times far apart) is not counted."""
 
 
 class PaneLoads(NamedTuple):
-    """Of a block. panes: those that have tuples, ascending. loads: tuples by pane and worker, shape (panes, workers).
+    """The loads of a block by pane.
 
-    Both are empty where the block has no tuples, or spans so many panes that they were not counted. last: its last pane.
+    panes: the panes that have tuples, ascending. loads: number of tuples by pane and worker, shape (panes,
+    workers). Both are empty if the block has no tuples, or if it spans so many panes that they were not
+    counted. last: the last pane of the block, None if the block has no tuples.
     """
 
     panes: Int64s
@@ -35,7 +38,10 @@ class PaneLoads(NamedTuple):
 
 
 def pane_loads(panes: Int64s, workers: npt.NDArray[np.integer[Any]], loads: Int64s) -> PaneLoads:
-    """panes, workers: of each tuple. loads: tuples by worker. Nearly free where all tuples are of one pane, as usual."""
+    """The loads of a block by pane. Nearly free in the usual case that all tuples are in one pane.
+
+    panes, workers: of each tuple, shape (tuples,). loads: number of tuples by worker, shape (workers,).
+    """
     n, nothing = len(loads), np.empty(0, np.int64)
     if not len(panes):
         return PaneLoads(nothing, np.empty((0, n), np.int64), None)
@@ -54,11 +60,14 @@ def pane_loads(panes: Int64s, workers: npt.NDArray[np.integer[Any]], loads: Int6
 class _Pane:
     loads: Int64s
     workers: int
-    """In use. 0 where that changed within the pane."""
+    """Number of workers in use. 0 if this number changed within the pane."""
 
 
 class WindowLoads:
-    """Loads of the panes whose windows are not all closed. last: (end in ms, imbalance) of the newest closed window."""
+    """Loads of the panes whose windows are not all closed.
+
+    last: (end in ms, imbalance) of the newest closed window. None if that window is not known as a whole.
+    """
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -69,8 +78,8 @@ class WindowLoads:
         self.last: tuple[int, float] | None = None
 
     def note(self, block: PaneLoads, *, workers: int) -> None:
-        """Tuples of a block. workers: in use."""
-        if block.last is not None and not len(block.panes):
+        """Count the tuples of a block. workers: number of workers in use."""
+        if block.last is not None and not len(block.panes):  # the block was not counted
             self._forget(block.last)
         for pane, added in zip(block.panes.tolist(), block.loads, strict=True):
             known = self._panes.get(pane)
@@ -81,17 +90,21 @@ class WindowLoads:
                 known.workers = workers if known.workers == workers else 0
         most = min(_MOST_PANES, _MOST_CELLS // block.loads.shape[1])
         if len(self._panes) > most:
+            # Half at once, so that this sort is rare.
             self._forget(sorted(self._panes)[len(self._panes) // 2])
 
     def pass_to(self, mark: int) -> None:
-        """Every tuple before this event time (ms) has been routed."""
+        """Note that every tuple before this event time (ms) has been routed.
+
+        Computes `last` anew if a pane closed.
+        """
         closed = int(panes_closed_by(mark, self._query.slide_ms))
         newest = max((pane for pane in self._panes if pane < closed), default=None)
         if newest is None or (self._told is not None and newest <= self._told):
             return
         first, self._told = newest - self._span + 1, newest
         window = [entry for pane, entry in self._panes.items() if first <= pane <= newest]
-        # Where the number of workers changed within a window, nobody can say over how many its mean is to be taken.
+        # If the number of workers changed within a window, its mean load is not defined.
         workers = {entry.workers for entry in window}
         whole = self._known_from is None or first >= self._known_from
         self.last = None
@@ -102,6 +115,9 @@ class WindowLoads:
         self._forget(closed - self._span)
 
     def _forget(self, last: int) -> None:
-        """All panes up to this one: of windows that begin there nothing is known any more."""
+        """Forget all panes up to this one.
+
+        Windows that begin in one of them are no longer known as a whole.
+        """
         self._panes = {pane: entry for pane, entry in self._panes.items() if pane > last}
         self._known_from = last + 1 if self._known_from is None else max(self._known_from, last + 1)

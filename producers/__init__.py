@@ -1,5 +1,5 @@
-"""Sources replayed into the input topic.
+"""Sources replayed into the input topic. `producers.replay.replay` sends a source.
 
-Admission rule: what turns a source (`evenflow.sources`) into records of the user's own format, decides when each
-is due, and delivers it. Uses `topics` and `evenflow`. Knows no other service. `producers.replay.replay` sends a source.
+Admission rule: code that turns a source (`evenflow.sources`) into records of the user's own format, decides
+when each record is due, and delivers it. It uses `topics` and `evenflow`, and knows no other service.
 """

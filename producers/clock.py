@@ -1,4 +1,4 @@
-"""The clock that pacing and live event times read. Injected, so that tests do not sleep."""
+"""The clock for pacing and for live event times. It is passed in, so that tests need not sleep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two readings and a way to wait."""
+    """What a replay needs of a clock: two readings and a way to wait."""
 
     def monotonic(self) -> float:
         """Seconds since some fixed moment. Never goes back."""
@@ -16,7 +16,7 @@ class Clock(Protocol):
         """Milliseconds since 1970-01-01 UTC."""
 
     def sleep(self, seconds: float) -> None:
-        """Return `seconds` later."""
+        """Wait for so many seconds."""
 
 
 class SystemClock:
@@ -33,7 +33,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock for tests: time passes only by sleeping."""
+    """A clock for tests: time passes only in `sleep`, which returns at once."""
 
     def __init__(self, *, wall_ms: int = 1_700_000_000_000) -> None:
         self.elapsed = 0.0

@@ -1,7 +1,7 @@
-"""Deliver records: counted per partition, failures never ignored, full queues waited for, nothing dropped.
+"""Delivers records. Records are counted per partition, no failure is ignored, and a full queue is waited for.
 
-librdkafka reports only failures here (`delivery.report.only.error`): after a flush that leaves nothing in
-the queue, delivered = sent - failed. That keeps Python out of the way of every record.
+librdkafka reports only failures here (`delivery.report.only.error`), so that Python is not called for every
+record. After a flush that leaves nothing in the queue, delivered = sent - failed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from topics.clients import producer, seconds
 
-_REASONS = 3
-_CHUNK = 5_000
+_REASONS = 3  # different reasons for failures that are kept
+_CHUNK = 5_000  # records between two looks at failures
 
 
 class Delivery:
-    """Writes to one topic. After a failure `failed` is above 0 and `send` does nothing more."""
+    """Writes to one topic. After a failure `stopped` is true, and `send` ends after the present chunk.
+
+    partitions: of the topic. sent: records handed over, per partition, markers included.
+    """
 
     def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
         self.topic = topic
@@ -42,7 +45,7 @@ class Delivery:
 
     @property
     def failed(self) -> int:
-        """Records that were not delivered, as far as known."""
+        """How many records were not delivered, as far as known."""
         return int(self._failed.sum())
 
     @property
@@ -52,18 +55,21 @@ class Delivery:
 
     @property
     def reasons(self) -> list[str]:
-        """The first reasons for failures, with how often each was met."""
+        """The first few different reasons for failures, each with its number of records."""
         found = [f"{reason} ({count:,} times)" for reason, count in self._reasons.items()]
         return found + ([self._broken.message] if self._broken is not None else [])
 
     def delivered(self) -> np.ndarray:
-        """Delivered records per partition. Known only when the queue is empty (`flush`)."""
+        """Delivered records per partition (int64). Right only if the queue is empty (`flush`)."""
         return self.sent - self._failed
 
     def send(
         self, values: list[bytes], keys: list[bytes | None], partitions: np.ndarray, times: np.ndarray
     ) -> int:
-        """Hand over records in order. Returns how many were taken, fewer only when something failed."""
+        """Hand over records in order. Returns how many were taken, which is fewer only if something failed.
+
+        partitions: int32. times: record timestamps (int64, ms since 1970).
+        """
         produce, topic = self._producer.produce, self.topic
         taken = 0
         for low in range(0, len(values), _CHUNK):
@@ -74,12 +80,14 @@ class Delivery:
             try:
                 for value, key, partition, time in rows:
                     try:
-                        # callback and on_delivery are one argument under two names: both places must be filled.
+                        # callback and on_delivery are one argument under
+                        # two names: by position, both must be filled.
                         produce(topic, value, key, partition, None, None, time)
                     except BufferError:
                         self._produce_when_free(value, key, partition, time)
                     count += 1
             except KafkaException as error:
+                # The refused record counts as sent, too, so that delivered = sent - failed stays right.
                 self._refused(int(part[count]), error.args[0])
                 count += 1
             except ServiceError as error:
@@ -92,7 +100,10 @@ class Delivery:
         return taken
 
     def send_marker(self, partition: int, headers: Sequence[tuple[str, bytes]], time: int) -> None:
-        """Hand over an end-of-stream marker. It is counted like a record."""
+        """Hand over an end-of-stream marker, which counts like a record.
+
+        time: record timestamp (ms since 1970).
+        """
         self.sent[partition] += 1
         try:
             self._producer.produce(self.topic, None, None, partition, timestamp=time, headers=list(headers))
@@ -100,16 +111,16 @@ class Delivery:
             self._refused(partition, error.args[0])
 
     def poll(self) -> None:
-        """Take in what failed meanwhile."""
+        """Take in reports of failures that have come meanwhile."""
         try:
             self._producer.poll(0)
         except ServiceError as error:
             self._broken = error
 
     def flush(self) -> None:
-        """Wait for the queue. Each record ends within request_timeout, delivered or failed.
+        """Wait until the queue is empty. Each record is delivered or fails within request_timeout.
 
-        After a failure what is still queued is given up, and counts as failed.
+        After a failure, records that are still queued are given up and count as failed.
         """
         if self.stopped:
             self._flush(self._patience / 4)
@@ -126,7 +137,7 @@ class Delivery:
             return len(self._producer)
 
     def _produce_when_free(self, value: bytes, key: bytes | None, partition: int, time: int) -> None:
-        # Ends: librdkafka fails queued records after message.timeout.ms, which frees their places.
+        # This loop ends: librdkafka fails queued records after message.timeout.ms, which frees their places.
         while True:
             self._producer.poll(0.05)
             try:
@@ -142,5 +153,6 @@ class Delivery:
     def _refused(self, partition: int, error: Any) -> None:
         self._failed[partition] += 1
         reason = f"{error.name()}: {error.str()}" if isinstance(error, KafkaError) else str(error)
+        # Bounded, as the texts of errors may differ from record to record.
         if reason in self._reasons or len(self._reasons) < _REASONS:
             self._reasons[reason] += 1

@@ -1,7 +1,9 @@
-"""Has this input topic ended? A replay into an ended topic is refused: its tuples would never be counted.
+"""Whether an input topic has ended.
 
-A marker may stand anywhere: tuples of other producers, records of strangers or marks of transactions may follow.
-What the query's partitioners have read says so in their committed state. Only the records behind that are read here.
+A replay into an ended topic is refused, as its tuples would never be counted. A marker may stand anywhere in
+a partition: tuples of other producers, foreign records or transaction markers may follow it. For the part of
+the topic that the query's partitioners have read, their committed state names the markers. So only later
+records are read here.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ _LOOK_SECONDS = 5.0
 
 
 def refuse_ended(settings: Settings, topic: TopicState, *, producer: str) -> None:
-    """Raise IncompatibleStateError if `producer` has ended in the topic, or every announced producer has.
+    """Raise IncompatibleStateError if `producer` has ended in the topic, or if every announced producer has.
 
-    Each record that no partitioner has read is read once, those at the end first: a topic that has ended is
-    nearly always refused by its last records. Bounded by the high watermarks as they are now.
+    Each record that no partitioner has read is read once. The last record of each partition comes first,
+    because a topic that has ended nearly always ends with a marker. Records that are written from now on are
+    not read.
     """
     ended = _Ended(topic.name, producer, settings.input.producers)
     states = _committed(settings, topic)
@@ -42,7 +45,10 @@ def refuse_ended(settings: Settings, topic: TopicState, *, producer: str) -> Non
 
 
 class _Ended:
-    """Who has ended in each partition so far. `add` raises once that is enough to refuse."""
+    """Which producers have ended in each partition so far.
+
+    `add` raises as soon as that is enough to refuse.
+    """
 
     def __init__(self, topic: str, producer: str, producers: int) -> None:
         self._topic = topic
@@ -51,7 +57,10 @@ class _Ended:
         self._announced: dict[int, dict[str, int]] = {}
 
     def add(self, partition: int, announced: Mapping[str, int]) -> None:
-        """These producers have ended, having announced so many."""
+        """Note that producers have ended. announced: producer -> how many producers its marker announced.
+
+        Raises IncompatibleStateError if the topic counts as ended now.
+        """
         found = self._announced.setdefault(partition, {})
         found.update(announced)
         if not found:
@@ -72,7 +81,11 @@ class _Ended:
 
 
 def _committed(settings: Settings, topic: TopicState) -> dict[int, PartitionState]:
-    """What the query's partitioners have committed for this very topic; {} if nobody has or knows."""
+    """What the query's partitioners have committed for this topic, by partition.
+
+    A partition without committed state is left out, and so is a state that belongs to an earlier topic of
+    this name. Empty if the broker does not answer.
+    """
     reader = consumer(settings.kafka, group=settings.data_plane_group)
     try:
         wanted = [TopicPartition(topic.name, partition) for partition in topic.begin]
@@ -94,7 +107,7 @@ def _state(entry: TopicPartition) -> PartitionState | None:
     try:
         return PartitionState.decode(entry.metadata, offset=entry.offset)
     except IncompatibleStateError:
-        return None  # no partitioner of ours: it says nothing
+        return None  # not committed by a partitioner of this version: all records are read instead
 
 
 def _markers(

@@ -1,6 +1,7 @@
-"""Which input partition a tuple goes to. Vectorised, and a function of content and position only.
+"""Which input partition a tuple goes to. Vectorised, and a function of the tuple's key and number only.
 
-By key is Kafka's murmur2, equal to librdkafka's `murmur2` partitioner. A null key hashes as the empty one.
+Partitioning by key uses Kafka's murmur2, as librdkafka's `murmur2` partitioner does. A null key hashes like
+an empty one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ STICKY_RUN = 1_000
 
 
 def partitions_of(keys: pa.Array, first: int, partitions: int, by: PartitionBy) -> np.ndarray:
-    """Partition (int32) of tuples first, first+1, ... with these record keys (large binary)."""
+    """Partition (int32) of each of the tuples first, first+1, ... with these record keys (large binary).
+
+    Raises ConfigError for an unknown `by`.
+    """
     if by == "key":
         return _by_key(keys, partitions)
     if by not in get_args(PartitionBy):
@@ -34,6 +38,7 @@ def _by_key(keys: pa.Array, partitions: int) -> np.ndarray:
     if not len(filled):
         return np.empty(0, np.int32)
     _, offsets, data = filled.buffers()
+    # A slice of an Arrow array has the buffers of the whole array, so its offsets are only a part of them.
     bounds = np.frombuffer(offsets, np.int64)[filled.offset : filled.offset + len(filled) + 1]
     content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     chosen = np.empty(len(filled), np.int32)
@@ -43,6 +48,7 @@ def _by_key(keys: pa.Array, partitions: int) -> np.ndarray:
 
 @kernel
 def _murmur2_partitions(content: np.ndarray, bounds: np.ndarray, partitions: int, chosen: np.ndarray) -> None:
+    # 32-bit arithmetic in uint64: each product is cut to 32 bits. The constants are Kafka's.
     mask, factor = np.uint64(0xFFFFFFFF), np.uint64(0x5BD1E995)
     shifts = np.uint64(24)
     for row in range(len(chosen)):
@@ -64,4 +70,5 @@ def _murmur2_partitions(content: np.ndarray, bounds: np.ndarray, partitions: int
             value = (value * factor) & mask
         value = ((value ^ (value >> np.uint64(13))) * factor) & mask
         value ^= value >> np.uint64(15)
+        # The sign bit is cleared, as Kafka's toPositive does. abs() would give another partition.
         chosen[row] = np.int32((value & np.uint64(0x7FFFFFFF)) % np.uint64(partitions))

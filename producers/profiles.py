@@ -1,8 +1,8 @@
 """Rate profiles: at which second after the start each tuple is due. Pure, seeded, vectorised.
 
-A profile maps tuple numbers to seconds. Who sends and who waits is `producers.replay`. Where a rate curve
-is known, `due(t)` is its integral (tuples due by second t) and the send times are its inverse, so the number
-sent always follows the curve, with no error that adds up.
+A profile maps tuple numbers to seconds. `producers.replay` sends and waits. If the rate is a known curve,
+`due(t)` is its integral (tuples due by second t), and the send times are the inverse of `due`. So the number
+of tuples sent always follows the curve, and no error adds up.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 from evenflow.errors import ConfigError
 from evenflow.sources.options import WordOptions
 
-_CHUNK = 65_536
-_GRID = 1_024
+_CHUNK = 65_536  # gaps drawn at once. Part of the seeded sequence: another size gives other gaps
+_GRID = 1_024  # cells of a period in which the inverse of a sine is searched
 
 
 class Profile:
-    """When tuples are due."""
+    """Says when each tuple is due."""
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray | None:
-        """Seconds after the start (float64) for tuples first, first+1, and so on. None: at once.
+        """Seconds after the start (float64) at which tuples number first, first+1, ... are due.
 
-        `event_times` are those tuples' event times (ms), `origin` is the event time of tuple 0.
+        None: all at once. event_times: of these tuples (int64, ms). origin: event time of tuple 0 (ms).
         """
         raise NotImplementedError
 
@@ -40,7 +40,10 @@ class FullSpeed(Profile):
 
 @dataclass(frozen=True)
 class Recorded(Profile):
-    """`speed` times as fast as the events were recorded. A tuple that is out of order is due at once."""
+    """`speed` times as fast as the events were recorded.
+
+    A tuple that is out of order is due before the tuple in front of it, so a replay sends it at once.
+    """
 
     speed: float
 
@@ -52,11 +55,11 @@ class Curve(Profile):
     """A profile with a known rate at each moment."""
 
     def due(self, elapsed: np.ndarray) -> np.ndarray:
-        """Tuples due by these seconds (float64): the integral of the rate from 0."""
+        """How many tuples (float64) are due by each of these seconds: the integral of the rate from 0."""
         raise NotImplementedError
 
     def inverse(self, tuples: np.ndarray) -> np.ndarray:
-        """Seconds by which that many tuples are due."""
+        """Seconds (float64) by which so many tuples are due. The inverse of `due`."""
         raise NotImplementedError
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:
@@ -78,7 +81,10 @@ class FixedRate(Curve):
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """Constant rates: `rates[i]` from second `starts[i]` on. The last one stays. starts[0] is 0."""
+    """Constant rates (tuples/s): `rates[i]` from second `starts[i]` on.
+
+    The last rate stays. starts[0] must be 0.
+    """
 
     starts: tuple[float, ...]
     rates: tuple[float, ...]
@@ -95,13 +101,17 @@ class Steps(Curve):
         return starts[step] + (tuples - sums[step]) / rates[step]
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        # sums[i]: tuples due when step i begins.
         starts, rates = np.array(self.starts), np.array(self.rates)
         return starts, rates, np.concatenate([[0.0], np.cumsum(np.diff(starts) * rates[:-1])])
 
 
 @dataclass(frozen=True)
 class Sine(Curve):
-    """rate(t) = base + amplitude * sin(2 pi t / period). The amplitude is at most the base."""
+    """rate(t) = base + amplitude * sin(2 pi t / period), in tuples/s. period: s.
+
+    The amplitude is at most the base.
+    """
 
     base: float
     amplitude: float
@@ -113,11 +123,12 @@ class Sine(Curve):
         return self.base * elapsed + self.amplitude / turn * (1 - np.cos(turn * elapsed))
 
     def inverse(self, tuples: np.ndarray) -> np.ndarray:
+        # A whole period has base * period tuples, as the sine adds up to 0. Only the rest must be searched.
         whole, rest = np.divmod(tuples, self.base * self.period)
         grid = np.linspace(0, self.period, _GRID + 1)
         cell = np.clip(np.searchsorted(self.due(grid), rest, side="right") - 1, 0, _GRID - 1)
         low, high = grid[cell], grid[cell + 1]
-        # Bisection, not Newton: where the rate touches 0 the curve has no slope to follow.
+        # Bisection, not Newton: where the rate is 0, the curve has no slope to follow.
         for _ in range(32):
             middle = (low + high) / 2
             early = self.due(middle) <= rest
@@ -127,13 +138,14 @@ class Sine(Curve):
 
 @dataclass(frozen=True)
 class Arrivals(Profile):
-    """Independent random gaps between tuples: the sum of the first i gaps is when tuple i is due.
+    """Independent random gaps between tuples. A tuple is due after the sum of all gaps up to its own.
 
-    Gaps come in chunks seeded by (seed, chunk), so a tuple's time depends on its number only.
+    Gaps are drawn in chunks, and each chunk is seeded with (seed, number of the chunk). So the time of a
+    tuple depends only on its number, not on how the tuples are asked for.
     """
 
     gaps: Callable[[np.ndarray], np.ndarray]
-    """Gaps (s) from uniform draws in [0, 1)."""
+    """Turns uniform draws in [0, 1) into gaps (s)."""
     seed: int
     _sums: list[float] = field(default_factory=lambda: [0.0], compare=False, repr=False)
 
@@ -147,6 +159,7 @@ class Arrivals(Profile):
         return np.concatenate(parts)[first - offset : stop - offset]
 
     def _chunk(self, number: int) -> np.ndarray:
+        # _sums[i]: sum of all gaps before chunk i.
         while len(self._sums) <= number:
             self._sums.append(self._sums[-1] + float(self._gap_sums(len(self._sums) - 1)[-1]))
         return self._sums[number] + self._gap_sums(number)
@@ -157,11 +170,16 @@ class Arrivals(Profile):
 
 def poisson(rate: float, seed: int) -> Arrivals:
     """A Poisson process of `rate` tuples per second: exponential gaps."""
+    # Draws may be 0 but never 1, so the logarithm of 1 - draw is finite.
+    # The same holds for the power in `pareto`.
     return Arrivals(lambda draws: -np.log1p(-draws) / rate, seed)
 
 
 def pareto(alpha: float, xm: float, seed: int) -> Arrivals:
-    """Heavy-tailed gaps: P(gap > x) = (xm/x)^alpha for x >= xm seconds. Infinite mean for alpha <= 1."""
+    """Heavy-tailed gaps: P(gap > x) = (xm/x)^alpha for x >= xm seconds.
+
+    The mean is infinite if alpha <= 1.
+    """
     return Arrivals(lambda draws: xm * (1 - draws) ** (-1 / alpha), seed)
 
 
@@ -173,7 +191,11 @@ def spike(base: float, peak: float, at: float, lasting: float) -> Steps:
 
 
 def staircase(start: float, to: float, step: float, every: float) -> Steps:
-    """From `start` to `to` tuples per second, up or down by `step` each `every` seconds. Then it stays."""
+    """From `start` to `to` tuples per second, up or down by `step` after each `every` seconds.
+
+    The rate `to` stays.
+    """
+    # Rounding up, but a quotient that is whole except for a rounding error must not get one step more.
     count = int(np.ceil(abs(to - start) / step - 1e-9))
     rates = [start + np.sign(to - start) * step * number for number in range(count)] + [to]
     return Steps(tuple(every * number for number in range(count + 1)), tuple(map(float, rates)))
@@ -237,7 +259,10 @@ PROFILES: dict[str, tuple[str, Callable[[WordOptions], Profile]]] = {
 
 
 def parse_profile(text: str) -> Profile:
-    """A profile from words such as "spike:base=1000,peak=5000,at=10s,for=5s". ConfigError lists the known."""
+    """The profile of a text such as "spike:base=1000,peak=5000,at=10s,for=5s".
+
+    Raises ConfigError for an unknown name, with the known names, and for wrong options.
+    """
     name, _, rest = text.partition(":")
     known = PROFILES.get(name)
     if known is None:
@@ -252,7 +277,10 @@ def parse_profile(text: str) -> Profile:
 def choose_profile(
     *, rate: float | None = None, speed: str | None = None, profile: str | None = None
 ) -> Profile:
-    """The profile of at most one of: a fixed rate, a speed such as "60x", a profile text."""
+    """The profile of a fixed rate (tuples/s), of a speed such as "60x", or of a profile text.
+
+    Without any: full speed. Raises ConfigError if more than one is given.
+    """
     if sum(choice is not None for choice in (rate, speed, profile)) > 1:
         raise ConfigError("--rate, --speed and --profile exclude each other", hint="give one of them")
     if rate is not None:

@@ -1,7 +1,10 @@
-"""Columns to record values in the input format, vectorised: whole columns become text, rows are joined.
+"""Turns columns into record values of the input format.
 
-Numbers keep their exact value (integers stay integers, floats use the shortest text that reads back the
-same). Nulls and NaN are `null` in JSON and an empty field in CSV. Infinities have no JSON and are refused.
+Vectorised: whole columns become text, then rows are joined.
+
+Numbers keep their exact value: integers stay integers, and floats get the shortest text that reads back the
+same. Nulls and NaN become `null` in JSON and an empty field in CSV. JSON has no infinities, so they are
+refused.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from evenflow.sources.source import Batch
 def values_of(batch: Batch, form: InputSettings, *, key: str) -> pa.Array:
     """The record values of a batch (large binary), in the format of the input topic.
 
-    Text is the column `key` unless exactly one other was chosen.
+    In the format `text`, a value is the column `key` if the batch has it, else the only column. Raises
+    ConfigError for columns that the format cannot carry.
     """
     if form.format == "json":
         return batch.lines if batch.lines is not None else json_values(batch.columns)
@@ -31,7 +35,7 @@ def values_of(batch: Batch, form: InputSettings, *, key: str) -> pa.Array:
 
 
 def json_values(columns: pa.Table) -> pa.Array:
-    """One JSON object a row, fields in column order."""
+    """One JSON object per row (large binary), with fields in the order of the columns."""
     pieces: list[pa.Array | pa.Scalar | str] = []
     for place, name in enumerate(columns.column_names):
         label = json.dumps(name, ensure_ascii=False)
@@ -40,7 +44,10 @@ def json_values(columns: pa.Table) -> pa.Array:
 
 
 def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
-    """One line a row (without line end), fields in the given order, quoted where they must be."""
+    """One CSV line per row (large binary), without line end.
+
+    Fields come in the given order, quoted where needed. Raises ConfigError if a column of `order` is missing.
+    """
     missing = [name for name in order if name not in columns.column_names]
     if missing:
         raise ConfigError(
@@ -55,7 +62,10 @@ def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
 
 
 def text_values(columns: pa.Table) -> pa.Array:
-    """The one column there is, as it is. A null is an empty record."""
+    """The values of the only column, as they are (large binary). A null becomes an empty record.
+
+    Raises ConfigError if there is not exactly one column.
+    """
     if columns.num_columns != 1:
         raise ConfigError(
             f"input.format = 'text' sends one column, but there are {', '.join(columns.column_names)}",
@@ -71,10 +81,12 @@ def _join(pieces: list[pa.Array | str], rows: int, *, null: str) -> pa.Array:
     if rows == 0:
         return pa.array([], pa.large_binary())
     scalars = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
+    # Of scalars alone, Arrow would make one text, not one for each row.
     if not any(isinstance(piece, pa.Array) for piece in scalars):
         return pa.array(["".join(piece.as_py() for piece in scalars)] * rows, pa.large_string()).cast(
             pa.large_binary()
         )
+    # The last argument is what Arrow puts between the pieces.
     empty = pa.scalar("", pa.large_string())
     joined = pc.binary_join_element_wise(*scalars, empty, null_handling="replace", null_replacement=null)
     return joined.cast(pa.large_binary())
@@ -97,7 +109,10 @@ def _json_text(column: pa.Array, name: str) -> pa.Array:
 
 
 def _plain_text(column: pa.Array, name: str) -> pa.Array:
-    """Numbers, truth values and nulls as text."""
+    """Numbers, booleans and nulls as text.
+
+    NaN becomes null. Raises ConfigError for infinities and other types.
+    """
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         raise _nested(name)
@@ -112,6 +127,7 @@ def _plain_text(column: pa.Array, name: str) -> pa.Array:
 
 
 def _quoted_json(text: pa.Array) -> pa.Array:
+    # Few texts need escapes, and one search costs less than 34 replacements.
     if pc.any(pc.match_substring_regex(text, r'[\x00-\x1f"\\]')).as_py():
         for raw, escaped in _ESCAPES:
             text = pc.replace_substring(text, raw, escaped)
@@ -123,6 +139,7 @@ def _csv_text(column: pa.Array, name: str, delimiter: str) -> pa.Array:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_temporal(kind)):
         return _plain_text(column, name)
     text = column.cast(pa.large_string())
+    # An empty text is quoted, because an empty field without quotes is a null.
     special = pc.or_(
         pc.match_substring_regex(text, r'["\r\n]'),
         pc.or_(pc.match_substring(text, delimiter), pc.equal(text, "")),
@@ -146,6 +163,7 @@ def _nested(name: str) -> ConfigError:
 
 def _escapes() -> list[tuple[str, str]]:
     encode: Callable[[str], str] = json.dumps
+    # The backslash must come first: all other replacements insert backslashes.
     first = [("\\", "\\\\"), ('"', '\\"')]
     return first + [(chr(code), encode(chr(code))[1:-1]) for code in range(32)]
 

@@ -1,7 +1,8 @@
-"""Columns to Avro and Protobuf records in Confluent's wire format. Their schema is made of the columns and registered.
+"""Turns columns into Avro and Protobuf records in Confluent's wire format.
 
-The subject is `<topic>-value`, as other producers name it. Every field may be null. An event time in ms or us is a timestamp
-in Avro. Protobuf has no dates and decimals: there they are text.
+The schema is made from the columns. The schema is registered under the subject `<topic>-value`, the name that
+other producers use. Every field may be null. In Avro, an event time in ms or us is a timestamp. Protobuf has
+no dates and no decimals, so they are text there.
 """
 
 from __future__ import annotations
@@ -24,27 +25,29 @@ from topics.registry import Registry
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
 _FIRST_MESSAGE = b"\0"
+"""Confluent's index of a message in its Protobuf schema: one byte 0 stands for the first message."""
 
 
 class Registers(Protocol):
-    """Where the schema goes: `topics.registry.Registry` is one."""
+    """A schema registry, such as `topics.registry.Registry`."""
 
     def register(self, subject: str, text: str) -> int:
-        """The id under which this schema of the subject is known from now on."""
+        """Register the schema under the subject. Returns the schema's id."""
         ...
 
 
 class RegisteredValues:
-    """Renders batches. The first one registers the schema."""
+    """Turns batches into record values. The first batch registers the schema."""
 
     def __init__(self, settings: Settings, *, registry: Registers | None = None) -> None:
         self._settings, self._registry = settings, registry
         self._encode: Callable[[list[dict[str, Any]]], Iterator[bytes]] | None = None
 
     def values_of(self, columns: pa.Table) -> pa.Array:
-        """The record values (large binary) of these columns. Every batch has the columns of the first.
+        """The record values (large binary) of these columns. Every batch must have the columns of the first.
 
-        Raises ConfigError for columns that the format cannot carry, RegistryAway.
+        Raises ConfigError for columns that the format cannot carry, RegistryAway if the registry does not
+        answer.
         """
         avro = self._settings.input.format == "avro"
         plain = {name: _plain(columns.column(name), name, avro=avro) for name in columns.column_names}
@@ -66,6 +69,8 @@ class RegisteredValues:
         registry = self._registry or Registry(self._settings.input)
         subject = f"{self._settings.topic('input')}-value"
         if self._settings.input.format == "avro":
+            # Confluent's wire format: a byte 0, then the schema's
+            # id as four bytes, big-endian, then the record.
             told, plain = self._avro(types, written)
             number = registry.register(subject, json.dumps(told))
             return _avro_encoder(plain, b"\0" + number.to_bytes(4, "big"))
@@ -74,7 +79,10 @@ class RegisteredValues:
         return _protobuf_encoder(message, b"\0" + number.to_bytes(4, "big") + _FIRST_MESSAGE)
 
     def _avro(self, types: dict[str, pa.DataType], written: pa.Schema) -> tuple[Any, Any]:
-        """The schema as it is registered, and as it is encoded by: without logical types, values being raw."""
+        """(the schema to register, the schema to encode with).
+
+        The schema to encode with has no logical types, because the values are raw numbers and bytes already.
+        """
         query = self._settings.query
         told, plain = [], []
         for name, type_ in types.items():
@@ -89,7 +97,10 @@ class RegisteredValues:
 
 
 def _plain(column: pa.ChunkedArray, name: str, *, avro: bool) -> pa.ChunkedArray:
-    """As int64, double, bool, text or bytes."""
+    """The column as int64, double, bool, text or bytes.
+
+    NaN becomes null. Raises ConfigError for any other type.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -101,6 +112,7 @@ def _plain(column: pa.ChunkedArray, name: str, *, avro: bool) -> pa.ChunkedArray
     if pa.types.is_boolean(kind):
         return column
     if avro and pa.types.is_date(kind):
+        # Days since 1970. Arrow has no cast from dates to int64.
         return column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
     if avro and pa.types.is_decimal(kind):
         return pa.chunked_array([[_units(value, kind.scale) for value in column.to_pylist()]], pa.binary())
@@ -116,6 +128,7 @@ def _plain(column: pa.ChunkedArray, name: str, *, avro: bool) -> pa.ChunkedArray
 def _units(value: Any, scale: int) -> bytes | None:
     if value is None:
         return None
+    # Avro's decimal: the unscaled number in two's complement. The added byte has room for the sign bit.
     units = int(value.scaleb(scale))
     return units.to_bytes(units.bit_length() // 8 + 1, "big", signed=True)
 
@@ -127,7 +140,10 @@ def _avro_type(kind: pa.DataType) -> str:
 
 
 def _logical(kind: pa.DataType) -> dict[str, Any]:
-    """What a column's type is beyond its plain one. Avro's dates are ints, and ints are written as longs are."""
+    """The logical type of a column, {} if it has none.
+
+    Avro's dates are ints. They are encoded with a schema of longs, which gives the same bytes.
+    """
     if pa.types.is_date(kind):
         return {"type": "int", "logicalType": "date"}
     if pa.types.is_decimal(kind):
@@ -149,7 +165,10 @@ def _avro_encoder(schema: Any, prefix: bytes) -> Callable[[list[dict[str, Any]]]
 
 
 def _protobuf(types: dict[str, pa.DataType]) -> tuple[str, Any]:
-    """The text that is registered, and the class of its message."""
+    """(the schema's text to register, the class of its message).
+
+    Both are made from the same columns, in order.
+    """
     file = descriptor_pb2.FileDescriptorProto(name="record.proto", package="evenflow", syntax="proto3")
     message = file.message_type.add(name="Record")
     lines = ['syntax = "proto3";', "package evenflow;", "", "message Record {"]
@@ -160,6 +179,7 @@ def _protobuf(types: dict[str, pa.DataType]) -> tuple[str, Any]:
             name=name, number=number, label=1, proto3_optional=True, oneof_index=number - 1
         )
         field.type = field.Type.Value(f"TYPE_{word.upper()}")
+    # In proto3, an optional field is the only member of a oneof of its own, whose number `oneof_index` names.
     for name in types:
         message.oneof_decl.add(name=f"_{name}")
     pool = descriptor_pool.DescriptorPool()

@@ -1,8 +1,8 @@
-"""Send a source to the input topic: each tuple when its profile says, then the end of the stream.
+"""Sends a source to the input topic: each tuple when its profile says, then the end of the stream.
 
-Order that must hold: topic checked and not ended -> tuples -> flush without a failure -> one end-of-stream
-marker per partition with what was delivered to it -> flush. Any failed delivery ends the replay without
-markers: consumers then never take an incomplete stream for a complete one.
+This order must hold: topic checked and not ended -> tuples -> flush without a failure -> one end-of-stream
+marker per partition with the number of tuples delivered to it -> flush. Any failed delivery ends the replay
+without markers. So consumers never take an incomplete stream for a complete one.
 """
 
 from __future__ import annotations
@@ -28,26 +28,29 @@ from producers.registered import RegisteredValues
 from topics.admin import describe, ensure_topics, input_topic
 from topics.state import TopicState
 
-_MOST_AT_ONCE = 20_000
-_LONGEST_WAIT = 0.1
+_MOST_AT_ONCE = 20_000  # tuples in a chunk
+_LONGEST_WAIT = 0.1  # s: so soon a stop or a failure is noticed
 _SHORTEST_WAIT = 0.001
 _TICK = 0.02
-"""Seconds between two chunks of a paced replay. Each chunk has a price, however few tuples it holds."""
+"""Seconds between two chunks of a paced replay. Each chunk costs something, however few tuples it holds."""
 _LATEST = 253_402_300_799_999
-"""End of the year 9999."""
+"""End of the year 9999, in ms since 1970 UTC."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with tuples handed over so far and their total (None: endless)."""
+"""Called with the number of tuples handed over so far and with their total (None: endless)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySummary:
-    """What a replay did. `unsent` tuples were never handed over, `failed` ones were not delivered."""
+    """What a replay did.
+
+    `unsent` tuples were never handed over. `failed` tuples were handed over but not delivered.
+    """
 
     tuples: int
     """Delivered tuples."""
     per_partition: tuple[int, ...]
-    """Delivered tuples by input partition."""
+    """Delivered tuples of each input partition."""
     failed: int
     unsent: int | None
     """None: the source is endless."""
@@ -58,7 +61,7 @@ class ReplaySummary:
 
     @property
     def tuples_per_second(self) -> float:
-        """Delivered tuples per second, from the first to the last delivery report."""
+        """Delivered tuples per second, from the start of sending to the end of the last flush."""
         return self.tuples / self.seconds if self.seconds > 0 else 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +80,7 @@ class ReplaySummary:
 
 
 class DeliveryError(ServiceError):
-    """Deliveries failed: the replay stopped there and wrote no end-of-stream marker."""
+    """Deliveries failed. The replay stopped there and wrote no end-of-stream marker, or not all of them."""
 
     def __init__(self, topic: str, summary: ReplaySummary, reasons: list[str]) -> None:
         unsent = "an endless rest" if summary.unsent is None else f"{summary.unsent:,}"
@@ -107,10 +110,14 @@ def replay(
 ) -> ReplaySummary:
     """Write the source to the input topic. Returns what was delivered.
 
-    `live` gives tuples the wall clock at sending as event time. `limit` takes the first tuples only. When
-    `stop()` turns true the replay stops, flushes and writes no marker. Raises DeliveryError if a delivery
-    failed, IncompatibleStateError if the topic has ended, ConfigError if the source does not fit the query,
-    ServiceError without a broker: each within about kafka.request_timeout.
+    profile: when tuples are due, by default at once. producer_id: name of this producer in its end-of-stream
+    markers. limit: send only the first tuples. live: the event time of a tuple is the wall clock when it is
+    sent. end: whether to write end-of-stream markers. stop: when it returns true, the replay stops, flushes
+    and writes no marker.
+
+    Raises DeliveryError if a delivery failed, IncompatibleStateError if the topic has ended, ConfigError if
+    the source does not fit the query, and ServiceError without a broker. Each is raised within about
+    kafka.request_timeout.
     """
     return Replay(
         settings,
@@ -127,7 +134,7 @@ def replay(
 
 
 class Replay:
-    """One replay. `run` once."""
+    """One replay. `run` may be called once. The arguments are those of the function `replay`."""
 
     def __init__(
         self,
@@ -146,6 +153,7 @@ class Replay:
         check_source(settings, source)
         if limit is not None and limit < 0:
             raise ConfigError(f"a limit of {limit} tuples is negative")
+        # A wrong producer id must be noticed now, not after all tuples were sent.
         try:
             EndOfStream(producer=producer_id, tuples=0, producers=settings.input.producers)
         except Exception as error:
@@ -163,7 +171,7 @@ class Replay:
         self._first_time: int | None = None
 
     def run(self, *, end: bool, create_topic: bool) -> ReplaySummary:
-        """Check the topic, send, end."""
+        """Check the topic, send the tuples, and end the stream. Raises what `replay` raises."""
         topic = self._topic(create_topic)
         refuse_ended(self._settings, topic, producer=self._producer_id)
         delivery = Delivery(self._settings.kafka, topic.name, topic.partitions)
@@ -179,6 +187,7 @@ class Replay:
         if not end or interrupted:
             return summary
         self._end(delivery, summary)
+        # Each partition got one marker, which is no tuple.
         return self._summary(delivery, ended=True, interrupted=False, markers=1)
 
     def _send_all(self, delivery: Delivery) -> None:
@@ -225,9 +234,10 @@ class Replay:
         if self._first_time is None:
             self._first_time = int(batch.times[0])
         due = self._profile.send_times(self._sent, batch.times, self._first_time)
+        # Live tuples get their event time only when they are due, so they cannot be rendered before.
         ready = None if self._live else self._rendered(batch, self._sent, delivery)
         if due is not None:
-            # Tuples leave in order: none before the one in front of it.
+            # Tuples leave in order: a tuple waits for the one before it.
             due = np.maximum(np.maximum.accumulate(due), self._due_so_far)
             self._due_so_far = float(due[-1])
         done = 0
@@ -246,7 +256,10 @@ class Replay:
             self._progress(self._sent, self._total)
 
     def _wait_until_due(self, delivery: Delivery, due: np.ndarray | None, done: int, size: int) -> int:
-        """How far the batch is due by now. After a short wait it may still be `done`."""
+        """Up to which row the batch is to be sent now.
+
+        If nothing is due: waits a little and returns `done`.
+        """
         most = min(done + _MOST_AT_ONCE, size)
         if due is None:
             return most
@@ -254,7 +267,8 @@ class Replay:
         stop = int(np.searchsorted(due, elapsed, side="right"))
         if stop >= most:
             return most
-        # A chunk leaves once a tick: sending whatever is due at once would be a busy loop of small chunks.
+        # At most one chunk per tick: sending each tuple as soon
+        # as it is due would be a busy loop of small chunks.
         if stop > done and elapsed >= self._next_tick:
             self._next_tick = elapsed + _TICK
             return stop
@@ -283,7 +297,12 @@ class Replay:
         return values_of(batch, self._settings.input, key=self._source.key)
 
     def _timestamps(self, times: np.ndarray, first: int) -> np.ndarray:
-        """Event times as record timestamps: not negative. 0 means 'now' to librdkafka, so it becomes 1."""
+        """Event times (ms) as record timestamps.
+
+        Raises ConfigError for a time before 1970 or after the year 9999. librdkafka takes the timestamp 0 for
+        "now", so 0 becomes 1. If the query reads its event time from the record timestamp, that would change
+        results. So 0 is refused then, too.
+        """
         needs_zero = self._settings.query.time == "@timestamp"
         wrong = (times < (1 if needs_zero else 0)) | (times > _LATEST)
         if wrong.any():
@@ -324,7 +343,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class _Records:
-    """Tuples as `Delivery.send` takes them."""
+    """Tuples as `Delivery.send` takes them. partitions: int32. times: int64, ms since 1970."""
 
     values: list[bytes]
     keys: list[bytes | None]
@@ -336,13 +355,13 @@ class _Records:
 
 
 def check_source(settings: Settings, source: Source) -> None:
-    """Raise ConfigError if the records lack a column that the query reads, or the time unit differs."""
+    """Raise ConfigError if the source's records lack a column that the query reads, or if the time units differ."""
     form, query = settings.input, settings.query
     sends = form.columns if form.format == "csv" else source.column_names
     if form.format == "text":
         return
     missing = [name for name in settings.needed_columns if name not in sends]
-    if form.format != "csv":  # a field within others goes with the one that holds it
+    if form.format != "csv":  # a path such as a.b needs only the column a, which holds the field
         missing = [name for name in missing if paths.segments(name)[0] not in sends]
     if missing:
         raise ConfigError(

@@ -58,11 +58,12 @@ def run(
 ) -> None:
     """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are emitted.
 
-    A stop waits for the micro-batch that runs. Raises an EvenflowError when a query fails or is refused.
-    log: where Java prints to. None: where we do.
+    A stop waits for the running micro-batch. Raises an EvenflowError when a query fails or is refused.
+    log: where Java prints to. None means that Java prints where this process does.
     """
     chosen = _stages(settings, stages)
     on_every_line(query=settings.query.name, part=f"spark {' '.join(chosen)}", epoch=0)
+    # Whatever settings alone can get wrong is refused here, before any wait for a broker or for Java.
     session_conf(settings, chosen)
     for one in queries(settings):
         sink_of(one)
@@ -82,7 +83,8 @@ def run(
     with (
         served(instruments, host, port, setting="spark.web_port", health=health.checks),
         _session(settings, log, chosen) as spark,
-        stopped_by_signals(stop),  # behind pyspark's own handler, which would cancel running jobs
+        # After the session: this replaces pyspark's own handler, which would cancel running jobs.
+        stopped_by_signals(stop),
         _telemetry(spark, settings, chosen, talks, (instruments, health)) as telemetries,
     ):
         for one in run_queries:
@@ -111,7 +113,7 @@ def run(
 
 
 def _finish(running: Sequence[RunningStage]) -> None:
-    """All at the same time: one after the other, a stop would take a micro-batch of each of them."""
+    """End all stages at the same time. One after the other, each would wait for a micro-batch of its own."""
     with ThreadPoolExecutor(max(1, len(running))) as pool:
         for ended in [pool.submit(stage.finish) for stage in running]:
             ended.result()
@@ -133,7 +135,10 @@ def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
 
 
 def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicState]:
-    """Create or check the topics of these stages, and that we may write what we write."""
+    """Create or check the topics of these stages: role -> state.
+
+    Raises ServiceError if the user has no right to write one of the topics that these stages write.
+    """
     specs = pipeline_topics(settings)
     written: list[TopicRole] = ["telemetry"]
     if "combine" in stages:
@@ -154,7 +159,7 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
 
 
 def _watched(topics: Iterable[Mapping[str, TopicState]]) -> list[TopicState]:
-    """Each once: views read the frames of their query."""
+    """The topics whose loss must be noticed, each once: views read the same routed topic as their query."""
     each = {state.name: state for mine in topics for role, state in mine.items() if role != "telemetry"}
     return list(each.values())
 
@@ -178,10 +183,10 @@ def _wait(
     until_ended: bool,
     looks: Sequence[Callable[[], object]],
 ) -> None:
-    """Until told to stop, until a stage stops by itself, or until everything is over.
+    """Wait until told to stop, until a stage stops by itself, or (`until_ended`) until every stage is over.
 
-    A stage that is over is not looked at again. The reducer is over only once the combiner is, and views read what their
-    query reads: so the stages are asked in order.
+    Stages are asked in order, and a stage that is over is not asked again. The order is safe because the
+    reducer is over only after the combiner, and because views read what their query reads.
     """
     left = list(running)
     while not stop.wait(_LOOK_SECONDS):
@@ -212,8 +217,13 @@ def _telemetry(
     talks: Sequence[Talk],
     onlookers: Sequence[Onlooker],
 ) -> Iterator[list[Telemetry]]:
-    """Of the query and of each view, published for as long as it is open, and executors follow plans."""
+    """Telemetry of the query and of each view.
+
+    While the context is open, it is published and executors follow plans.
+    """
     local = settings.spark.in_one_process
+    # Executors and listeners need each other.
+    # So both get a lambda, which looks the other one up only when called.
     executors = Executors(
         settings,
         stages,
@@ -234,7 +244,7 @@ def _telemetry(
         for one, talk in zip(queries(settings), talks, strict=True)
     ]
     following = Following(executors)
-    streams: Any = spark.streams  # a Telemetry is a listener to the JVM, not to pyspark
+    streams: Any = spark.streams  # Any: a Telemetry has only the part of a listener that the JVM calls
     for listener in listeners:
         streams.addListener(listener)
     try:
@@ -247,7 +257,10 @@ def _telemetry(
 
 
 def _reached(listeners: Sequence[Telemetry]) -> int | None:
-    """Event time (ms) up to which all of them have worked off everything. None before each has begun."""
+    """Event time (ms) up to which every listener's query has worked off everything.
+
+    None until each has begun.
+    """
     reached = [listener.reached() for listener in listeners]
     known = [time for time in reached if time is not None]
     return min(known) if len(known) == len(reached) else None

@@ -1,7 +1,9 @@
-"""The query's own word in Kafka that its results have begun, and where: it outlives a lost checkpoint (rule 19).
+"""The query's note in Kafka that its results have begun, and where.
 
-One record of `<query>.snapshots` per place of results, keyed `spark/<place>`. The topic is compacted, so the record
-stays for as long as the query has topics. No partitioner instance can have that key: instances have no slash.
+The note outlives a lost checkpoint (rule 19). The note is one record of `<query>.snapshots` per place of
+results, with the key `spark/<place>`. The topic is compacted, so the record stays as long as the query has
+topics. Partitioner instances use the same topic, but their names have no slash, so no instance can have such
+a key.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ _ROLE: TopicRole = "snapshots"
 
 
 def begun_at(settings: Settings, place: str) -> str | None:
-    """Checkpoint with which this query last began to write its results to this place. None if it never did."""
+    """Checkpoint with which this query last began to write its results to this place.
+
+    None if it never has begun.
+    """
     found = None
     for messages in read_range(settings.kafka, settings.topic(_ROLE)):
         for message in messages:
@@ -27,7 +32,7 @@ def begun_at(settings: Settings, place: str) -> str | None:
 
 
 def note_beginning(settings: Settings, place: str, checkpoint: str) -> None:
-    """Say so, before the first micro-batch. Raises ServiceError unless the broker has kept it."""
+    """Write the note, before the first micro-batch. Raises ServiceError unless the broker has stored it."""
     producer = clients.producer(settings.kafka)
     producer.produce(
         settings.topic(_ROLE), key=_key(place), value=json.dumps({"checkpoint": checkpoint}).encode()
@@ -40,7 +45,10 @@ def _key(place: str) -> bytes:
 
 
 def _checkpoint(value: bytes | None) -> str:
-    """What the record says. Whatever stands in it, it is there."""
+    """The checkpoint that the record names.
+
+    A record that cannot be read still says that results have begun.
+    """
     try:
         return str(json.loads(value or b"")["checkpoint"])
     except (KeyError, TypeError, ValueError, RecursionError):

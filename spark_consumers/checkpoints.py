@@ -1,8 +1,8 @@
 """The note beside each Spark checkpoint: which query and which topics it belongs to, and where its results go.
 
-`<spark.checkpoint>/<query>/<stage>/` holds Spark's own files and `evenflow.json`. Spark would happily go on with
-another query's offsets and state, with a topic that was made anew under its name, or into another folder of
-results. This refuses to, and says what changed.
+`<spark.checkpoint>/<query>/<stage>/` holds Spark's own files and the note, `evenflow.json`. Spark itself
+would go on with another query's offsets and state, with a topic that was deleted and made again, or into
+another folder of results. This module refuses such a start and says what changed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from topics.waiting import wait_while
 
 NOTE_VERSION = 4
 _NOTE = "evenflow.json"
-_LARGEST_NOTE = 1_000_000
-_LEAST_ROOM = 1_000_000
+_LARGEST_NOTE = 1_000_000  # bytes
+_LEAST_ROOM = 1_000_000  # bytes that must fit on the disk before Spark is started
 _LOG = logging.getLogger("evenflow.spark")
 
 
@@ -47,7 +47,7 @@ class Checkpoint:
 
     @property
     def location(self) -> str:
-        """Folder or URI that Spark is given."""
+        """Folder or URI that Spark gets as `checkpointLocation`."""
         return _location(self.settings, self.stage)
 
     @property
@@ -62,7 +62,10 @@ class Checkpoint:
 
     @property
     def run(self) -> str | None:
-        """Random word that was drawn when the note was written. None before. A copy of the checkpoint has the same."""
+        """Random word that was drawn when the note was written. None if there is no note yet.
+
+        A copy of the checkpoint has the same word.
+        """
         note = self._note()
         return None if note is None else str(note.get("run"))
 
@@ -74,13 +77,14 @@ class Checkpoint:
         results: str | None = None,
         resumed: bool = False,
     ) -> None:
-        """Check the note against the settings and topics (role -> state) and the place of the results, or write it.
+        """Check the note against settings, topics (role -> state) and the results' place, or write a new note.
 
-        read: topics whose records are needed. written: topics whose reader relies on having all that this stage
-        has ever written. results: the sink's place. None for a stage that emits none. resumed: reading begins at
-        offsets that were checked already, not at the topic's beginning.
+        read: topics whose records are needed. written: topics whose reader relies on every record that this
+        stage has ever written. results: the sink's place, None for a stage that emits no results. resumed:
+        whether reading begins at offsets that were checked already, not at the topic's beginning.
 
-        Raises IncompatibleStateError for a changed query or place, DataLossError for a recreated or trimmed topic.
+        Raises IncompatibleStateError for a changed query or place, DataLossError for a recreated or trimmed
+        topic.
         """
         topics = {**read, **(written or {})}
         note = self._note()
@@ -107,13 +111,18 @@ class Checkpoint:
         self._folder.write(_NOTE, json.dumps(note, indent=1, sort_keys=True))
 
     def committed(self) -> dict[int, int]:
-        """Offsets (partition -> next to read) that the last committed micro-batch ended at; {} before the first."""
+        """Offsets (partition -> next to read) at which the last committed micro-batch ended.
+
+        {} before the first.
+        """
         batches = self._batches("commits")
         if not batches:
             return {}
         lines = self._folder.read(f"offsets/{max(batches)}")
         if lines is None:
             return {}
+        # Spark's offset log: version, metadata, then one line of JSON per source.
+        # A stage has one source of one topic.
         topics = json.loads(lines.splitlines()[2])
         (offsets,) = topics.values()
         return {int(partition): offset for partition, offset in offsets.items()}
@@ -188,9 +197,10 @@ def _refuse_changed(note: Mapping[str, Any], settings: Settings, location: str) 
 
 
 def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
-    """Before Spark is started: compare the notes of checkpoints in a local folder with the settings.
+    """Compare the notes of checkpoints in a local folder with the settings, before Spark is started.
 
-    The same is looked at again, wherever the checkpoints are, as each stage starts.
+    Each stage compares its note once more when it starts, wherever its checkpoint is. This early look only
+    saves the user the wait for Spark. Raises IncompatibleStateError for a changed query.
     """
     for stage in stages:
         location = _location(settings, stage)
@@ -203,8 +213,9 @@ def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
 
 
 def wait_for_room(settings: Settings) -> None:
-    """Before Spark is started: make the folder of the checkpoints, and wait for a full disk as `kafka.startup_wait` says.
+    """Make the folder of the checkpoints, before Spark is started.
 
+    If the disk is full, wait for at most `kafka.startup_wait`. A folder that is not local is left to Spark.
     Raises ConfigError when a local folder cannot be made or written, ServiceError when its disk stays full.
     """
     folder = settings.spark.checkpoint_folder
@@ -220,6 +231,7 @@ def wait_for_room(settings: Settings) -> None:
 def _without_room(folder: str) -> ServiceError | None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
+        # Only a write tells for sure: a quota may be used up while the disk reports free space.
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_LEAST_ROOM))
             file.flush()
@@ -235,7 +247,10 @@ def _without_room(folder: str) -> ServiceError | None:
 
 
 def refuse_other_wiring(spark: SparkSession, settings: Settings, stages: tuple[Stage, ...]) -> None:
-    """A query keeps the wiring that it began with: the other one's checkpoint holds its windows."""
+    """Refuse to change the wiring of a query: the checkpoint of its first wiring holds the open windows.
+
+    Raises IncompatibleStateError.
+    """
     others: tuple[Stage, ...] = ("combine", "reduce") if stages == ("fused",) else ("fused",)
     for stage in others:
         if Checkpoint(spark=spark, settings=settings, stage=stage).exists:
@@ -247,12 +262,15 @@ def refuse_other_wiring(spark: SparkSession, settings: Settings, stages: tuple[S
 
 
 def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState) -> dict[int, int]:
-    """Where a combiner without checkpoint goes on: behind what every bucket already has.
+    """Where a combiner without checkpoint goes on (routed partition -> offset): after what all buckets have.
 
-    Raises IncompatibleStateError when the buckets do not agree (a micro-batch was cut off half-way, and the
-    same offsets cut in another way would overlap), DataLossError when the offsets needed are gone.
+    Raises IncompatibleStateError when the buckets do not agree. Then a micro-batch was cut off half-way, and
+    a new micro-batch, which may cut the same offsets in another way, would overlap with it. Raises
+    DataLossError when the offsets needed are gone.
     """
     reached = _reached(settings, routed, partials)
+    # A partition is torn if a segment lacks rows, if a bucket
+    # has no blob of it, or if buckets end at other offsets.
     torn = sorted(
         number
         for number, buckets in reached.items()
@@ -267,6 +285,7 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
             hint="restore the combiner's checkpoint, or rebuild the query under a new name (docs/operations.md)",
         )
     resume = {
+        # Bucket 0 stands for all buckets: they agree, or the start was refused above.
         number: reached[number][0].last + 1 if number in reached else 0
         for number in range(settings.routed_partitions)
     }
@@ -282,7 +301,11 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
 
 @dataclass
 class _Lane:
-    """What one bucket got of one routed partition: last offset of its newest whole segment, rows of newer ones."""
+    """What one bucket got of one routed partition.
+
+    last: last offset of the newest segment that is complete. unfinished: by last offset, how many rows have
+    come of each newer segment.
+    """
 
     last: int = -1
     unfinished: dict[int, int] = field(default_factory=dict)
@@ -290,6 +313,7 @@ class _Lane:
     def add(self, segment: Segment) -> None:
         if segment.last <= self.last:
             return
+        # A repeated part counts once: what matters is how far the rows of the segment reach.
         have = max(self.unfinished.get(segment.last, 0), segment.begin + segment.rows)
         self.unfinished[segment.last] = have
         if have == segment.total:
@@ -298,7 +322,7 @@ class _Lane:
 
 
 def _reached(settings: Settings, routed: TopicState, partials: TopicState) -> dict[int, dict[int, _Lane]]:
-    """By routed partition and bucket, from all blobs in the topic."""
+    """What each bucket got of each routed partition ({partition: {bucket: lane}}), by all blobs in the topic."""
     reached: dict[int, dict[int, _Lane]] = {}
     for messages in read_range(settings.kafka, partials.name):
         for message in messages:

@@ -1,8 +1,8 @@
-"""The cluster manager that this application has: what it is asked, and what it has given.
+"""The cluster manager of this application: asks it for executors and says which executors it has given.
 
-Spark's developer interface is the same on local-cluster, standalone, YARN and Kubernetes. Three things are easily got
-wrong: asking for fewer executors in all stops none. Killing some lowers the number asked for once more, unless told not
-to, and a lost executor stays registered until its heartbeats have timed out.
+Spark's developer interface is the same on local-cluster, standalone, YARN and Kubernetes. Three facts are
+easily missed. A request for a smaller total stops no executor. Killing executors also lowers the total,
+unless Spark is told not to lower it. A lost executor stays registered until its heartbeats have timed out.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from pyspark.sql import SparkSession
 
 
 class Refused(Exception):
-    """The cluster manager did not do what it was asked, or does not answer."""
+    """The cluster manager refused a request or did not answer."""
 
 
 class Cluster(Protocol):
-    """What `Executors` needs of a cluster manager. Every call raises Refused."""
+    """What `Executors` needs of a cluster manager. Every method may raise Refused."""
 
     def executors(self) -> list[str]:
-        """Those that are registered and not on their way out, the oldest first. The driver is none."""
+        """Ids of the executors that are registered and not being released, the oldest first.
+
+        Without the driver.
+        """
         ...
 
     def ask(self, total: int) -> None:
-        """From now on, have so many executors. Stops none."""
+        """Ask for this total of executors from now on. Stops no executor."""
         ...
 
     def release(self, executors: Sequence[str]) -> None:
-        """Let these go once their tasks are done. How many are asked for stays as it is."""
+        """Let these executors go once their tasks are done. The total that is asked for stays the same."""
         ...
 
 
@@ -47,12 +50,14 @@ class SparkCluster:
     def executors(self) -> list[str]:
         """As the protocol says."""
         with _refusals():
+            # One string instead of a call to the JVM for each id. Without executors it is empty.
             ids = str(self._backend.getExecutorIds().mkString(",")).split(",")
             return sorted((id for id in ids if id and self._backend.isExecutorActive(id)), key=_age)
 
     def ask(self, total: int) -> None:
         """As the protocol says."""
         with _refusals():
+            # No task has a preferred host. Python has no other way to Scala's empty map.
             nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
             if not self._context.requestTotalExecutors(total, 0, nowhere):
                 raise Refused("it does not acknowledge the request")
@@ -63,6 +68,7 @@ class SparkCluster:
             leaving = self._gateway.new_array(self._jvm.scala.Tuple2, len(executors))
             for at, executor in enumerate(executors):
                 leaving[at] = self._jvm.scala.Tuple2(executor, self._reason())
+            # The flags: leave the total alone, as `ask` has set it, and it was no executor who decided this.
             self._backend.decommissionExecutors(leaving, False, False)
 
     def _reason(self) -> Any:
@@ -90,4 +96,5 @@ def _why(error: Py4JError) -> str:
 
 
 def _age(executor: str) -> tuple[int, str]:
+    # Spark numbers executors as they come. As text, "10" would come before "9".
     return (int(executor) if executor.isdigit() else 0, executor)

@@ -1,8 +1,8 @@
 """Combiner stage: routed frames -> one blob per task and bucket. Stateless.
 
-One task may read several routed partitions one after the other (fewer tasks cost less per micro-batch,
-and there are only so many cores). Each is combined by itself and stays a segment of its own in the blob, so
-another number of tasks changes no result.
+One task may read several routed partitions, one after the other: fewer tasks cost less per micro-batch, and
+there are only so many cores. Each routed partition is combined by itself and stays a segment of its own in
+the blob. So the number of tasks changes no result.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ Batches = Iterable[pa.RecordBatch]
 def combined(
     frames: DataFrame, layout: Layout, *, tasks: int, told: Told | None, wait_us: float = 0
 ) -> DataFrame:
-    """Blobs (columns BLOBS) of a stream of routed records. What was combined is `told`, if anybody listens.
+    """Blobs (columns BLOBS) of a stream of routed records (partition, offset, value).
 
-    wait_us: microseconds to wait for each tuple, for experiments.
+    tasks: how many Spark tasks share the routed partitions. told: each task hands it the tally of what the
+    task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments.
     """
+    # `coalesce` joins whole partitions without a shuffle, so
+    # the rows of a routed partition stay together, in order.
     return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told, wait_us), BLOBS)
 
 
 def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Callable[[Batches], Batches]:
-    """What one task does with its record batches (partition, offset, value)."""
+    """The function that one task applies to its record batches (partition, offset, value)."""
 
     def task(batches: Batches) -> Batches:
         watch = Stopwatch()
@@ -48,6 +51,7 @@ def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Cal
             if told is not None:
                 told(watch.timed(tally))
 
+        # `tell` also does the waiting, so it is needed for `wait_us` even if nobody listens.
         asked = told is not None or wait_us
         blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=tell if asked else None)
         yield _batch(blobs, layout.buckets)
@@ -69,6 +73,7 @@ class _Rows:
             offsets = batch.column("offset").to_pylist()
             values = batch.column("value")
             for row, (partition, offset) in enumerate(zip(partitions, offsets, strict=True)):
+                # The frame stays where Arrow has it: `as_py` would copy it.
                 buffer = values[row].as_buffer()
                 if buffer is None:
                     raise ProtocolError(
@@ -77,12 +82,16 @@ class _Rows:
                 yield partition, offset, buffer
 
     def stretches(self) -> Iterator[tuple[int, Iterator[tuple[int, pa.Buffer]]]]:
-        """Each routed partition and its (offset, frame) pairs, which are to be taken before the next partition."""
+        """Each routed partition with its (offset, frame) pairs.
+
+        All pairs of one partition must be taken before the next partition is asked for: both come from one
+        iterator.
+        """
         while self._next is not None:
             yield self._next[0], self._of(self._next[0])
 
     def _of(self, partition: int) -> Iterator[tuple[int, pa.Buffer]]:
-        """(offset, frame) of the rows up to the next partition."""
+        """(offset, frame) of each row until the partition changes."""
         while self._next is not None and self._next[0] == partition:
             yield self._next[1], self._next[2]
             self._next = next(self._rows, None)

@@ -1,9 +1,11 @@
 """The parent of Spark's Python workers, with everything heavy imported and compiled before it forks.
 
-Spark forks a fresh worker whenever no idle one fits, and importing pandas, pyarrow and numba then costs a
-second of the micro-batch. Two costs that pyspark 4.0 has in every task go too: it makes Python forget what
-is on `sys.path`, so that the directory of each archive there (pyspark's own zip, Spark's jars) is read
-anew, 0.2 s a task, and it collects garbage. Named by `spark.python.daemon.module`.
+Spark forks a fresh worker whenever no idle worker fits. Without this parent, importing pandas, pyarrow and
+numba would then cost a second of the micro-batch. The parent also avoids two costs that pyspark 4.0 has in
+every task. First, pyspark makes Python forget what is on `sys.path`, so the directory of each archive there
+(pyspark's own zip, Spark's jars) is read again, which takes 0.2 s. Second, pyspark collects garbage.
+
+The setting `spark.python.daemon.module` names this module.
 """
 
 # ruff: noqa: E402 - the path must be right before pyspark is imported
@@ -45,7 +47,10 @@ from spark_consumers import combiner, reducer, sinks, tallies  # noqa: F401
 
 
 def warm() -> None:
-    """Load the compiled kernels. One row is enough, and starts no thread that a fork would lose."""
+    """Load the compiled kernels. One row is enough for that.
+
+    One row also starts no thread. That matters, as a fork copies no threads: the workers would lack them.
+    """
     plan = AggregatePlan.of(Query(aggregates=every_form("i", "f"), types={"i": "int64"}))
     values = {pa.int64(): 1, pa.float64(): 1.0, pa.binary(): b"key"}
     row = [pa.array([values[field.type]], field.type) for field in plan.frame_schema]
@@ -61,5 +66,5 @@ def warm() -> None:
 if __name__ == "__main__":
     warm()
     gc.collect()
-    gc.freeze()  # what was imported here is not looked through again after every task
+    gc.freeze()  # the collection after every task then skips all objects that were imported here
     manager()

@@ -1,4 +1,4 @@
-"""How many executors a plan asks for, by the part of the work that an application does. Pure."""
+"""How many executors a plan asks for, by the stages that an application runs. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from evenflow.telemetry import Stage
 
 
 def executors_wanted(settings: Settings, stages: Sequence[Stage], plan: Plan | None) -> int:
-    """Executors for these stages in one application. plan: None before the first, then the settings say it."""
+    """Executors for these stages in one application.
+
+    plan: None before the first plan, then the settings decide.
+    """
     p, r = (settings.partitioner.workers, settings.reducers) if plan is None else (plan.p, plan.r)
     return executors(settings, _parts(stages), p=p, r=r)
 
 
 def most_executors(settings: Settings, stages: Sequence[Stage]) -> int:
-    """What the largest plan there can be would ask for."""
+    """Executors that the largest possible plan asks for."""
     return executors(settings, _parts(stages), p=settings.routed_partitions, r=settings.spark.buckets)
 
 

@@ -1,8 +1,9 @@
 """When a bounded stream is over: the end of every lane is in Kafka, and Spark has committed past it.
 
-The partitioner sends the mark that ends an input partition to every routed partition, so the newest frames
-of each routed partition tell it (for a reducer alone: the newest blobs of each partials partition). Only
-topics and commit logs are asked, so it holds after any restart, with no new record to trigger a micro-batch.
+When an input partition ends, the partitioner sends an end mark to every routed partition. So the newest
+frames of each routed partition hold the end marks. (The reduce stage of the split wiring looks at the newest
+blobs of each partials partition instead.) Only topics and commit logs are asked. So the answer is right after
+any restart, even if no new record triggers a micro-batch.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from topics.admin import describe
 from topics.reader import read_range
 from topics.state import TopicState
 
-_FIRST_LOOK = 32
+_FIRST_LOOK = 32  # records per partition: the end marks are nearly always among the newest
 
 
 class EndOfTopic:
-    """The newest mark of each lane in each partition of a topic of frames or blobs. Each record is looked at once."""
+    """The newest mark of each lane in each partition of a topic of frames or blobs.
+
+    Each record is read once.
+    """
 
     def __init__(self, settings: Settings, role: TopicRole) -> None:
         self._settings = settings
@@ -46,9 +50,11 @@ class EndOfTopic:
         return self._all_ended(state)
 
     def _all_ended(self, state: TopicState) -> bool:
-        """Look at what is new, then further and further back where a lane has not been heard of.
+        """Whether every lane has ended, by the marks in the topic.
 
-        Marks only grow. So a lane whose newest mark is not the end has not ended, and nothing further back tells more.
+        New records are read first, then older and older ones, until each lane has a mark. Marks only grow: if
+        the newest mark of a lane is not the end mark, the lane has not ended, and older records need not be
+        read.
         """
         self._look({number: (self._high.get(number, end), end) for number, end in state.end.items()})
         self._high = dict(state.end)
@@ -61,12 +67,12 @@ class EndOfTopic:
             if not self._look(further):
                 break
             low |= {number: begin for number, (begin, _) in further.items()}
-            step *= 4
+            step *= 4  # a lane without a mark for long may lie far back: few reads even of a long topic
         self._low = low
         return all((self._of(number) >= END_MARK).all() for number in state.end)
 
     def _runs(self, number: int) -> bool:
-        """Whether a lane is known that has not ended."""
+        """Whether some lane of this partition has a mark that is not the end mark."""
         marks = self._of(number)
         return bool(((marks > NO_MARK) & (marks < END_MARK)).any())
 
@@ -77,10 +83,14 @@ class EndOfTopic:
         return self._marks.setdefault(number, np.full(self._shape, NO_MARK, np.int64))
 
     def _look(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
-        """Note the ends among the records begin <= offset < end of each partition. False when there are none."""
+        """Note the marks of the records with begin <= offset < end of each partition.
+
+        False if all ranges are empty.
+        """
         wanted = {number: span for number, span in ranges.items() if span[0] < span[1]}
         if not wanted:
             return False
+        # A partition without an end would be read to its log's end, so all others get the end 0.
         nowhere = dict.fromkeys(range(self._partitions()), 0)
         begin = {number: span[0] for number, span in wanted.items()}
         end = nowhere | {number: span[1] for number, span in wanted.items()}
@@ -99,7 +109,7 @@ def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> None:
 
 
 def _note_blob(marks: Int64s, value: bytes, fingerprint: str) -> None:
-    """Marks of a segment count with its last row, as in the reducer."""
+    """Note the marks of a blob. As in the reducer, the marks of a segment count only with its last row."""
     header = decode_blob(value, fingerprint=fingerprint).header
     for segment in header.segments:
         if segment.begin + segment.rows == segment.total:

@@ -1,7 +1,8 @@
 """What runs in an executor's pod on Kubernetes: `python -m spark_consumers.executor_pod executor`.
 
-Spark's scheduler makes the pod, says in its environment whose executor it is, and expects an image that turns this into
-a Java process. The image that Spark's own distribution builds does it with a shell script, which pyspark does not bring.
+Spark's scheduler makes the pod and describes the executor in the pod's environment. It expects the image to
+start a Java process from this description. The image of Spark's own distribution does that with a shell
+script, which pyspark does not ship.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ _ARGUMENTS = {
 
 
 def command(environment: Mapping[str, str], *, java: str, jars: Path, folder: str) -> list[str]:
-    """The Java command of the executor that this environment is for. KeyError names what is missing in it."""
+    """The Java command of the executor that this environment describes.
+
+    java: path of the program. jars: folder of pyspark's jars. folder: the working folder, where Spark puts
+    further jars. Raises KeyError with the name of a variable that is missing.
+    """
     numbered = ((_OPTION.fullmatch(name), value) for name, value in environment.items())
+    # Sorted as numbers: a later Java option wins over an earlier one, and as text 10 would come before 9.
     options = sorted((int(found[1]), value) for found, value in numbered if found)
     memory = environment["SPARK_EXECUTOR_MEMORY"]
-    # The first one is `spark.executor.extraClassPath`.
+    # Spark sets SPARK_CLASSPATH from `spark.executor.extraClassPath`, so it comes first.
     named = ("SPARK_CLASSPATH", "SPARK_EXTRA_CLASSPATH", "SPARK_CONF_DIR")
     places = [*(environment.get(name) for name in named), f"{jars}/*", folder]
     arguments = [word for option, name in _ARGUMENTS.items() for word in (option, environment[name])]
@@ -49,7 +55,7 @@ def command(environment: Mapping[str, str], *, java: str, jars: Path, folder: st
 
 
 def main() -> None:
-    """Become the executor."""
+    """Replace this Python process by the executor's Java process."""
     if sys.argv[1:] != ["executor"]:
         sys.exit("Spark's scheduler starts this, with the word `executor`")
     os.environ.setdefault("SPARK_HOME", str(spark_jars_dir().parent))

@@ -1,11 +1,13 @@
-"""Executors follow the plan: read from `<query>.plan`, asked of the application's own cluster manager.
+"""Executors follow the plan.
 
-More executors than are needed do no harm, too few do. So a plan is followed as soon as it is known where it asks for
-more, and only once it is in force where it asks for fewer: when the least mark that was merged (in an application that
-only combines: combined) has passed `effective_from`. An application that starts follows the newest plan at once.
+Plans are read from `<query>.plan`, and the application's cluster manager is asked. Too many executors do no
+harm, too few do. So a plan that needs more executors is followed as soon as it is known. A plan that needs
+fewer is followed only once it is in force, that is when the least mark that was merged has passed
+`effective_from`. (An application that only combines goes by the least mark that was combined.) An application
+that starts follows the newest plan at once.
 
-Executors that are too many are let go newest first: the older ones have more of the buckets' state and of Kafka's
-connections. Results do not depend on any of it: a task of a lost executor is repeated elsewhere.
+Surplus executors are let go, the newest first: older ones hold more of the buckets' state and more
+connections to Kafka. Results never depend on executors: a task of a lost executor is repeated elsewhere.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from spark_consumers.demand import executors_wanted
 
 _LOG = logging.getLogger("evenflow.spark")
 _LOOK_SECONDS = 0.5
-_FIRST_RETRY, _LAST_RETRY = 5.0, 60.0
-_MISSING_AFTER = 30.0
-_UNREADABLE_AFTER = 60.0
+_FIRST_RETRY, _LAST_RETRY = 5.0, 60.0  # s: the wait doubles from the first to the last
+_MISSING_AFTER = 30.0  # s without all executors until a warning: a new one needs a while to register
+_UNREADABLE_AFTER = 60.0  # s without plans until a warning
 _CLOSE_SECONDS = 5.0
 
 
@@ -38,23 +40,25 @@ class Follower(Protocol):
     """The plan topic, as `topics.plans.PlanFollower` reads it."""
 
     def all_so_far(self) -> list[Plan]:
-        """Those that were there at first."""
+        """The plans that the topic held at the start."""
         ...
 
     def new(self, timeout: float = 0.0) -> list[Plan]:
-        """Those that came since."""
+        """The plans that have come since the last call. timeout: seconds to wait for one."""
         ...
 
     def close(self) -> None:
-        """Leave the broker alone."""
+        """Close the connection to the broker."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """slots: tasks that can run at once, None if not known. executors: registered, None without a cluster manager.
+    """How many tasks and executors an application has at the moment, and by which plan.
 
-    epoch: of the plan in force, 0 for none. reducers: r, by that plan or the settings, None before anybody looked.
+    slots: tasks that can run at once, None if not known. executors: how many are registered, None without a
+    cluster manager. epoch: number of the plan in force, 0 if there is none. reducers: r of that plan, or of
+    the settings without a plan. None before the first look.
     """
 
     slots: int | None = None
@@ -64,7 +68,7 @@ class Standing:
 
 
 class _Patience:
-    """When to try again what was refused: later and later."""
+    """When a refused request may be tried again. The wait grows with each refusal. clock: s."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -84,10 +88,12 @@ class _Patience:
 
 
 class Executors:
-    """Call `look` every now and then, from one thread: the cluster manager may take its time to answer.
+    """Keeps the number of executors at what the plans need. `look` is to be called every now and then.
 
-    stages: of this application. cluster: None where all runs in the driver. slots: tasks that can run at once there.
-    reached: event time (ms) up to which all is merged, None before the first micro-batch.
+    Only one thread may call `look`, and that thread should do nothing else: the cluster manager may take its
+    time to answer. stages: of this application. cluster: None if all tasks run in the driver. slots: tasks
+    that can run at once in the driver. follow: connects to the plan topic. reached: event time (ms) up to
+    which all is merged, None before the first micro-batch. clock: s.
     """
 
     def __init__(
@@ -118,7 +124,7 @@ class Executors:
         self.standing = Standing(slots=slots)
 
     def look(self) -> None:
-        """Read what is new, and ask for what is missing."""
+        """Read new plans, ask for missing executors, and let surplus ones go."""
         self._read()
         self._schedule.pass_to(self._reached() or NO_MARK)
         on_every_line(epoch=self._epoch)
@@ -154,6 +160,7 @@ class Executors:
     def _begin(self) -> None:
         follower = self._follow()
         try:
+            # END_MARK is past every `effective_from`, so the newest plan is in force at once.
             self._schedule.start(follower.all_so_far(), reached=END_MARK)
         except EvenflowError:
             follower.close()
@@ -180,7 +187,10 @@ class Executors:
             )
 
     def _realise(self, cluster: Cluster) -> None:
-        """At most one request a change. Who refuses is left alone for a while, longer each time."""
+        """Ask the cluster manager, once for each change.
+
+        After a refusal it is left alone for a while, longer each time.
+        """
         wanted = self._want()
         if not self._asking.due:
             self._stand(self.standing.executors)
@@ -191,7 +201,7 @@ class Executors:
                 self._asked = wanted
                 self._refused = None
                 self._asking.granted()
-            have = cluster.executors()
+            have = cluster.executors()  # the oldest first, so the surplus at the end is the newest
             if self._asked is not None and len(have) > self._asked:
                 leaving = have[self._asked :]
                 cluster.release(leaving)
@@ -204,6 +214,8 @@ class Executors:
             self._stand(self.standing.executors)
 
     def _want(self) -> int:
+        # The largest demand of the plan in force and of all
+        # upcoming ones: more at once, fewer only when in force.
         plans = [self._schedule.current, *(entry.plan for entry in self._schedule.upcoming)]
         wanted = {executors_wanted(self._settings, self._stages, plan): plan for plan in plans}
         most = max(wanted)
@@ -262,7 +274,7 @@ class Executors:
 
 
 class Following:
-    """`Executors.look` in a thread of its own, until closed."""
+    """Calls `Executors.look` in a thread of its own, until closed."""
 
     def __init__(self, executors: Executors) -> None:
         self._executors = executors
@@ -275,12 +287,12 @@ class Following:
             while not self._stop.is_set():
                 self._executors.look()
                 self._stop.wait(_LOOK_SECONDS)
-        except Exception:
+        except Exception:  # otherwise the log would not say why executors do not follow plans any more
             _LOG.exception("executors do not follow plans any more: results stay exact, restart to go on")
         finally:
             self._executors.close()
 
     def close(self) -> None:
-        """Wait a little for a request that is under way."""
+        """End the thread. A request that is under way gets a few seconds to end."""
         self._stop.set()
         self._thread.join(_CLOSE_SECONDS)

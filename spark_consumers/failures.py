@@ -1,4 +1,8 @@
-"""What stopped a streaming query, in words for a person: our own error out of Spark's report, or what a machine lacks."""
+"""What stopped a streaming query, in words for a person.
+
+The cause is an error of evenflow's that Spark's report quotes, a lack of the machine or a store, or Spark's
+own report.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,19 @@ from spark_consumers.storage import storage_error
 
 _PLAN = "\n=== Streaming Query ==="
 """From here on Spark's report shows the query's plan."""
-_MOST = 2_000
+_MOST = 2_000  # characters of Spark's report that an error shows
+# A class of evenflow.errors in a traceback, with its message:
+# lines up to an empty one or a frame of Java's ("at ...").
 _OURS = re.compile(r"evenflow\.[\w.]+\.(\w+): ((?:.|\n)*?)(?=\n\s*(?:at |\n|$))")
 _LOST = re.compile(r"(KAFKA_DATA_LOSS[^\n]*|Some data may have been lost[^\n]*)")
 _NO_LIBRARY = "failed to map segment from shared object"
 
 
 def translated(stage: str, report: str, *, trace: str = "", folder: str = "") -> EvenflowError:
-    """The error that a Python worker raised, or what Java says of the machine or a store. Spark's report otherwise.
+    """The error of a Python worker, else what Java says of the machine or a store, else Spark's report.
 
-    report: what Spark says of the query. trace: Java's, with all causes. folder: of the checkpoints.
+    stage: name of the stage, for the message. report: what Spark says of the query. trace: Java's stack trace
+    with all causes. folder: of the checkpoints.
     """
     reason = _of_ours(report) or _lost(report)
     if reason is not None:
@@ -32,6 +39,7 @@ def translated(stage: str, report: str, *, trace: str = "", folder: str = "") ->
 
 def _of_ours(report: str) -> EvenflowError | None:
     for name, message in _OURS.findall(report):
+        # The name comes out of a text, so it may be anything that the module holds.
         kind = getattr(evenflow.errors, name, EvenflowError)
         if isinstance(kind, type) and issubclass(kind, EvenflowError):
             body, _, hint = message.partition("\n  -> ")

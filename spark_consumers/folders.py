@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder, which need not exist. Names are relative to it. Every method raises ServiceError where it is refused."""
+    """A folder, which need not exist. Names are relative to it.
+
+    Every method that reads or writes raises ServiceError when the file system refuses.
+    """
 
     spark: SparkSession
     location: str
 
     def names(self, folder: str = "") -> list[str]:
-        """Names of what lies in it (or in a folder of it). None when it does not exist."""
+        """Names of the files and folders in this folder, or in its subfolder `folder`.
+
+        Empty if it does not exist.
+        """
         with told(self.location):
             path, files = self._path(folder)
             if not files.exists(path):
                 return []
-            # One word from the JVM, not one a file: a folder of results may hold hundreds of thousands.
+            # The JVM joins all names to one string. A call to the JVM per file would take too long, as a
+            # folder of results may hold hundreds of thousands of files.
             apache = self._jvm.org.apache
             collections = apache.commons.collections4
             each = collections.iterators.TransformIterator(
@@ -33,10 +40,10 @@ class Folder:
                 collections.functors.InvokerTransformer.invokerTransformer("getPath"),
             )
             lines = str(apache.commons.lang3.StringUtils.join(each, "\n"))
-        return [line.rsplit("/", 1)[-1] for line in lines.splitlines()]
+        return [line.rsplit("/", 1)[-1] for line in lines.splitlines()]  # the lines are whole paths
 
     def read(self, name: str) -> str | None:
-        """Text of a file. None when it does not exist."""
+        """Text of a file. None if the file does not exist."""
         with told(self.location):
             path, files = self._path(name)
             if not files.exists(path):
@@ -48,7 +55,7 @@ class Folder:
                 stream.close()
 
     def write(self, name: str, text: str) -> None:
-        """A new file, there as a whole or not at all."""
+        """Write a new file, which appears whole or not at all."""
         with told(self.location):
             path, files = self._path(name)
             draft, _ = self._path(f".{name}.tmp")
@@ -61,9 +68,10 @@ class Folder:
                 raise ServiceError(f"{self.location}/.{name}.tmp could not be renamed to {name}")
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file, over another one if need be. Raises ServiceError when the file system refuses.
+        """Rename a file.
 
-        A local folder replaces at once. HDFS and object stores need the other one deleted before.
+        A file with the new name is replaced. Raises ServiceError when the file system refuses. A local folder
+        replaces in one step. On HDFS and in object stores the old file must be deleted first.
         """
         with told(self.location):
             (old, files), (new, _) = self._path(source), self._path(target)
@@ -75,7 +83,7 @@ class Folder:
         raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
 
     def qualified(self) -> str:
-        """Its place as Hadoop writes it, with the scheme."""
+        """Location of this folder as Hadoop writes it, with the scheme."""
         path, files = self._path("")
         return str(files.makeQualified(path).toString())
 
@@ -86,7 +94,7 @@ class Folder:
             files.delete(path, True)
 
     def parquet_rows(self, name: str) -> int:
-        """How many rows a Parquet file has, by its footer."""
+        """Number of rows of a Parquet file, by its footer."""
         path, _ = self._path(name)
         hadoop = self._jvm.org.apache.parquet.hadoop
         reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, self._conf))
@@ -109,8 +117,8 @@ class Folder:
 
 
 def _renamed(files: Any, old: Any, new: Any) -> bool:
-    """Whether it was: some file systems say no, and some raise, where there is one of the new name."""
-    from py4j.protocol import Py4JJavaError  # as in `told`
+    """Whether the file was renamed. If the new name exists, some file systems return False and some raise."""
+    from py4j.protocol import Py4JJavaError  # here for the reason that `told` gives
 
     try:
         return bool(files.rename(old, new))

@@ -9,22 +9,22 @@ from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.health import PATIENCE, Checks, Turns
 
 _INTERVALS = 5
-"""A micro-batch may take so many of its intervals before anybody is alarmed, and `PATIENCE` at least."""
+"""A micro-batch counts as stuck after so many batch intervals, but not before `PATIENCE` (s)."""
 
 
 class Health:
-    """Told what the stages tell. Asked in the thread of a probe. clock: s."""
+    """Collects what the stages report, and answers probes in a thread of its own. clock: s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.loop = Turns("the application's loop", clock=clock)
         self._stuck: dict[tuple[str, str], str] = {}
 
     def batch(self, record: BatchRecord) -> None:
-        """A micro-batch has ended."""
+        """Note that a micro-batch has ended."""
         self._stuck.pop((record.query, record.stage), None)
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
-        """A stage has finished none for a while."""
+        """Note that a stage has finished no micro-batch for a while."""
         running = (record.running_ms or 0) / 1000
         if running < max(PATIENCE, _INTERVALS * record.batch_interval_ms / 1000):
             self._stuck.pop((record.query, record.stage), None)
@@ -33,6 +33,11 @@ class Health:
             self._stuck[record.query, record.stage] = what
 
     def checks(self) -> Checks:
-        """A long micro-batch is no matter of being alive: it would begin anew after a restart."""
+        """Whether the application is alive and healthy.
+
+        A long micro-batch makes the application unhealthy, not dead: after a restart the micro-batch would
+        begin again.
+        """
         waits = None if self.loop.begun else "its streaming queries have not started yet"
+        # `list` copies: the listener's thread may change the dict meanwhile.
         return Checks(self.loop.trouble(), waits or next(iter(list(self._stuck.values())), None))

@@ -1,11 +1,12 @@
 """Jars from Maven coordinates, resolved once with the Ivy that pyspark ships and cached for good.
 
-A resolved set is a folder of the cache: `jars/<coordinates>/*.jar` plus its list `resolved.json`. It appears
-by one rename, so a folder that exists and matches its list is complete. Anything else is resolved
-again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
-network is touched.
+A resolved set is a folder of the cache: `jars/<coordinates>/*.jar` and the list of these files,
+`resolved.json`. The folder appears by one rename, so a folder that exists and matches its list is complete.
+Any other folder is resolved again. A file lock per set makes concurrent first uses wait for one another. A
+cached set needs no network.
 
-`python -m spark_consumers.jars [connector|s3]` resolves these sets, without a name the connector. `make setup` does so.
+`python -m spark_consumers.jars [connector|s3]` resolves the named sets, by default the connector.
+`make setup` runs it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from evenflow.nearest import did_you_mean
 
 SCALA_VERSION = "2.13"
 AWS_SDK_VERSION = "2.25.53"
-"""What Spark 4.0.0 itself is built with. Its modules that S3A uses are 10 MB, the bundle that S3A names is 540 MB."""
+"""The version that Spark 4.0.0 itself is built with.
+
+S3A's Maven entry names the bundle of the whole SDK (540 MB). The modules that S3A really uses have 10 MB.
+"""
 _LIST = "resolved.json"
 _SHIPPED_WITH_SPARK = (
     "io.netty",
@@ -54,7 +58,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:
-        """`group:artifact:version`. Raises ConfigError."""
+        """The coordinate that is written `group:artifact:version`. Raises ConfigError for any other text."""
         parts = text.split(":")
         if len(parts) != 3 or not all(re.fullmatch(r"[A-Za-z0-9._-]+", part) for part in parts):
             raise ConfigError(f"{text!r} is not a Maven coordinate", hint="write group:artifact:version")
@@ -65,7 +69,7 @@ class Coordinate:
 
     @property
     def folder(self) -> str:
-        """Name on disk: without colons, which would split a Java class path."""
+        """Name on disk. It has no colons, which would split a Java class path."""
         return f"{self.group}_{self.artifact}_{self.version}"
 
 
@@ -76,7 +80,10 @@ def cache_dir() -> Path:
 
 
 def java_command() -> str:
-    """Path of the `java` to use: that of JAVA_HOME, else the one on the PATH. Raises ServiceError."""
+    """Path of the `java` to use: that of JAVA_HOME if it is set, else the first on the PATH.
+
+    Raises ServiceError.
+    """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
@@ -89,7 +96,10 @@ def java_command() -> str:
 
 
 def spark_version() -> str:
-    """Version of the installed pyspark, read without importing it. Raises ServiceError."""
+    """Version of the installed pyspark. pyspark is not imported for that.
+
+    Raises ServiceError if it is missing.
+    """
     try:
         return distribution("pyspark").version
     except PackageNotFoundError:
@@ -97,14 +107,14 @@ def spark_version() -> str:
 
 
 def spark_kafka_jars() -> list[Path]:
-    """Jars of Spark's Kafka connector for the installed pyspark, less those that pyspark ships."""
+    """Jars of Spark's Kafka connector for the installed pyspark, without those that pyspark ships."""
     shipped = {_artifact_name(jar) for jar in spark_jars_dir().glob("*.jar")}
     jars = resolve("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA_VERSION}", spark_version())
     return [jar for jar in jars if _artifact_name(jar) not in shipped]
 
 
 def s3_jars() -> list[Path]:
-    """Jars of Hadoop's S3A for the Hadoop that pyspark ships, less what pyspark ships."""
+    """Jars of Hadoop's S3A for the Hadoop version that pyspark ships, without the jars that pyspark ships."""
     shipped = next(spark_jars_dir().glob("hadoop-client-api-*.jar"), None)
     if shipped is None:
         raise ServiceError(
@@ -124,8 +134,8 @@ def s3_jars() -> list[Path]:
 def resolve(group: str, artifact: str, version: str, *more: str, without: Sequence[str] = ()) -> list[Path]:
     """All runtime jars of the coordinates together, one version of each module, sorted by name.
 
-    `more` are further coordinates as `group:artifact:version`. without: what they name but shall not bring, as `group`
-    or `group:artifact`. Raises ServiceError without Java or network.
+    more: further coordinates as `group:artifact:version`. without: dependencies to leave out, as `group` or
+    `group:artifact`. Raises ServiceError without Java or network.
     """
     coordinates = [Coordinate(group, artifact, version), *map(Coordinate.parse, more)]
     folder = cache_dir() / "jars" / "+".join(coordinate.folder for coordinate in coordinates)
@@ -133,6 +143,7 @@ def resolve(group: str, artifact: str, version: str, *more: str, without: Sequen
     if cached is not None:
         return cached
     with _locked(folder):
+        # Another process may have resolved the set while this one waited for the lock.
         cached = _cached(folder)
         if cached is not None:
             return cached
@@ -146,7 +157,10 @@ def resolve(group: str, artifact: str, version: str, *more: str, without: Sequen
 
 
 def _cached(folder: Path) -> list[Path] | None:
-    """Jars of a complete folder. None if it is missing or anything in it is missing or cut short."""
+    """Jars of a complete folder.
+
+    None if the folder is missing, or if a file in it is missing or cut short.
+    """
     try:
         sizes: dict[str, int] = json.loads((folder / _LIST).read_text(encoding="utf-8"))
         complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -171,7 +185,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
-    """Resolve beside `folder` and rename. The lock of `folder` is held."""
+    """Resolve in a folder beside `folder`, then rename. The caller holds the lock of `folder`."""
+    # With the lock held, a partial folder can only come from a process that was killed.
     for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
@@ -187,11 +202,12 @@ def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequ
 
 
 def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
-    """One Ivy run over a module that depends on all coordinates, so that versions are reconciled.
+    """Run Ivy once over a module that depends on all coordinates, so that each module gets one version.
 
     The configuration `default` of a Maven module is its runtime: compile and runtime dependencies of any
-    packaging (`-types jar` would lose the bundles, snappy-java among them), no sources, no javadoc.
-    A failed download is tried again. Ivy goes on with what its cache in `work` holds.
+    packaging, no sources, no javadoc. (`-types jar` would lose modules packaged as bundles, such as
+    snappy-java.) A failed download is tried again. Ivy then goes on with what its cache in `work` holds.
+    Raises ServiceError after the last attempt.
     """
     module = work / "ivy.xml"
     module.write_text(_ivy_module(coordinates, without), encoding="utf-8")
@@ -233,7 +249,7 @@ def _ivy_module(coordinates: Sequence[Coordinate], without: Sequence[str]) -> st
 
 
 def _why(output: str) -> str:
-    """The lines of Ivy's report that say what failed, without its pages of tried addresses."""
+    """The lines of Ivy's report that say what failed, without the pages of addresses that Ivy tried."""
     lines = (line.strip(" :\t") for line in output.splitlines())
     telling = [
         line for line in lines if re.match(r"unresolved dependency|\[FAILED|Error|Exception|no end", line)
@@ -265,12 +281,12 @@ _SETS = {"connector": spark_kafka_jars, "s3": s3_jars}
 
 
 def tell(what: str, jars: list[Path]) -> None:
-    """Say on standard error where they are."""
+    """Print on standard error where the jars are."""
     print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
 
 
 def main() -> int:
-    """Resolve the sets that are named, or the connector, and say where they are."""
+    """Resolve the named sets, by default the connector, and say where they are. Returns the exit status."""
     try:
         wanted = sys.argv[1:] or ["connector"]
         for what in wanted:

@@ -1,7 +1,7 @@
-"""What Spark's Java process prints goes to a file: start-up noise, warnings of its clients, its workers' tracebacks.
+"""The output of Spark's Java process goes to a file: start-up noise, warnings, Python workers' tracebacks.
 
-A Java process cannot bound the file that its standard error is, so a thread here reads it from a pipe and turns the
-file over. Python's own warnings go there, too.
+A Java process cannot limit the size of the file that is its standard error. So a thread here reads the output
+from a pipe and writes it to files of limited size. Python's own warnings go there, too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from evenflow.settings.places import state_folder
 _LOG = logging.getLogger("evenflow.spark")
 _MOST_BYTES = 5_000_000
 _KEPT = 2
-_SECONDS = 2.0
+_SECONDS = 2.0  # for the last lines of a Java process that did not start
 
 
 def log_file(settings: Settings, stage: str) -> Path:
-    """The file of this command: in the user's state folder, or with the query's checkpoints where those are set."""
+    """The log file of this command.
+
+    The file is beside the query's checkpoints if `spark.checkpoint` is a local folder, else in the user's
+    state folder.
+    """
     checkpoint = settings.spark.checkpoint
     if checkpoint is None or "://" in checkpoint or checkpoint.startswith("file:"):
         return Path(state_folder()) / "log" / f"{settings.query.name}-{stage}.log"
@@ -36,7 +40,10 @@ def log_file(settings: Settings, stage: str) -> Path:
 
 
 class _File(RotatingFileHandler):
-    """Lines that cannot be written, as the disk is full, are lost: said once, not for each of them."""
+    """Loses lines that cannot be written, for example because the disk is full.
+
+    Warns once, not for each line.
+    """
 
     _said = False
 
@@ -47,10 +54,13 @@ class _File(RotatingFileHandler):
 
 
 class JavaLog:
-    """Up to `_KEPT` + 1 files of `_MOST_BYTES` each. The first one is `path`."""
+    """The log of one Java process: up to `_KEPT` + 1 files of `_MOST_BYTES` each.
+
+    The newest file is `path`.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError where the file cannot be written."""
+        """Open the file. Raises OSError if it cannot be written."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._handler = _File(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
@@ -58,9 +68,9 @@ class JavaLog:
         self._reader: threading.Thread | None = None
 
     def launch(self, conf: dict[str, str]) -> None:
-        """Start the Java process of this configuration, unless this Python has one already.
+        """Start a Java process with this configuration, unless this Python process has one already.
 
-        Raises ServiceError when it does not start.
+        Raises ServiceError if Java does not start.
         """
         if SparkContext._gateway is not None:
             return
@@ -74,18 +84,19 @@ class JavaLog:
             words = SparkConf().setAll(list(conf.items()))
             gateway: Any = launch_gateway(words, popen_kwargs={"stdout": write, "stderr": write})
         except (PySparkRuntimeError, OSError) as error:
+            # The reader sees the end of the pipe, and so has written all lines, only once our end is closed.
             os.close(write)
             self._reader.join(_SECONDS)
             raise ServiceError(
                 f"Spark's Java process did not start: {error}; it said:\n{self._tail()}",
                 hint=f"is there a Java 17 or 21? `evenflow doctor` checks. All that it said is in {self.path}",
             ) from None
-        os.close(write)
+        os.close(write)  # Java has its own copy: the pipe ends when Java does
         SparkContext._ensure_initialized(gateway=gateway)
 
     @property
     def used(self) -> bool:
-        """Whether Java was started."""
+        """Whether this log has started a Java process."""
         return self._reader is not None
 
     def _copy(self, read: int) -> None:
@@ -104,7 +115,7 @@ class JavaLog:
 
 
 def open_log(path: Path) -> JavaLog | None:
-    """The log, or None (and a warning) where it cannot be written: then all goes to the terminal."""
+    """The log. If it cannot be written: None, and a warning. All output then goes to the terminal."""
     try:
         return JavaLog(path)
     except OSError as error:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-_MASK = 0xFFFFFFFF
-_SEED = 42
+_MASK = 0xFFFFFFFF  # Python's integers do not overflow, so each step is cut to 32 bits
+_SEED = 42  # Spark's seed for hash partitioning
 
 
 def shuffle_partition(label: int, partitions: int) -> int:
     """Partition of an int column: pmod(Murmur3(label, 42), partitions), as HashPartitioning computes it."""
     hashed = _murmur3(label)
+    # Java's int is signed. Python's % is never negative for a positive divisor, which is what pmod means.
     return (hashed - (1 << 32) if hashed >> 31 else hashed) % partitions
 
 
@@ -30,10 +31,11 @@ def bucket_labels(buckets: int) -> tuple[int, ...]:
 
 
 def _murmur3(value: int) -> int:
+    """Murmur3 (x86, 32 bits) of one int, as Spark's `Murmur3_x86_32.hashInt` computes it. Unsigned."""
     k = (value & _MASK) * 0xCC9E2D51 & _MASK
     k = _rotated(k, 15) * 0x1B873593 & _MASK
     h = _rotated(_SEED ^ k, 13) * 5 + 0xE6546B64 & _MASK
-    h ^= 4
+    h ^= 4  # the length of the input in bytes
     h = (h ^ h >> 16) * 0x85EBCA6B & _MASK
     h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
     return h ^ h >> 16

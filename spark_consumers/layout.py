@@ -1,4 +1,4 @@
-"""What travels to the Python workers: everything the two cores need, as plain words."""
+"""What travels to the Python workers: everything that the two cores need, as numbers and strings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from evenflow.settings import Query, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Layout(twostep.Layout):
-    """The shape of a running query and, as JSON, the query itself. Small and pickled with every task.
+    """The shape of a running query and, as JSON, the query itself.
 
-    query: the one that routes. view: name of the view of it that this is, None for the query itself.
+    It is pickled with every task, so it is small. query: the query that routes, as JSON. view: name of the
+    view of that query, None for the query itself.
     """
 
     query: str
@@ -22,7 +23,7 @@ class Layout(twostep.Layout):
 
     @classmethod
     def of(cls, settings: Settings, topic_id: str) -> Layout:
-        """The layout of these settings over the routed topic of this id."""
+        """The layout of these settings. topic_id: of the routed topic."""
         return cls(
             query=settings.origin.query.model_dump_json(),
             view=settings.query.view_name,
@@ -37,7 +38,7 @@ class Layout(twostep.Layout):
 
     @property
     def plan(self) -> AggregatePlan:
-        """The plan, made once per process and query."""
+        """The plan of the aggregates. It is made once per process and query."""
         return _plan(self.query, self.view)
 
 

@@ -1,4 +1,4 @@
-"""What the Spark stages say of themselves in `<query>.telemetry`, and to who speaks for the application."""
+"""What the Spark stages report, to `<query>.telemetry` and to the code that logs and measures."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from spark_consumers.talk import Talk
 from topics.clients import producer
 
 _LOG = logging.getLogger("evenflow.spark")
-_IDLE_SECONDS = 60.0
+_IDLE_SECONDS = 60.0  # without input for so long, nothing is left to work off
 
 
 class Onlooker(Protocol):
-    """Is told what the stages tell, from several threads."""
+    """Gets every record that the stages publish. Its methods are called from several threads."""
 
     def batch(self, record: BatchRecord) -> None:
         """A micro-batch that had rows has ended."""
         ...
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
-        """A stage lives and has finished none for a while."""
+        """A stage lives, but has finished no micro-batch for a while."""
         ...
 
 
 class Telemetry:
     """Publishes a record of each micro-batch that had rows, and heartbeats of stages that finish none.
 
-    One for the query and one for each view. A lost record is logged: telemetry never stops a job. A listener for
-    `spark.streams` without its usual base class, whose side of Spark is the costly one. tally: added to by the Python
-    workers. standing: of the application.
+    There is one for the query and one for each view. A lost record is logged: telemetry never stops a job.
+    This is a listener for `spark.streams`, but without the usual base class, which is slow (see
+    `_jlistener`). tally: the accumulator to which Python workers add. standing: of the application.
     """
 
     def __init__(
@@ -68,14 +68,18 @@ class Telemetry:
 
     @property
     def _jlistener(self) -> Any:
-        """What Spark calls. pyspark's own asks the JVM for every field of every event, some 0.06 CPU seconds each time."""
+        """The Java object that Spark calls.
+
+        pyspark's own listener asks the JVM for every field of every event, which costs some 0.06 CPU seconds
+        each time. This one asks only for the report as JSON.
+        """
         if self._spark_side is None:
             jvm: Any = SparkContext._jvm
             self._spark_side = jvm.PythonStreamingQueryListenerWrapper(_Events(self._finished))
         return self._spark_side
 
     def _finished(self, text: str) -> None:
-        """One record for this progress of a query (JSON), if the micro-batch had rows."""
+        """Publish a record of this progress report (JSON) if it is of this query and had rows."""
         progress = json.loads(text)
         if progress["numInputRows"] == 0 or query_of(progress) != self._settings.query.name:
             return
@@ -93,7 +97,10 @@ class Telemetry:
         self._look_on(lambda onlooker: onlooker.batch(record))
 
     def look(self, running: Mapping[Stage, Callable[[], bool]]) -> None:
-        """Publish the heartbeats that are due. running: by stage, whether a micro-batch is under way."""
+        """Publish the heartbeats that are due.
+
+        running: stage -> function that says whether a micro-batch is running.
+        """
         for stage, runs in running.items():
             beat = self._pulses[stage].due(runs)
             if beat is not None:
@@ -104,7 +111,10 @@ class Telemetry:
         self._look_on(lambda onlooker: onlooker.heartbeat(record))
 
     def _look_on(self, tell: Callable[[Onlooker], None]) -> None:
-        """Whatever an onlooker does, the job goes on."""
+        """Tell every onlooker.
+
+        The job goes on even if an onlooker fails, which is why every exception is caught.
+        """
         for onlooker in self._onlookers:
             try:
                 tell(onlooker)
@@ -127,7 +137,10 @@ class Telemetry:
         )
 
     def reached(self) -> int | None:
-        """Event time (ms) up to which all is worked off. Nothing is left after a minute without input."""
+        """Event time (ms) up to which all is worked off. None before the first micro-batch.
+
+        After a minute without input nothing is left, so the answer is END_MARK.
+        """
         if all(pulse.idle_seconds >= _IDLE_SECONDS for pulse in self._pulses.values()):
             return END_MARK
         return self.tally.value.mark
@@ -135,12 +148,12 @@ class Telemetry:
     def _publish(self, stage: Stage, record: Record) -> None:
         try:
             self._producer.produce(self._topic, key=stage, value=record.encode())
-            self._producer.poll(0)
+            self._producer.poll(0)  # serves delivery reports, which would fill the producer's queue otherwise
         except (KafkaException, BufferError, EvenflowError) as error:
             _LOG.warning("a record of %s in %s is lost: %s", stage, self._topic, error)
 
     def _warn_of_the_unfit(self, before: Tally, now: Tally) -> None:
-        """Of the first values that are null because they do not fit."""
+        """Warn once, of the first values that are null because they do not fit their type."""
         if now.unfit and not before.unfit:
             _LOG.warning(
                 "%d result values do not fit int64 and are null; declare the column as float64 in [query.types] under a "
@@ -149,12 +162,15 @@ class Telemetry:
             )
 
     def close(self) -> None:
-        """Deliver what is waiting, for at most five seconds."""
+        """Deliver the waiting records. This takes at most five seconds."""
         self._producer.flush(5)
 
 
 class _Events:
-    """Spark's Java interface of a listener. Only progress is published. The application reports how a query ended."""
+    """Spark's Java interface of a listener.
+
+    Only progress is published: the application itself notices a query's end.
+    """
 
     def __init__(self, publish: Callable[[str], None]) -> None:
         self._publish = publish
@@ -168,5 +184,5 @@ class _Events:
 
     def onQueryTerminated(self, event: Any) -> None: ...  # noqa: N802
 
-    class Java:
+    class Java:  # py4j reads this name: the Java interface that a Python object implements
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

@@ -1,6 +1,6 @@
 """Where an application runs: in one process, on one machine, or on a cluster, and what follows from that.
 
-All that assumes one machine is a setting whose default fits one machine (`[spark]`, docs/operations.md).
+Whatever assumes one machine is a setting, and its default fits one machine (`[spark]`, docs/operations.md).
 """
 
 from __future__ import annotations
@@ -28,32 +28,44 @@ _CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
 
 
 def one_machine(settings: Settings) -> bool:
-    """Whether executors, if there are any, share the driver's machine: they must where it is a loopback address."""
+    """Whether executors, if there are any, share the driver's machine.
+
+    They must share it if `spark.driver_host` is a loopback address.
+    """
     return settings.spark.in_one_process or _children(settings) or _is_loopback(settings.spark.driver_host)
 
 
 def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
-    """Spark configuration of an application that has a cluster manager. None where all is in the driver."""
+    """Spark configuration that an application with a cluster manager needs.
+
+    Empty if all tasks run in the driver.
+    """
     if settings.spark.in_one_process:
         return {}
     spark = settings.spark
     return {
         "spark.executor.cores": str(spark.executor_cores),
         "spark.executor.memory": spark.executor_memory,
-        # Standalone knows no number to begin with: it gives what there is, up to the most that a plan can ask for.
+        # A standalone master ignores the number of instances.
+        # It gives all cores that are free, up to `cores.max`.
         "spark.executor.instances": str(executors_wanted(settings, stages, None)),
         "spark.cores.max": str(most_executors(settings, stages) * spark.executor_cores),
         "spark.dynamicAllocation.enabled": "false",  # plans decide, not Spark's own backlog of tasks
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",  # an executor that leaves hands its shuffle files on
-        "spark.storage.decommission.replicationReattemptInterval": "1s",  # it looks for more so often: by default 30 s
+        # How often a leaving executor looks for further blocks to hand on.
+        # The default of 30 s would delay its end.
+        "spark.storage.decommission.replicationReattemptInterval": "1s",
         **_jars(settings),
         **(own_pod_conf() if spark.master.startswith("k8s://") else {}),
     }
 
 
 def _jars(settings: Settings) -> dict[str, str]:
-    """How executors get what pyspark lacks. Children of the driver see its files: nothing is copied."""
+    """How executors get the jars that pyspark lacks.
+
+    Children of the driver see its files, so nothing is copied.
+    """
     if settings.spark.executor_jars is not None:
         return {"spark.executor.extraClassPath": settings.spark.executor_jars}
     jars = [str(jar) for jar in application_jars(settings)]
@@ -63,23 +75,28 @@ def _jars(settings: Settings) -> dict[str, str]:
 
 
 def executors_archive(settings: Settings) -> str:
-    """Java options that let executors map the driver's classes: for children that have its very class path."""
+    """Java options that let executors use the driver's archive of classes.
+
+    Only children of the driver can use it, as Java demands exactly the same class path. Empty for all others.
+    """
     return using_archive() if _children(settings) and settings.spark.executor_jars is None else ""
 
 
 def _children(settings: Settings) -> bool:
+    """Whether executors are processes that the driver itself starts on its machine (`local-cluster[...]`)."""
     return _CHILDREN.fullmatch(settings.spark.master.strip()) is not None
 
 
 def executor_python(settings: Settings) -> str:
-    """The interpreter of the Python workers."""
+    """Path of the Python interpreter that Python workers run in."""
     return settings.spark.executor_python or sys.executable
 
 
 def refuse_unshared(settings: Settings) -> None:
-    """Before Spark is started: places and addresses that executors cannot mean as the driver does.
+    """Look, before Spark is started, for places and addresses that mean something else to executors.
 
-    Raises ConfigError for a relative folder, as executors work in folders of their own. Warns of what may be right.
+    Raises ConfigError for a relative folder, because executors have working folders of their own. Warns of a
+    place or address that may be wrong.
     """
     if settings.spark.in_one_process:
         return

@@ -1,4 +1,4 @@
-"""What Spark says of a finished micro-batch, and what its workers told, as a record of the telemetry."""
+"""The telemetry record of a finished micro-batch, from Spark's progress report and the workers' tallies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from spark_consumers.executors import Standing
 
 
 def query_of(progress: Mapping[str, Any]) -> str:
-    """Name of the query, or of the view, whose stage this is."""
+    """Name of the query, or of the view, that this progress report is about."""
     return str(progress.get("name") or "").rpartition(" ")[0]
 
 
 def stage_of(progress: Mapping[str, Any]) -> Stage:
-    """Queries are named `<query> <stage>`."""
+    """The stage that this progress report is about. Spark's queries are named `<query> <stage>`."""
     # Only stages start queries in this application, and `BatchRecord` refuses other words.
     return cast("Stage", str(progress.get("name") or "").rsplit(" ", 1)[-1])
 
@@ -28,9 +28,10 @@ def stage_of(progress: Mapping[str, Any]) -> Stage:
 def batch_record(
     progress: Mapping[str, Any], settings: Settings, *, before: Tally, now: Tally, standing: Standing
 ) -> BatchRecord:
-    """progress: as Spark says it in JSON. before, now: what the workers had told by the last record and by this one.
+    """The record of one micro-batch.
 
-    Raises ValueError for what is no progress of a stage.
+    progress: Spark's report, parsed from JSON. before, now: what the workers had told by the last record and
+    by this one. standing: of the application. Raises ValueError if the report is not about a stage.
     """
     stage, interval = stage_of(progress), settings.spark.batch_interval
     ended = int(time.time() * 1000)
@@ -46,7 +47,7 @@ def batch_record(
         rows=progress["numInputRows"],
         duration_ms=took,
         batch_interval_ms=interval,
-        load=took / interval if interval else None,
+        load=took / interval if interval else None,  # W of Prompt+
         backlog=_backlog(sources),
         parts={
             part: work for part in parts_of(stage) if (work := _work(now, part, progress["batchId"], ended))
@@ -82,17 +83,21 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
 
 
 def _latencies(since: Since, ended: int) -> list[tuple[int, int]]:
+    # `came` is by the clock of another machine, so the difference may be below 0.
     return [(max(0, ended - came), rows) for came, rows in sorted(since.items())]
 
 
 def _state_bytes(progress: Mapping[str, Any]) -> int | None:
-    """Of all state stores together, in memory."""
+    """Bytes that all state stores hold in memory, together. None if Spark reports no state store."""
     operators = progress.get("stateOperators", [])
     return sum(max(0, operator.get("memoryUsedBytes", 0)) for operator in operators) if operators else None
 
 
 def _backlog(sources: list[dict[str, Any]]) -> int | None:
-    """Frames (or blobs) that lay behind the micro-batch when it was planned."""
+    """Frames (or blobs) that were still to be read after this micro-batch, when it was planned.
+
+    None if not known.
+    """
     behind = [_behind(source["endOffset"], source["latestOffset"]) for source in sources if _both(source)]
     return sum(behind) if behind else None
 
@@ -102,6 +107,7 @@ def _both(source: Mapping[str, Any]) -> bool:
 
 
 def _behind(ends: Mapping[str, dict[str, int]], latest: Mapping[str, dict[str, int]]) -> int:
+    # A partition that is missing in `ends` counts as read up to its end.
     return sum(
         max(0, end - ends.get(topic, {}).get(partition, end))
         for topic, partitions in latest.items()
@@ -110,7 +116,7 @@ def _behind(ends: Mapping[str, dict[str, int]], latest: Mapping[str, dict[str, i
 
 
 def _told_since(before: Tally, now: Tally, parts: tuple[Part, ...]) -> dict[str, Any]:
-    """What the workers of these parts told between two tallies, and where the windows stand (times in ms)."""
+    """Fields of the record: what these parts did between two tallies, and the open windows (times in ms)."""
     told: dict[str, Any] = {}
     if "combine" in parts:
         told["tuples"] = now.tuples - before.tuples

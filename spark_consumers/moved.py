@@ -1,6 +1,7 @@
-"""A checkpoint that was moved: Spark's files of it name the state's schema by its whole path, which is set right here.
+"""Corrects a checkpoint that was moved or copied to another place.
 
-Otherwise a query would not find it, or read it in the place that it was copied from.
+Spark's files in a checkpoint name the schema of the state by its whole path. In a moved checkpoint, a query
+would not find that schema. In a copied one, it would read the schema in the old place.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from pyspark.sql import SparkSession
 from spark_consumers.folders import Folder
 
 _LOG = logging.getLogger("evenflow.spark")
-_VERSION = "v2"
+_VERSION = "v2"  # of Spark's operator metadata: the name of its folder and the first line of its files
 _SCHEMA = "/_stateSchema/"
 _DRAFT = "moved-"
 
 
 def settle_in(spark: SparkSession, location: str) -> None:
-    """Let what Spark wrote into this checkpoint name its own place. To be called before its query starts."""
+    """Make Spark's files in this checkpoint name the checkpoint's own place.
+
+    Call this before the query starts.
+    """
     for operator in Folder(spark, f"{location}/state").names():
         place = f"{location}/state/{operator}"
         here = Folder(spark, place).qualified()
@@ -30,7 +34,11 @@ def settle_in(spark: SparkSession, location: str) -> None:
 
 
 def _finish(metadata: Folder) -> None:
-    """A store without a rename deletes the file first: whoever is killed then leaves its draft only."""
+    """Finish a correction that was cut off.
+
+    A store without an atomic rename deletes the old file first. A process that is killed at that moment
+    leaves only the draft, which then becomes the file.
+    """
     there = set(metadata.names(_VERSION))
     for draft in metadata.names():
         batch = draft.removeprefix(_DRAFT)
@@ -41,7 +49,7 @@ def _finish(metadata: Folder) -> None:
 def _settle(metadata: Folder, file: str, here: str) -> None:
     version, _, text = (metadata.read(file) or "").partition("\n")
     if version != _VERSION:
-        return
+        return  # another format: leave the file to Spark
     record = json.loads(text)
     stores = record["stateStoreInfo"]
     before = [list(store["stateSchemaFilePaths"]) for store in stores]

@@ -1,8 +1,9 @@
-"""Checkpoints in an object store: what Spark is given for `s3a://`, and what it says when it is not.
+"""Checkpoints in an object store: the jars and settings that Spark needs for `s3a://`.
 
-A checkpoint's files are written under another name and renamed, which for Hadoop's S3A is a copy: an object is there as
-a whole or not at all, and a write that fails is an error. The manager of spark-hadoop-cloud, which writes in place, is
-refused (`evenflow.settings.exactness`): it reports failed writes as done.
+Files of a checkpoint are written under another name and then renamed. For Hadoop's S3A a rename is a copy. So
+an object appears whole or not at all, and a failed write is an error. The checkpoint manager of
+spark-hadoop-cloud writes in place and reports failed writes as done, so `evenflow.settings.exactness` refuses
+it.
 """
 
 from __future__ import annotations
@@ -21,24 +22,31 @@ _WEB_IDENTITY = "AWS_WEB_IDENTITY_TOKEN_FILE"
 
 
 def application_jars(settings: Settings) -> list[Path]:
-    """What driver and executors need beside pyspark's own jars.
+    """The jars that driver and executors need besides pyspark's own.
 
-    Raises ConfigError for a place that Hadoop has no file system for, ServiceError where jars are missing.
+    Raises ConfigError for a place for which Hadoop has no file system, ServiceError if jars are missing.
     """
     names = [name for name, place in _places(settings) if place.startswith(_S3A)]
     return [*spark_kafka_jars(), *(_s3_jars(names[0]) if names else ())]
 
 
 def store_conf(settings: Settings) -> dict[str, str]:
-    """Spark configuration that an object store needs. Credentials are the environment's, never ours."""
+    """Spark configuration that an object store needs.
+
+    Credentials come from the environment, never from settings.
+    """
     if _WEB_IDENTITY not in os.environ or not any(place.startswith(_S3A) for _, place in _places(settings)):
         return {}
+    # Not among the providers that S3A tries by default.
     provider = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
     return {"spark.hadoop.fs.s3a.aws.credentials.provider": provider}
 
 
 def _places(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Setting and place of all that Spark writes."""
+    """(name of the setting, place) of everything that Spark writes.
+
+    Raises ConfigError for another name of S3A.
+    """
     named = {"spark.checkpoint": settings.spark.checkpoint_folder, "results.path": settings.results.path}
     for name, place in named.items():
         if place is None:

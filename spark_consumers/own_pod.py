@@ -1,6 +1,7 @@
-"""What a driver in a pod must tell Spark's scheduler of itself, asked of the API server with the pod's own account.
+"""What a driver in a pod must tell Spark's scheduler about itself.
 
-Executors get the driver's own image: a rollout never runs two versions side by side in one application.
+The driver asks the API server with the pod's own service account. Executors get the driver's own image. So a
+rollout never runs two versions side by side in one application.
 """
 
 from __future__ import annotations
@@ -16,25 +17,30 @@ RIGHTS = (
     Right(verb="deletecollection", kind="pods"),
     Right(verb="create", kind="configmaps"),
 )
-"""Without these, Spark would get no executor and wait for ever, or leave some behind."""
+"""The rights that Spark needs.
+
+Without them, Spark would wait for executors for ever, or leave some behind.
+"""
 _HINT = "bind it to the Role of k8s/base/spark-rbac.yaml"
 
 
 def own_pod_conf() -> dict[str, str]:
-    """Namespace, pod and image of this driver as Spark's configuration. Nothing outside of a pod.
+    """Namespace, pod and image of this driver as Spark's configuration. Empty outside of a pod.
 
-    Raises ConfigError without the package `kubernetes`, ServiceError when the API server refuses, or will refuse.
+    Raises ConfigError without the package `kubernetes`. Raises ServiceError if the API server refuses to
+    answer, or if the account lacks a right that Spark will need.
     """
     namespace = own_namespace()
     if namespace is None:
         return {}
+    # In a pod, the host name is the pod's name.
     name, kubernetes = socket.gethostname(), connected("drivers in pods")
     try:
         pod = kubernetes.client.CoreV1Api().read_namespaced_pod(
             name, namespace, _request_timeout=ANSWER_SECONDS
         )
         lacking = missing(RIGHTS, namespace, kubernetes)
-    except Exception as error:
+    except Exception as error:  # refusals, time-outs and broken answers all have classes of their own
         raise ServiceError(
             f"the driver cannot read its own pod {namespace}/{name}: {said(error)}",
             hint=f"its service account needs `get` on pods: {_HINT}",
@@ -52,6 +58,9 @@ def own_pod_conf() -> dict[str, str]:
 
 
 def image_of(pod: Any) -> str:
-    """The image of the container `driver`. A service mesh may have put one of its own before it."""
+    """The image of the container `driver`, else of the first container.
+
+    The driver need not come first: a service mesh may have put a container of its own before it.
+    """
     containers = {one.name: one.image for one in pod.spec.containers}
     return str(containers.get("driver", pod.spec.containers[0].image))

@@ -1,4 +1,4 @@
-"""When a stage says that it lives although it has finished no micro-batch: silence and death look alike otherwise."""
+"""When a stage that finishes no micro-batch says that it lives. Otherwise silence would look like death."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_AT_LEAST = 1.0
-_AGAIN = 5.0
+_AT_LEAST = 1.0  # s of silence before the first beat
+_AGAIN = 5.0  # s between two beats
 _JITTER = 1.5
-"""Batch intervals: micro-batches end now earlier, now later within their interval."""
+"""Batch intervals of silence before the first beat. One would be too few: micro-batches end irregularly."""
 
 
 @dataclass(frozen=True)
 class Beat:
-    """batch: the last finished one, None before the first. running_ms: of the present one, None when idle."""
+    """What a stage says of itself.
+
+    batch: the last finished micro-batch, None before the first. running_ms: for how long the present
+    micro-batch has been running, None if the stage is idle.
+    """
 
     batch: int | None
     running_ms: int | None
 
 
 class Pulse:
-    """One stage. Told of finished micro-batches by Spark's listener, asked by the application's own thread."""
+    """The pulse of one stage.
+
+    Spark's listener reports finished micro-batches. The application's own thread asks whether a beat is due.
+    So a lock guards the state. interval_ms: the batch interval. clock: s.
+    """
 
     def __init__(self, interval_ms: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -36,13 +44,14 @@ class Pulse:
         self._said: float | None = None
 
     def finished(self, batch: int) -> None:
-        """A micro-batch with rows has ended."""
+        """Note that a micro-batch with rows has ended."""
         with self._lock:
             self._batch, self._finished = batch, self._clock()
             self._idle_at = self._idle_since = self._said = None
 
     def due(self, running: Callable[[], bool]) -> Beat | None:
-        """What is to be said now, None for nothing. running: asks whether a micro-batch is under way."""
+        """The beat that is due now, None if none is. running: says whether a micro-batch is under way."""
+        # Asking Spark costs a call to the JVM. It is made without the lock, and only after some silence.
         if self._clock() - self._finished < self._first:
             return None
         runs = running()
@@ -50,7 +59,7 @@ class Pulse:
             now = self._clock()
             silent = now - self._finished
             if silent < self._first:
-                return None  # it has ended meanwhile
+                return None  # a micro-batch has ended while Spark was asked
             if not runs:
                 self._idle_at = now
                 self._idle_since = self._finished if self._idle_since is None else self._idle_since
@@ -59,11 +68,12 @@ class Pulse:
             if self._said is not None and now - self._said < self._again:
                 return None
             self._said = now
+            # Spark does not say when a micro-batch began: at the earliest, when the stage was last seen idle.
             begun = self._finished if self._idle_at is None else self._idle_at
             return Beat(self._batch, round(1000 * (now - begun)) if runs else None)
 
     @property
     def idle_seconds(self) -> float:
-        """For how long it has had nothing to do, as far as `due` has seen."""
+        """For how long (s) the stage has had nothing to do, as far as `due` has seen."""
         with self._lock:
             return 0.0 if self._idle_since is None else self._clock() - self._idle_since

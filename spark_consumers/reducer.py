@@ -1,7 +1,7 @@
 """Reducer stage: blobs -> results, one group of rows per bucket, its state in Spark's state store.
 
-State is one map of named byte strings per bucket (few fat values, not one per key). What leaves a task
-are Arrow-backed columns, so that no result row ever becomes a Python object.
+The state of a bucket is one map of named byte strings: a few large values, not one value per key. A task
+returns Arrow-backed columns, so no result row ever becomes a Python object.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
 from spark_consumers.tasks import Stopwatch, Told
 
-_PIECE = 32_768
+_PIECE = 32_768  # bytes: fits into one send of the loopback, see MapOfBytes
 _COUNT = struct.Struct("<I")
 
 
 def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told: Told | None) -> DataFrame:
-    """Rows of `schema` from a stream of (label, blob). What was emitted is `told`, if anybody listens.
+    """Rows of `schema` from a stream of (label, blob).
 
-    With `emit = "top"` buckets send their leaders to one task of the same micro-batch, which merges them.
+    shape: turns result tables into tables of `schema`. told: is handed the tally of what each bucket has
+    emitted, None if nobody listens. With `emit = "top"` the buckets send their leaders to one task of the
+    same micro-batch, which merges the leaders.
     """
     if layout.plan.emission.mode != "top":
         return _stateful(blobs, ReduceBucket(layout, shape, told), schema)
@@ -43,12 +45,15 @@ def _stateful(rows: DataFrame, processor: StatefulProcessor, schema: str) -> Dat
 
 
 class _Processor(StatefulProcessor):
-    """What one group's handler has: the query, who listens, and a map of named byte strings."""
+    """Handler of one group of rows. It holds the query, the listener, and a map of named byte strings.
+
+    A group is a bucket, known to Spark by its label.
+    """
 
     def __init__(self, layout: Layout, told: Told | None) -> None:
         self._layout = layout
         self._told = told
-        self._state: Any = None
+        self._state: Any = None  # Spark's MapState, set by `init` in the Python worker
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the bucket's only state variable."""
@@ -62,6 +67,8 @@ class _Processor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Collect the whole input of the group, then work on it."""
         watch = Stopwatch()
+        # The rows of a group come in no promised order, and
+        # panes may close only after all of them are merged.
         blobs = [blob for frame in rows for blob in frame["blob"]]
         bucket = bucket_labels(self._layout.buckets).index(int(key[0]))
         for table in self._tables(bucket, blobs, MapOfBytes(self._state), watch.telling(self._told)):
@@ -77,7 +84,7 @@ class _Processor(StatefulProcessor):
 
 
 class ReduceBucket(_Processor):
-    """The reducer's core for one bucket in one micro-batch: its results as the sink takes them."""
+    """The reducer's core for one bucket in one micro-batch. It returns results as the sink takes them."""
 
     def __init__(self, layout: Layout, shape: Shape, told: Told | None) -> None:
         super().__init__(layout, told)
@@ -92,18 +99,19 @@ class ReduceBucket(_Processor):
 
 
 class LeadBucket(_Processor):
-    """The same where only the first rows of a window count: what the bucket sends to the task that merges."""
+    """The reducer's core for `emit = "top"`: the bucket sends its leaders to the task that merges them."""
 
     def _tables(
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
     ) -> Iterator[pa.Table]:
+        # All buckets send to one label, so that Spark brings all leaders to one task.
         label = bucket_labels(self._layout.buckets)[0]
         for blob in reduce_leaders(self._layout.plan, self._layout, state, blobs, told=told):
             yield pa.table({"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())})
 
 
 class MergeLeaders(ReduceBucket):
-    """The one task that merges what the buckets send. Its rows are as if they were of bucket 0."""
+    """Merges the leaders that all buckets send, in one task. The rows count as rows of bucket 0."""
 
     def _tables(
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
@@ -116,9 +124,10 @@ class MergeLeaders(ReduceBucket):
 class MapOfBytes:
     """BucketState over Spark's MapState, in pieces of at most 32 KiB.
 
-    Spark 4.0's state server takes a request by one `read`, not by reading all of it: a value that does not
-    arrive in one go is stored damaged or refused ("invalid pickle opcode"). What fits into one send of the
-    loopback does arrive in one go. Piece 0 begins with the number of pieces.
+    Spark 4.0's state server takes a request with one `read`, whether or not the whole request has arrived. A
+    value that arrives in parts is stored damaged or refused ("invalid pickle opcode"). A value that fits into
+    one send of the loopback always arrives whole, so values are cut into such pieces. Piece 0 begins with the
+    number of pieces.
     """
 
     def __init__(self, state: Any) -> None:
@@ -136,12 +145,14 @@ class MapOfBytes:
         """Set the bytes of this name."""
         before = self._piece(name, 0)
         whole = memoryview(value)
+        # Rounded up. An empty value has one piece, too, as piece 0 says that the name exists.
         count = max(1, -(-len(whole) // _PIECE))
         for number in range(count):
             piece = bytes(whole[number * _PIECE : (number + 1) * _PIECE])
             self._map.updateValue(
                 (_piece_name(name, number),), (_COUNT.pack(count) + piece if number == 0 else piece,)
             )
+        # Remove the pieces of a longer value that was here before.
         for number in range(count, 0 if before is None else _pieces(before)):
             self._map.removeKey((_piece_name(name, number),))
 
@@ -166,8 +177,8 @@ def _piece_name(name: str, number: int) -> str:
 
 
 def arrow_frame(table: pa.Table) -> pd.DataFrame:
-    """A pandas frame whose columns are the table's Arrow arrays, not copies of them.
+    """A pandas frame whose columns are the table's Arrow arrays, not copies.
 
-    Lists become Python's: Spark 4.0 takes them apart itself, and stumbles over pandas' own null.
+    Lists become Python lists instead: Spark 4.0 takes lists apart itself and fails on pandas' own null.
     """
     return table.to_pandas(types_mapper=lambda kind: None if pa.types.is_list(kind) else pd.ArrowDtype(kind))

@@ -1,12 +1,13 @@
 """Results as Parquet files that appear whole, each under a name that always holds the same rows.
 
     <path>/_evenflow.json                        whose results these are
-    <path>/_writing/<micro-batch>-<random>/      where Spark's tasks write. Readers pass names with `_` by
+    <path>/_writing/<micro-batch>-<random>/      where Spark's tasks write. Readers skip names with `_` in front
     <path>/<query>-<micro-batch>-<bucket>.parquet
 
-Once all tasks of a micro-batch are done, the driver moves their files out, one rename each. Spark repeats a micro-batch
-that it has not committed, from the same offsets and the same state: so a bucket gets the same rows again, and its file
-replaces the one with its name. So no reader ever sees half a file or a row twice, whatever was cut off when.
+Once all tasks of a micro-batch are done, the driver moves their files out, with one rename for each file.
+Spark repeats a micro-batch that it has not committed, from the same offsets and the same state. So a bucket
+gets the same rows again, and its new file replaces the old file of the same name. No reader ever sees half a
+file or a row twice, whenever a micro-batch was cut off.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _LARGEST_MARKER = 100_000
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 _NAME = re.compile(r"(.+)-(\d+)-(\d+)\.parquet")
 _OPTIONS = {
-    "maxRecordsPerFile": "0",  # a bucket's rows are one file: else a repetition might cut them elsewhere
+    "maxRecordsPerFile": "0",  # one file per bucket: its name stands for a bucket and a micro-batch
     "mapreduce.fileoutputcommitter.algorithm.version": "2",  # a task's file is moved once, not twice
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -41,20 +42,23 @@ _OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
-    """Whose results a folder holds. run: made anew with each checkpoint, and kept in it."""
+    """Whose results a folder holds. run: random word that each checkpoint gets and keeps."""
 
     query: str
     fingerprint: str
     run: str
 
     def text(self) -> str:
-        """As the marker file holds it."""
+        """The owner as the text of a marker file."""
         fields = {"v": MARKER_VERSION, "query": self.query, "fingerprint": self.fingerprint, "run": self.run}
         return json.dumps(fields, indent=1)
 
     @classmethod
     def read(cls, text: str | bytes, where: str) -> Owner:
-        """What a marker file says. IncompatibleStateError for one that cannot be read. where: its folder."""
+        """The owner that a marker file names. where: the folder, for the error message.
+
+        Raises IncompatibleStateError if the text cannot be read.
+        """
         try:
             fields = read_object(text, most_bytes=_LARGEST_MARKER, depth=5).fields
             if fields["v"] != MARKER_VERSION:
@@ -68,7 +72,10 @@ class Owner:
 
 
 def file_name(query: str, batch: int, bucket: int) -> str:
-    """Name of the file with the rows of one bucket in one micro-batch. Names in order are micro-batches in order."""
+    """Name of the file with the rows of one bucket in one micro-batch.
+
+    Sorted names give micro-batches in order.
+    """
     return f"{query}-{batch:010d}-{bucket:04d}.parquet"
 
 
@@ -79,22 +86,22 @@ def batch_of(name: str) -> int | None:
 
 
 def visible(names: Iterable[str]) -> list[str]:
-    """The names that readers take for results, in order: `*.parquet` less those that begin with `_` or a dot."""
+    """The names that readers take for results, sorted: `*.parquet` that do not begin with `_` or a dot."""
     return sorted(name for name in names if name.endswith(".parquet") and name[0] not in "_.")
 
 
 @dataclass
 class ResultFiles:
-    """The folder of results as the only application writes it that has the query's checkpoint."""
+    """Writes a folder of results. Only the application that has the query's checkpoint may do so."""
 
     folder: Folder
     owner: Owner
     _batches: int = field(default=0, init=False)
 
     def prepare(self) -> None:
-        """Say whose folder it is, and remove what a micro-batch that was cut off has left.
+        """Write the marker if there is none, and remove what a micro-batch that was cut off has left.
 
-        Raises ConfigError for a folder that cannot be written.
+        Raises ConfigError if the folder cannot be written.
         """
         try:
             if self.folder.read(MARKER) is None:
@@ -107,13 +114,16 @@ class ResultFiles:
             ) from None
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        """The rows of a micro-batch: columns of the query's results, a partition per bucket."""
+        """Write the rows of a micro-batch.
+
+        rows: the columns of the query's results, one Spark partition per bucket.
+        """
         draft = f"{WRITING}/{batch}-{uuid4().hex}"
         _with_times(rows).write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")
         self.publish(draft, batch)
 
     def publish(self, draft: str, batch: int) -> None:
-        """Move the whole files of a micro-batch out of the folder in which its tasks wrote them."""
+        """Move the complete files of a micro-batch out of the folder in which its tasks wrote them."""
         moves = self._moves(draft, batch)
         if self._batches == 0:
             self._remove_surplus(batch, {target for _, target in moves})
@@ -123,7 +133,7 @@ class ResultFiles:
         self._batches += 1
 
     def _moves(self, draft: str, batch: int) -> list[tuple[str, str]]:
-        """(file as it was written, its final name) for each bucket that has rows."""
+        """(name as written, final name) of the file of each bucket that has rows."""
         parts = [match for name in self.folder.names(draft) if (match := _PART.fullmatch(name))]
         found = [(f"{draft}/{part[0]}", int(part[1])) for part in parts]
         assert len({bucket for _, bucket in found}) == len(found), f"a bucket has two files: {found}"
@@ -134,14 +144,18 @@ class ResultFiles:
         )
 
     def _remove_surplus(self, batch: int, targets: set[str]) -> None:
-        """Only the first micro-batch after a start can be a repeated one."""
+        """Remove files that an earlier attempt at this micro-batch has left and this one does not replace.
+
+        Only the first micro-batch after a start can be a repetition, so only then is there anything to
+        remove.
+        """
         for name in self.folder.names():
             if batch_of(name) == batch and name not in targets:
                 self.folder.delete(name)
 
 
 def _with_times(rows: DataFrame) -> DataFrame:
-    from pyspark.sql.functions import timestamp_millis
+    from pyspark.sql.functions import timestamp_millis  # here, as readers of results may have no pyspark
 
     bounds: dict[str, Any] = {name: timestamp_millis(rows[name]) for name in ("window_start", "window_end")}
     return rows.withColumns(bounds)

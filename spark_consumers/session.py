@@ -1,6 +1,6 @@
 """The Spark session: one place for every setting that exactness or speed depends on.
 
-Measured on two cores (docs/measurements.md): what a micro-batch costs apart from its rows.
+docs/measurements.md says what a micro-batch costs apart from its rows, measured on two cores.
 """
 
 from __future__ import annotations
@@ -27,22 +27,28 @@ from spark_consumers.machines import executor_python, executors_archive, executo
 from spark_consumers.object_store import application_jars, store_conf
 
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
-_FRAMES_PER_ARROW_BATCH = 32
+_FRAMES_PER_ARROW_BATCH = 32  # not Spark's 10,000: a row is a whole frame here
 _SECRET = "(?i)secret|password|token|access[.]?key|keystore|jaas"
 GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
-"""Measured on two cores: a fifth more tuples per second than G1, whose own threads compete with the tasks'."""
+"""Measured on two cores: a fifth more tuples/s than with G1, whose own threads compete with the tasks."""
 _RENAMED_FILES = "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"
-"""For all other places. It is Spark's default, named because Spark would fall back to the next one, which takes an
-object that it should have replaced for the new one."""
+"""For a checkpoint in any place but a local folder. This is Spark's default.
+
+It is named all the same, as Spark would fall back to the other manager below if this one failed. That manager
+would take an old object, which it should have replaced, for the new one.
+"""
 _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
-"""For a checkpoint in a local folder. Spark's default renames through Hadoop's FileContext, which (without
-Hadoop's native library) starts a `readlink` process for each of the files of a micro-batch: 0.2 s of it."""
+"""For a checkpoint in a local folder.
+
+Spark's default renames through Hadoop's FileContext. Without Hadoop's native library, FileContext starts a
+`readlink` process for each file of a micro-batch, which takes 0.2 s per micro-batch.
+"""
 
 
 def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> dict[str, str]:
-    """Spark configuration of these settings. `[spark.conf]` wins. Raises ConfigError for what is refused.
+    """Spark configuration of these settings. `[spark.conf]` wins over evenflow's own values.
 
-    stages: of the application.
+    stages: of the application. Raises ConfigError if `[spark.conf]` sets something that exactness forbids.
     """
     for name, value in settings.spark.conf.items():
         refused = refused_conf(name, value)
@@ -68,23 +74,28 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # Kafka's key and password are options of a source. Spark's own patterns know neither by its name.
+        # Kafka's private key and password are options of a source.
+        # Spark's own patterns match neither of their names.
         "spark.redaction.regex": _SECRET,
         "spark.sql.redaction.options.regex": f"(?i)url|{_SECRET.removeprefix('(?i)')}",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, application_jars(settings))),
         "spark.pyspark.python": executor_python(settings),
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.worker.reuse": "true",
-        "spark.locality.wait": "0s",
-        "spark.scheduler.mode": "FAIR",  # the two queries of one split application share the cores
+        "spark.locality.wait": "0s",  # a task takes the first free core: its data comes from Kafka anyway
+        "spark.scheduler.mode": "FAIR",  # the queries of one application share the cores
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",  # Spark's own INT96 is deprecated everywhere else
         "spark.sql.shuffle.partitions": buckets,
+        # A repeated micro-batch must have the same offset ranges in the same tasks.
+        # Adaptive execution would join or split tasks.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
-        # Of all runners only that of `mapInArrow` asks for short tracebacks, and so for a second set of Python workers.
+        # Only `mapInArrow` asks for short tracebacks.
+        # Python workers are shared by equal environments, so it would have workers of its own.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_FRAMES_PER_ARROW_BATCH),
+        # Windows close by marks that frames carry, so a micro-batch without frames has nothing to do.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
@@ -92,6 +103,8 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
+        # A commit uploads the changes of a micro-batch, not the whole state.
+        # Counting rows would cost a read per write.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
@@ -101,6 +114,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
     local = "://" not in settings.spark.checkpoint_folder
     ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES if local else _RENAMED_FILES
     conf = dict(settings.spark.conf)
+    # The user's class path is added to ours. It must not replace ours, which has the connector.
     for name in _CLASS_PATHS:
         if name in conf and name in ours:
             conf[name] = f"{ours[name]}{os.pathsep}{conf[name]}"
@@ -110,11 +124,17 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
 def make_session(
     settings: Settings, log: JavaLog | None = None, stages: Sequence[Stage] = ("fused",)
 ) -> SparkSession:
-    """A session for this query's streams. Stop it with `end_session`. log: where Java prints to. None: where we do."""
+    """A session for this query's streams. Stop it with `end_session`.
+
+    log: where Java prints to. None means that Java prints where this process does. stages: of the
+    application.
+    """
     os.environ["PYSPARK_PYTHON"] = executor_python(settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if one_machine(settings):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # For the short-lived Java process that only composes the
+    # driver's command: it need not be fast, only start fast.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     conf = session_conf(settings, stages)
     if log is not None:
@@ -125,14 +145,18 @@ def make_session(
     session: SparkSession = builder.getOrCreate()
     context: Any = session.sparkContext
     context.setLogLevel(conf["spark.log.level"])
-    # Spark hands its jars to the Python workers' path, where each costs time in every task (see daemon.py).
+    # Spark puts its jars on the Python workers' path, where
+    # each jar costs time in every task (see daemon.py).
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     threading.Thread(target=_warm, args=(context,), name="evenflow-warm", daemon=True).start()
     return session
 
 
 def end_session(session: SparkSession) -> None:
-    """Stop it. Workers of local-cluster leave a folder for each application in pyspark's own. It goes, too."""
+    """Stop the session.
+
+    With local-cluster, also remove the folder that its workers leave in pyspark's own folder.
+    """
     context = session.sparkContext
     left = Path(os.environ.get("SPARK_HOME") or _find_spark_home()) / "work" / str(context.applicationId)
     session.stop()
@@ -141,9 +165,9 @@ def end_session(session: SparkSession) -> None:
 
 
 def _warm(context: Any) -> None:
-    """Start the parent of the Python workers while Spark still plans: its imports take a second.
+    """Start the parent of the Python workers while Spark still plans, as its imports take a second.
 
-    Nothing rests on it. A session that ends meanwhile, or a Spark that refuses, is no concern of ours.
+    Nothing depends on this. So every error is ignored, for example that the session has ended meanwhile.
     """
     with suppress(Exception):
         context.parallelize([0], 1).foreach(abs)

@@ -11,7 +11,10 @@ _FETCH_BYTES = str(32 * 1024 * 1024)
 
 
 def records(spark: SparkSession, settings: Settings, topic: str, *, starting: str = "earliest") -> DataFrame:
-    """Records of a topic as (partition, offset, value). `starting` counts only without a checkpoint."""
+    """Records of a topic as (partition, offset, value).
+
+    starting: Spark's `startingOffsets`, which Spark uses only if there is no checkpoint.
+    """
     ours = {
         "subscribe": topic,
         "startingOffsets": starting,

@@ -43,7 +43,12 @@ _GRACE_SECONDS = 20
 
 
 class RunningStage:
-    """One streaming query with its checkpoint."""
+    """One streaming query with its checkpoint. It runs as soon as it is made.
+
+    name: the stage. topics: role -> state of each topic that the stage reads or writes. tally: the
+    accumulator to which the Python workers add what they have done. Raises an EvenflowError when the start is
+    refused.
+    """
 
     def __init__(
         self,
@@ -62,6 +67,7 @@ class RunningStage:
         self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
         begun = self._checkpoint.planned
+        # Partials without a checkpoint: from "earliest" on, the combiner would write them a second time.
         lost = name == "combine" and begun is None and any(topics["partials"].end.values())
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
@@ -76,7 +82,7 @@ class RunningStage:
             .option("checkpointLocation", self._checkpoint.location)
             .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
         )
-        # A pool each: within one pool, who came last would wait for all the others.
+        # Each query has a pool of its own: within one pool, a job would wait for all jobs that came earlier.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"{settings.query.name} {name}")
         with told(self._checkpoint.location):
             self.query: StreamingQuery = self._attached(writer).start()
@@ -93,7 +99,8 @@ class RunningStage:
         sink, planned = sink_of(settings), self._checkpoint.planned
         place = sink.place(settings)
         written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
-        # What changed in the settings is told before what lies in the place that they name.
+        # An old checkpoint is compared first, as changed settings explain why the sink's place looks wrong. A
+        # new checkpoint gets its note last: nothing may be written before the sink has admitted the start.
         if planned is not None:
             self._checkpoint.admit(read, written=written, results=place)
         sink.admit(settings, self._found(place, planned))
@@ -112,7 +119,7 @@ class RunningStage:
         )
 
     def _attached(self, writer: Any) -> Any:
-        """The stream's writer, told where the stage's rows go."""
+        """The stream's writer (DataStreamWriter) with the place where the stage's rows go."""
         settings = self._checkpoint.settings
         if self.name == "combine":
             return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
@@ -128,7 +135,7 @@ class RunningStage:
         return Folder(self._spark, folder).read(name)
 
     def _written(self, topic: str) -> int:
-        """Records that were ever written to it, be they still there or not."""
+        """How many records the topic has ever got, including those that retention has deleted."""
         return sum(self._topics[topic].end.values()) if topic in self._topics else 0
 
     @property
@@ -142,11 +149,11 @@ class RunningStage:
         return bool(status["isTriggerActive"] and status["isDataAvailable"])
 
     def over(self) -> bool:
-        """Whether all of the input was read, up to the end of every lane."""
+        """Whether the stage has committed the whole input, up to the end of every lane."""
         return self._end.reached_by(self._checkpoint.committed())
 
     def finish(self) -> None:
-        """Let the running micro-batch end, then the query."""
+        """Let the running micro-batch end, then end the query."""
         if self.query.isActive:
             _end_after_this_batch(self._spark, self.query)
 
@@ -156,7 +163,7 @@ class RunningStage:
         if error is None:
             return
         java: Any = self._spark._jvm
-        # Spark's own words leave most causes out.
+        # pyspark's exception leaves most causes out. Spark's full trace has them.
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
         folder = self._checkpoint.settings.spark.checkpoint_folder
         raise translated(self._said, str(error), trace=trace, folder=folder) from None
@@ -178,10 +185,15 @@ def stage_frame(
     starting: str,
     told: Told | None,
 ) -> DataFrame:
-    """The rows that the stage's sink is to write. `told`: of what its tasks did, None where nobody listens."""
+    """The rows that the stage is to write: blobs for `combine`, the sink's columns for `reduce` and `fused`.
+
+    topic_id: of the routed topic. starting: Spark's `startingOffsets`. told: is handed the tally of each
+    task, None if nobody listens.
+    """
     layout = Layout.of(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
+        # A partition of the partials topic is a bucket, so the label is looked up by the partition's number.
         source = records(spark, settings, settings.topic("partials"), starting=starting)
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
         return _reduced(blobs, settings, layout, told)
@@ -201,10 +213,12 @@ def stage_frame(
 
 
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
-    """Fewer tasks cost less, but more executors must find something to do.
+    """How many tasks the combiner has. Fewer tasks cost less, but every core must find something to do.
 
-    Spark gives each task neighbours in an order of its own, so the workers in use may all be one task's. Where not all
-    are in use, twice as many tasks as cores leave something for each core.
+    `spark.combine_tasks` decides where it is set. Otherwise there is one task per routed partition with
+    executors. In one process there is one task per core if all workers are in use, else two per core: Spark
+    decides which routed partitions share a task, and with one task per core the workers in use might all fall
+    to one task.
     """
     if settings.spark.combine_tasks is not None:
         return settings.spark.combine_tasks
@@ -223,8 +237,9 @@ def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | 
 def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
     """End the query's loop without the interrupt that `query.stop()` sends into a running micro-batch.
 
-    Spark's loop asks its state before every micro-batch. Setting it is all that stop() does besides
-    interrupting. A later Spark without that field gets the ordinary stop, which exactness survives.
+    Spark's loop checks its state before every micro-batch. `stop()` sets this state and interrupts. This
+    function only sets the state. A later Spark without that field gets the ordinary stop: the micro-batch is
+    then repeated after the next start, and results stay exact.
     """
     try:
         # PySpark declares that there may be no JVM. A running query has one.
@@ -233,11 +248,11 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
         )
         query._jsq.streamingQuery().state().set(terminated)
         if not query.status["isTriggerActive"]:
-            query.stop()  # it sleeps until the next trigger, and begins no micro-batch any more
+            query.stop()  # the loop sleeps until its next trigger, so the interrupt hits no micro-batch
         if not query.awaitTermination(_GRACE_SECONDS):
             raise TimeoutError(f"the micro-batch has not ended within {_GRACE_SECONDS} s")
     except PySparkException:
         return  # the query failed meanwhile: raise_failure reports it
-    except Exception as error:
+    except Exception as error:  # private parts of Spark were used: whatever fails there, the query must end
         _LOG.warning("stopping within a micro-batch, which will be repeated: %s", error)
         query.stop()

@@ -1,4 +1,4 @@
-"""What Java says of a disk or an object store that failed, as an error that says what to do."""
+"""Turns Java's report of a disk or an object store that failed into an error that says what to do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ _SAID = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error): [^\n]+")
 
 
 def storage_error(who: str, text: str, folder: str) -> ServiceError | None:
-    """The error, if `text`, a Java report, tells of a disk or a store that failed. folder: of the checkpoints."""
+    """The error, if `text` (a Java report) is about a full disk or a failed object store, else None.
+
+    who: what has failed, for the message. folder: of the checkpoints.
+    """
     if _FULL.search(text):
         return ServiceError(
             f"{who}: no space is left on a disk: {', '.join(_room(folder))}, or on one of an executor",
@@ -65,7 +68,10 @@ def _line_of(text: str, at: int) -> str:
 
 
 def _room(folder: str) -> list[str]:
-    """Free bytes of each disk that is written to, the fullest first."""
+    """Free and total MiB of each disk that is written to, as text.
+
+    The disk with the least free space comes first.
+    """
     places = {"spark.checkpoint": folder, "temporary files": tempfile.gettempdir()}
     free = {
         f"{name} {place}": shutil.disk_usage(place) for name, place in places.items() if os.path.isdir(place)
@@ -78,8 +84,9 @@ def _room(folder: str) -> list[str]:
 
 @contextmanager
 def told(location: str) -> Iterator[None]:
-    """Java's errors of a folder as ours."""
-    from py4j.protocol import Py4JError  # whoever reads results without Spark has no such package
+    """Raise Java's errors about a folder as ServiceError."""
+    # Imported here: readers of results without Spark need not have the package.
+    from py4j.protocol import Py4JError
 
     try:
         yield

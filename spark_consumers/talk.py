@@ -1,4 +1,4 @@
-"""What the Spark application says of its work: a line every ten seconds, and warnings for what stands still."""
+"""What the Spark application logs: a line every ten seconds, and warnings if something stands still."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from evenflow.twostep import Tally
 from evenflow.windows import END_MARK, NO_MARK
 
 _LOG = logging.getLogger("evenflow.spark")
-_LONG = 60.0
-_LOOK_EVERY = 30.0
+_LONG = 60.0  # s without progress until a warning
+_LOOK_EVERY = 30.0  # s between two questions to the broker
 
 
 def say_where_it_begins(
     settings: Settings, stage: str, *, reads: TopicRole, writes: str, before: int | None
 ) -> None:
-    """A stage is about to run. before: the last micro-batch that it has begun, None for none."""
+    """Log that a stage is about to run.
+
+    before: the last micro-batch that the stage has begun, None for none.
+    """
     where = "from the beginning" if before is None else f"goes on after micro-batch {before}"
     _LOG.info(
         "query %s, %s: %s to %s, %s",
@@ -40,10 +43,11 @@ def say_where_it_begins(
 
 
 class Talk:
-    """Told of each micro-batch by Spark's listener, and called every now and then by the application's own thread.
+    """Logs the progress of a query or a view.
 
-    unread: records of the input that no partitioner has routed, asked only after a minute without frames. None if
-    nobody knows.
+    Spark's listener reports each micro-batch, and the application's own thread calls `look` every now and
+    then. So a lock guards the state. unread: returns how many records of the input no partitioner has routed,
+    None if not known. It is called only after a minute without frames. clock: s.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class Talk:
         self._waiting: int | None = None
 
     def progress(self, record: BatchRecord, tally: Tally) -> None:
-        """A micro-batch that had rows, and everything that the workers have told so far."""
+        """Note a micro-batch that had rows, and everything that the workers have told so far."""
         with self._lock:
             self._read[record.stage] += record.rows
             self._last[record.stage] = record
@@ -79,7 +83,8 @@ class Talk:
                 self._least, self._moved_at = least, self._clock()
 
     def look(self, *, last: bool = False) -> None:
-        """Say what is due. `last`: and whatever no line has told of yet."""
+        """Log what is due. last: also log what no line has told yet."""
+        # Without the lock: the broker may take seconds to answer, and the listener must not wait so long.
         self._ask_for_the_unread()
         with self._lock:
             self._concerns.now(map(self._of_view, self._what_lasts()))
@@ -104,7 +109,7 @@ class Talk:
         )
 
     def _named(self, text: str) -> str:
-        """With the name of the view, where it is one."""
+        """The text with the name of the view, if these settings are of a view."""
         view = self._settings.query.view_name
         return text if view is None else f"view {view}: {text}"
 
@@ -160,7 +165,8 @@ class Talk:
 
     def _no_frames(self) -> Concern | None:
         silent, marks = self._clock() - self._came_at, self._settings.input_partitions
-        # The log of a partition may end with a transaction's marker, an offset that nobody reads.
+        # Each partition's log may end with a transaction marker, an offset that no reader commits. So as many
+        # unread offsets as there are partitions mean nothing.
         if silent < _LONG or self._waiting is None or self._waiting <= marks:
             return None
         return Concern(
@@ -172,7 +178,7 @@ class Talk:
         )
 
     def _held_back(self) -> Concern | None:
-        """Windows are open and no mark has moved for a minute: be it that nothing comes, or not from everywhere."""
+        """Windows are open, but the least mark has not moved for a minute: some partition lacks newer tuples."""
         stand = self._tally.stand
         if stand is None or stand.next_end is None or self._clock() - self._moved_at < _LONG:
             return None
@@ -182,7 +188,8 @@ class Talk:
         least = min(behind, key=lambda p: stand.marks[p])
         mark = stand.marks[least]
         delay = self._settings.query.out_of_orderness + self._settings.query.allowed_lateness
-        # Marks are told once the slowest partition has passed a pane. Before, nobody here knows which one that is.
+        # The partitioner tells marks only once the slowest partition has passed a pane. Before that, the
+        # application does not know which partition is the slowest.
         where = (
             "no mark has come yet that closes it: the partitioner's log, or `evenflow status`, names the partition that "
             "holds it back"
@@ -202,7 +209,10 @@ class Talk:
         )
 
     def _busy(self, holds: Callable[[BatchRecord], bool]) -> list[tuple[str, BatchRecord]]:
-        """Stages with their last micro-batch where it is so, while something comes."""
+        """The stages whose last micro-batch `holds`, each with that micro-batch.
+
+        Empty after a minute without input.
+        """
         comes = self._clock() - self._came_at < _LONG
         return [(stage, some) for stage, some in self._last.items() if comes and holds(some)]
 
@@ -222,7 +232,7 @@ class Talk:
         )
 
     def _full(self) -> Concern | None:
-        """A micro-batch has time left and takes no more of what lies behind it."""
+        """Micro-batches have time left, but the limit of frames keeps them from reading the backlog."""
         most = self._settings.frames_per_batch
         full = self._busy(lambda some: (some.load or 0) <= 1 and (some.backlog or 0) > most)
         if not full:

@@ -1,4 +1,7 @@
-"""How Spark adds up what its Python workers tell: apart from the listener, whose imports no worker needs."""
+"""How Spark adds up the tallies of its Python workers.
+
+Workers import this, so it is apart from the listener.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from evenflow.twostep import Tally
 
 
 class Tallies(AccumulatorParam[Tally]):
-    """How Spark adds up what its Python workers tell."""
+    """Adds tallies up, for a Spark accumulator."""
 
     def zero(self, value: Tally) -> Tally:
-        """Nothing yet."""
+        """The empty tally."""
         return Tally()
 
     def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802
-        """Their sum. The later one's stands win."""
+        """The sum of both tallies. For a bucket's stand, the second one wins."""
         return value1 + value2

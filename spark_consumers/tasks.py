@@ -1,4 +1,4 @@
-"""What a Python worker knows of the task that it runs."""
+"""What a Python worker knows about the task that it runs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ _BATCH = "streaming.sql.batchId"
 """Spark's own name for the number of the micro-batch that a task belongs to."""
 
 Told = Callable[[Tally], object]
+"""A listener: it is handed the tally of what a task has done."""
 
 
 class Stopwatch:
-    """Started with a task, asked at its end."""
+    """Measures how long a task takes. It is made when the task starts."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     def timed(self, tally: Tally) -> Tally:
-        """What the task tells, with its micro-batch and how long it took."""
-        context = TaskContext.get()
+        """The tally with the number of the task's micro-batch and the time (ms) since the task began."""
+        context = TaskContext.get()  # None outside of a Spark task, as in tests
         batch = context.getLocalProperty(_BATCH) if context is not None else None
         return tally.in_batch(int(batch or 0), 1000 * (time.perf_counter() - self._began))
 
     def telling(self, told: Told | None) -> Told | None:
-        """The same `told`, of tallies that are `timed`."""
+        """A listener that passes each tally on to `told`, `timed`. None stays None."""
         return None if told is None else lambda tally: told(self.timed(tally))

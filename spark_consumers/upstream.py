@@ -1,4 +1,4 @@
-"""How far the partitioners have read the input: what only their committed offsets and the logs' ends tell."""
+"""How far the partitioners have read the input, by their committed offsets and the ends of the logs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SECONDS = 2.0
 
 
 def unread(settings: Settings) -> int | None:
-    """Records of the input behind the partitioners' committed offsets. None if no broker says so now.
+    """Records of the input that lie after the partitioners' committed offsets.
 
-    Marks of transactions count as records.
+    None if the broker does not answer. Transaction markers count as records.
     """
     topic = settings.topic("input")
     numbers = range(settings.input_partitions)
@@ -28,4 +28,5 @@ def unread(settings: Settings) -> int | None:
         ends = log_ends(settings.kafka, topic, numbers, timeout=_SECONDS)
     except (KafkaException, EvenflowError):
         return None
+    # An offset below 0 means that nothing is committed yet. The inner max makes it 0.
     return sum(max(0, ends.get(at.partition, 0) - max(0, at.offset)) for at in committed)

@@ -28,12 +28,15 @@ from topics.state import TopicSpec, TopicState
 
 INPUT_RECORD_BYTES = 4_194_304
 REJECTED_RECORD_BYTES = 8_388_608
+"""Above the limit of the input topic, so that a rejected record fits together with its new headers."""
 ROLES: tuple[TopicRole, ...] = get_args(TopicRole)
 """What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
 _SMALLEST_SEGMENT = 1_048_576
+# Records are stamped with event times, which may be far from now. So no retention counts from them, and no
+# time is refused for its distance from the broker's clock.
 _EVENT_TIME = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -44,16 +47,16 @@ _EVENT_TIME = {
 
 
 def input_topic(settings: Settings) -> TopicSpec:
-    """The input topic as `evenflow replay`, `demo` and `topics create` make it."""
+    """What the input topic is where `evenflow replay`, `demo` or `topics create` makes it."""
     partitions = settings.input.partitions or DEFAULT_PARTITIONS
     config = _EVENT_TIME | {"max.message.bytes": str(INPUT_RECORD_BYTES)}
     return TopicSpec(name=settings.topic("input"), partitions=partitions, config=config)
 
 
 def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
-    """The topics of a query by role. The number of input partitions must be known.
+    """The topics of a query by role. The settings must know the number of input partitions.
 
-    Topics that hold event time in the record timestamp keep records for ever: a finite retention would count
+    Topics that hold event time in the record timestamp keep records for ever. A finite retention would count
     from the event time, and the broker would delete a replay of old data within minutes.
     """
     a_week = {
@@ -62,7 +65,8 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "message.timestamp.type": "LogAppendTime",
     }
     large = {"max.message.bytes": str(MAX_RECORD_BYTES)}
-    # Small segments, soon rolled: Kafka compacts closed segments only, and each reader reads what is not compacted.
+    # Kafka compacts closed segments only, and every reader reads what is not yet compacted. So segments are
+    # closed soon, and compacted when little of them is out of date.
     compacted = {
         "cleanup.policy": "compact",
         "message.timestamp.type": "LogAppendTime",
@@ -70,7 +74,8 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "min.cleanable.dirty.ratio": "0.1",
     }
     snapshots = compacted | {"segment.bytes": str(2 * MAX_RECORD_BYTES)} | large
-    # A plan is written in a transaction: the marks of the transactions have to go as well.
+    # Every plan is written in a transaction, whose marker is a record too. `delete.retention.ms` lets these
+    # markers go.
     plan = compacted | {
         "retention.ms": "-1",
         "segment.bytes": str(_SMALLEST_SEGMENT),
@@ -96,7 +101,7 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
 
 
 def topics_of_views(settings: Settings) -> list[TopicSpec]:
-    """The topics that the views of the query have of their own."""
+    """The topics that belong to the views of the query alone."""
     return [
         spec
         for seen in queries(settings)[1:]
@@ -108,8 +113,10 @@ def topics_of_views(settings: Settings) -> list[TopicSpec]:
 def ensure_topics(kafka: KafkaSettings, specs: Iterable[TopicSpec]) -> dict[str, TopicState]:
     """Create the topics that are missing, check the others, and wait until all have leaders.
 
-    Raises IncompatibleStateError for another number of partitions, ConfigError for a record limit that is too
-    small, ServiceError if the broker refuses or does not answer.
+    Returns their states by name.
+
+    Raises IncompatibleStateError for a topic with another number of partitions, ConfigError for a record
+    limit that is too small, ServiceError if the broker refuses or does not answer.
     """
     wanted = {spec.name: spec for spec in specs}
     client = admin(kafka)
@@ -126,7 +133,11 @@ def ensure_topics(kafka: KafkaSettings, specs: Iterable[TopicSpec]) -> dict[str,
 
 
 def check_topic(spec: TopicSpec, state: TopicState) -> None:
-    """Raise if an existing topic cannot serve as what the settings need."""
+    """Raise if an existing topic is not what the settings need.
+
+    Raises IncompatibleStateError for another number of partitions, ConfigError for a record limit that is too
+    small.
+    """
     if state.partitions != spec.partitions:
         raise IncompatibleStateError(
             f"topic {spec.name} has {state.partitions} partitions, the settings need {spec.partitions}",
@@ -142,13 +153,13 @@ def check_topic(spec: TopicSpec, state: TopicState) -> None:
 
 
 def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState]:
-    """What these topics are now. Those that do not exist are absent."""
+    """What these topics are now, by name. A topic that does not exist is absent."""
     client = admin(kafka)
     return _states(client, kafka, names)
 
 
 def topic_names(kafka: KafkaSettings) -> list[str]:
-    """Names of the topics that our user may see, sorted."""
+    """Names of the topics that the user of these settings may see, sorted."""
     try:
         return sorted(admin(kafka).list_topics(timeout=seconds(kafka)).topics)
     except KafkaException as error:
@@ -156,7 +167,7 @@ def topic_names(kafka: KafkaSettings) -> list[str]:
 
 
 def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
-    """Delete the topics that exist and wait until they are gone."""
+    """Delete those of these topics that exist, and wait until they are gone. ServiceError if one stays."""
     client, listed = admin(kafka), list(names)
     if not listed:
         return
@@ -170,7 +181,10 @@ def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
 
 
 def may_write(kafka: KafkaSettings, topic: str) -> bool:
-    """Whether our user may write to the topic (True on a broker without ACLs). The topic must exist."""
+    """Whether the user of these settings may write to this topic (True on a broker without ACLs).
+
+    The topic must exist.
+    """
     client = admin(kafka)
     found = client.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=seconds(kafka)
@@ -192,6 +206,7 @@ def _create(client: AdminClient, kafka: KafkaSettings, specs: list[TopicSpec]) -
     timeout = seconds(kafka)
     made = client.create_topics(topics, request_timeout=timeout, operation_timeout=timeout)
     for name, future in made.items():
+        # Another process may have created the topic since we looked. It is checked like any existing topic.
         result_of(future, kafka, f"creating topic {name}", absent={KafkaError.TOPIC_ALREADY_EXISTS})
 
 
@@ -234,12 +249,13 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
             config=configs.get(name, {}),
         )
         for name, topic in found.items()
+        # A topic that is deleted between these requests lacks offsets. It counts as one that does not exist.
         if len(begin.get(name, {})) == len(end.get(name, {})) == len(topic.partitions)
     }
 
 
 def url_safe(topic_id: str) -> str:
-    """The form in which Kafka's own tools print a topic id."""
+    """A topic id as Kafka's own tools print it, in base64 for URLs without padding. librdkafka has plain base64."""
     return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 
 

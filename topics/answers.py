@@ -1,4 +1,4 @@
-"""What a broker answers an admin request with: a result, nothing, or an error in our words."""
+"""The answer of a broker to an admin request: a result, None, or an error in our words."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ NOT_YET = frozenset(
         KafkaError.FENCED_LEADER_EPOCH,
     }
 )
-"""A broker that has just started or got a topic may not know its leadership yet. Asking again heals it."""
+"""Errors that pass. A broker that has just started, or a topic that was just made, may not have a known
+leader yet.
+"""
 _T = TypeVar("_T")
 
 
 def result_of(
     future: Future[_T], kafka: KafkaSettings, doing: str, *, absent: frozenset[int] | set[int] = frozenset()
 ) -> _T | None:
-    """Result of an admin future. None for the error codes `absent`. ServiceError for all others.
+    """Result of an admin future. None if it failed with one of the error codes `absent`.
 
-    The caller must hold the client until here. The margin lets the broker's own answer come first.
+    doing: what was asked, for the error's text. Raises ServiceError for any other failure. The caller must
+    hold the client until here.
     """
     try:
+        # The margin lets the client's own timeout come first.
         return future.result(timeout=seconds(kafka) + 5)
     except KafkaException as error:
         if error.args[0].code() in absent:
@@ -48,6 +52,6 @@ def result_of(
 
 
 def code_of(future: Future[Any]) -> int | None:
-    """Error code of a future that is done. None if it has a result."""
+    """Kafka's error code of a future that is done. None if the future has a result."""
     error = future.exception()
     return error.args[0].code() if isinstance(error, KafkaException) else None

@@ -1,8 +1,8 @@
 """confluent-kafka clients that say what is wrong instead of waiting for ever.
 
-Every client proves at creation that it reaches and may log in to the broker. After that, errors that no
+Every client proves when it is made that it reaches the broker and may log in. After that, errors that no
 retry heals (refused login, fenced producer) are raised as ServiceError from the client's own `poll`,
-`consume` or `flush`. Passing outages are librdkafka's to retry, bounded by the timeouts set here.
+`consume` or `flush`. librdkafka itself retries after passing outages, bounded by the timeouts set here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from evenflow.settings.kafka import librdkafka_config
 
 MAX_RECORD_BYTES = 33_554_432
 _ADMINS: dict[str, AdminClient] = {}
+"""Admin clients of this process, by their settings."""
 _ADMINS_LOCK = threading.Lock()
 _LOG = logging.getLogger("evenflow.kafka")
 _LOG.addHandler(logging.NullHandler())
@@ -41,10 +42,14 @@ _HINTS: dict[int, str] = {
     KafkaError.INVALID_REPLICATION_FACTOR: "lower kafka.replication_factor, or start more brokers",
 }
 _HOPELESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._FATAL})
+"""Errors that no retry heals."""
 
 
 def producer(kafka: KafkaSettings, **config: Any) -> Producer:
-    """An idempotent producer. `config` are librdkafka settings with _ for the dots and win over ours."""
+    """An idempotent producer.
+
+    config: librdkafka settings with _ or dots in their names. They override ours.
+    """
     ours = {
         "message_max_bytes": MAX_RECORD_BYTES,
         "enable_idempotence": True,
@@ -57,7 +62,12 @@ def producer(kafka: KafkaSettings, **config: Any) -> Producer:
 
 
 def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
-    """A read_committed consumer that commits nothing by itself and refuses to guess an offset."""
+    """A read_committed consumer that commits nothing by itself and never guesses an offset.
+
+    config: librdkafka settings with _ or dots in their names. They override ours.
+    """
+    # The limit per partition may be below the largest record: a broker sends the first record of a fetch
+    # whatever its size.
     ours = {
         "group_id": group,
         "enable_auto_commit": False,
@@ -74,9 +84,10 @@ def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
 
 
 def admin(kafka: KafkaSettings) -> AdminClient:
-    """The process's admin client for this broker. Made once and kept for good.
+    """The admin client of this process for this broker. It is made once and kept for good.
 
-    Making one costs three threads and a connection, and it must outlive its futures.
+    A client costs three threads and a connection, and it must outlive its futures. Raises ServiceError or
+    ConfigError as any client does.
     """
     wanted = repr(sorted(librdkafka_config(kafka).items())) + str(kafka.request_timeout)
     with _ADMINS_LOCK:
@@ -86,7 +97,10 @@ def admin(kafka: KafkaSettings) -> AdminClient:
 
 
 def flush(client: Producer, kafka: KafkaSettings, *, timeout: float | None = None) -> None:
-    """Wait until every record is delivered. ServiceError if none moves for `timeout` s (request_timeout)."""
+    """Wait until every record is delivered.
+
+    Raises ServiceError if no record is delivered for `timeout` seconds (default: `kafka.request_timeout`).
+    """
     patience = seconds(kafka) if timeout is None else timeout
     left, deadline = len(client), time.monotonic() + patience
     while left:
@@ -107,7 +121,7 @@ def seconds(kafka: KafkaSettings) -> float:
 
 
 def service_error(error: KafkaException | KafkaError, kafka: KafkaSettings, doing: str) -> ServiceError:
-    """What a Kafka error means to a person who was `doing` something."""
+    """A Kafka error in words for a person, with a hint. doing: what was tried."""
     if isinstance(error, KafkaException):
         error = error.args[0]
     if not isinstance(error, KafkaError):
@@ -119,6 +133,7 @@ def service_error(error: KafkaException | KafkaError, kafka: KafkaSettings, doin
 
 
 def _connected(kafka: KafkaSettings, kind: Callable[..., Any], config: dict[str, Any]) -> Any:
+    """A client of this kind that has reached its broker. Raises ConfigError or ServiceError."""
     watch = _ErrorWatch(kafka)
     config = {"error_cb": watch, "logger": _LOG} | config
     try:
@@ -133,7 +148,10 @@ def _connected(kafka: KafkaSettings, kind: Callable[..., Any], config: dict[str,
 
 
 def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:
-    """Ask for the brokers in short steps, so that a refused login ends it at once."""
+    """Ask for the brokers, in short steps, so that a refused login is noticed at once.
+
+    Raises ServiceError.
+    """
     deadline = time.monotonic() + seconds(kafka)
     while True:
         step = max(0.05, min(1.0, deadline - time.monotonic()))
@@ -141,6 +159,7 @@ def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:
             client.list_topics(timeout=step)
             return
         except KafkaException as error:
+            # `poll` is what runs the error callback, which notes a refused login.
             if not isinstance(client, Consumer):
                 client.poll(0)
             if watch.hopeless is not None:
@@ -151,9 +170,9 @@ def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:
 
 
 class _ErrorWatch:
-    """Error callback of one client: remembers the last error, raises those that no retry heals.
+    """Error callback of one client. It remembers the last error, and raises errors that no retry heals.
 
-    librdkafka calls it inside `poll`, `consume` or `flush`. What it raises comes out of that call.
+    librdkafka calls it inside `poll`, `consume` or `flush`, and that call raises what the callback raises.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:

@@ -1,4 +1,4 @@
-"""Following a topic of one partition: what is in it from some offset on, then each new record."""
+"""Following a topic of one partition: the records from some offset on, then each new record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RA
 
 
 class Follower:
-    """A reader of one log. Nothing is committed, so each one begins where it is told to."""
+    """A reader of a topic with one partition.
+
+    It commits nothing, so every follower begins where it is told to.
+    """
 
     def __init__(
         self,
@@ -31,9 +34,11 @@ class Follower:
         newest: int | None = None,
         isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
     ) -> None:
-        """role: of the topic. newest: begin at most so many offsets before its end. None: at its beginning.
+        """role: role of the topic.
 
-        Raises ServiceError without a broker or that topic.
+        newest: begin at most so many offsets before the end, None at the beginning.
+
+        Raises ServiceError if the broker does not answer or the topic does not exist.
         """
         self._kafka = settings.kafka
         self.topic = settings.topic(role)
@@ -46,7 +51,7 @@ class Follower:
         self.state = state
         committed = isolation == "read_committed"
         self.end = stable_ends(settings.kafka, state)[0] if committed else state.end[0]
-        """Offset of the first record that was not there when the follower was made."""
+        """Offset behind the records that were there when the follower was made."""
         self._position = state.begin[0] if newest is None else max(state.begin[0], self.end - newest)
         self._reader = consumer(
             settings.kafka,
@@ -57,9 +62,14 @@ class Follower:
         self._seek(self._position)
 
     def all_so_far(self) -> list[Record]:
-        """Every record that was there when the follower was made. ServiceError when the broker does not hand them over."""
+        """Every record that was there when the follower was made.
+
+        Raises ServiceError if the broker does not hand them over within `kafka.request_timeout`.
+        """
         found: list[Record] = []
         tries = 0
+        # Counted by position, not by record: the last offsets may be markers of transactions, which are no
+        # records.
         while self._position < self.end:
             before = self._position
             found += self.new(_STEP_SECONDS)
@@ -77,7 +87,10 @@ class Follower:
         return [message for message in messages if self._took(message)]
 
     def log_end(self) -> int:
-        """Offset behind the last record that is written now. ServiceError when the broker does not say."""
+        """Offset behind the last record that is written now.
+
+        Raises ServiceError if the broker does not say.
+        """
         try:
             ends = self._reader.get_watermark_offsets(
                 TopicPartition(self.topic, 0), timeout=seconds(self._kafka)
@@ -87,15 +100,16 @@ class Follower:
         return int(ends[1])
 
     def close(self) -> None:
-        """Leave the broker alone."""
+        """Close the connection to the broker."""
         self._reader.close()
 
     def _took(self, message: Record) -> bool:
-        """Whether this is a record. The position follows whatever it is."""
+        """Whether this message is a record. The position moves with events, too."""
         error = message.error()
         if error is None:
             self._position = offset_of(message) + 1
         elif error.code() == KafkaError._PARTITION_EOF:
+            # The end lies behind markers of transactions, so it can be further than the last record.
             self._position = max(self._position, offset_of(message))
         elif error.code() in _TRIMMED:
             self._seek(self._oldest())
@@ -104,7 +118,10 @@ class Follower:
         return error is None
 
     def _oldest(self) -> int:
-        """Where the log begins by now: what a reader that was away for long has missed is gone."""
+        """Offset at which the log begins now.
+
+        A reader that was away for long has missed the records before it.
+        """
         state = describe(self._kafka, [self.topic]).get(self.topic)
         if state is None:
             raise ServiceError(f"topic {self.topic} was deleted while it was read")
@@ -116,7 +133,7 @@ class Follower:
 
 
 def offset_of(message: Record) -> int:
-    """Of a record, or of where a log ends: these have one."""
+    """The offset of a record, or of the end of a log. Both always have an offset."""
     offset = message.offset()
     assert offset is not None
     return offset

@@ -1,4 +1,7 @@
-"""Consumer groups seen from outside: which there are, who is in one, and deleting them. Nothing here joins a group."""
+"""Consumer groups seen from outside: listing and deleting groups, and the members of one.
+
+Nothing here joins a group.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ _NOT_YET = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
-"""The group's broker has just started: asking again heals it."""
+"""Errors that pass: the broker that coordinates the group has just started."""
 _LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Member:
-    """One client in a consumer group and the partitions of its topics that it owns."""
+    """One client in a consumer group, and the numbers of the partitions that it owns."""
 
     client_id: str
     host: str
@@ -35,7 +38,7 @@ class Member:
 
 
 def group_names(kafka: KafkaSettings) -> list[str]:
-    """Names of the groups that our user may see, sorted."""
+    """Names of the groups that the user of these settings may see, sorted. Raises ServiceError."""
     try:
         listed = admin(kafka).list_consumer_groups(request_timeout=seconds(kafka)).result()
     except KafkaException as error:
@@ -44,7 +47,7 @@ def group_names(kafka: KafkaSettings) -> list[str]:
 
 
 def members(kafka: KafkaSettings, group: str) -> list[Member]:
-    """Who is in the group now. None when there is no such group."""
+    """The members of the group now. Empty if there is no such group. Raises ServiceError."""
     deadline = time.monotonic() + seconds(kafka)
     while True:
         try:
@@ -69,9 +72,9 @@ def _member(found: Any) -> Member:
 
 
 def delete_groups(kafka: KafkaSettings, groups: Iterable[str]) -> None:
-    """Delete these groups, waiting up to `request_timeout` until their last members have left.
+    """Delete these groups. Waits up to `kafka.request_timeout` until their last members have left.
 
-    Raises ServiceError when a member stays, or the broker refuses.
+    Raises ServiceError if a member stays, or if the broker refuses.
     """
     left = list(groups)
     deadline = time.monotonic() + seconds(kafka)
@@ -87,6 +90,7 @@ def delete_groups(kafka: KafkaSettings, groups: Iterable[str]) -> None:
 
 
 def _deleted(kafka: KafkaSettings, group: str) -> bool:
+    """Delete this group. False if it cannot be deleted yet."""
     asked = admin(kafka).delete_consumer_groups([group], request_timeout=seconds(kafka))
     try:
         asked[group].result()

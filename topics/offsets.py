@@ -21,7 +21,10 @@ _POLL_SECONDS = 0.05
 def log_ends(
     kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
 ) -> dict[int, int]:
-    """High watermarks of these partitions as their leaders say now. Without an answer within `timeout` s, absent."""
+    """High watermarks of these partitions, as their leaders say now.
+
+    A partition is absent if its leader does not answer within about `timeout` seconds.
+    """
     wanted = [TopicPartition(topic, partition) for partition in partitions]
     futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
     found = {}
@@ -32,7 +35,10 @@ def log_ends(
 
 
 def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
-    """Offset by partition up to which no transaction is open: what is below can be read without waiting."""
+    """Offset by partition up to which no transaction is open.
+
+    Records below it can be read without waiting.
+    """
     parts = [TopicPartition(topic.name, partition) for partition in topic.begin]
     committed = IsolationLevel.READ_COMMITTED
     found = offsets(admin(kafka), kafka, parts, OffsetSpec.latest(), isolation=committed).get(topic.name, {})
@@ -40,9 +46,10 @@ def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
 
 
 def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
-    """Offset by partition at which reading begins. start: as `input.start`.
+    """Offset by partition at which reading begins. start: as `input.start`: earliest, latest or a time.
 
-    Of a time it is the first record on whose record timestamp is not before it, the end where there is none.
+    For a time, reading begins at the first record whose record timestamp is not before that time. If there is
+    no such record, it begins at the end of the log.
     """
     if start == "earliest":
         return dict(topic.begin)
@@ -66,7 +73,11 @@ def offsets(
     *,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[str, dict[int, int]]:
-    """Offsets by topic and partition. A partition that has just been deleted is absent."""
+    """Offsets by topic and partition. A partition that has just been deleted is absent.
+
+    Raises ServiceError if a broker refuses or does not answer, or does not know a leader within
+    `kafka.request_timeout`.
+    """
     known: dict[str, dict[int, int]] = {}
     deadline = time.monotonic() + seconds(kafka)
     while partitions:

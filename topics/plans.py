@@ -1,7 +1,8 @@
 """The plan topic: one partition, one log, read in the order in which it was written.
 
-Plans are written in transactions and read committed, so a writer that was fenced in mid-write leaves nothing behind.
-The topic is compacted and holds few records: reading all of it at a start is short (evenflow/plans.py).
+Plans are written in transactions, and only committed plans are read. So a writer that is fenced while it
+writes leaves nothing behind. The topic is compacted and holds few records, so reading all of it at a start
+does not take long (evenflow/plans.py).
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _TRANSACTION_TIMEOUT_MS = 10_000
 def plan_in(value: bytes | None, settings: Settings) -> Plan:
     """The plan in a record of the query's plan topic.
 
-    Raises ValueError for what is no plan of the query, and for one of more workers than routed partitions: whoever reads
-    the topic passes over the same records, so all come to the same schedule.
+    Raises ValueError for a record that is no plan of this query, and for a plan with more workers than routed
+    partitions. Every reader of the topic passes over these same records, so all readers come to the same
+    schedule.
     """
     plan = parse_plan(value, fingerprint=settings.fingerprint)
     if plan.p > settings.routed_partitions:
@@ -45,9 +47,12 @@ def plan_in(value: bytes | None, settings: Settings) -> Plan:
 
 
 class Plans:
-    """Turns records of the plan topic into plans. What is none is said once each, counted, and ignored.
+    """Turns records of the plan topic into plans.
 
-    next_offset: behind all records that it was handed with their offset.
+    A record that is no plan is logged once, counted, and ignored.
+
+    ignored: number of these records. next_offset: the offset behind all records that were handed over with an
+    offset.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -57,12 +62,15 @@ class Plans:
         self.next_offset = 0
 
     def of(self, message: Record) -> Plan | None:
-        """The plan in a record, None for anything else."""
+        """The plan in a record. None if the record is no plan of the query."""
         return self.of_value(message.value(), message.offset())
 
     def of_value(self, value: bytes | None, offset: int | None) -> Plan | None:
-        """As `of`, for who has the parts of a record."""
-        known = offset is not None and offset < self.next_offset
+        """As `of`, for callers that have the value and the offset of a record.
+
+        offset: None if it is unknown.
+        """
+        known = offset is not None and offset < self.next_offset  # read before: already logged and counted
         self.next_offset = max(self.next_offset, -1 if offset is None else offset + 1)
         try:
             return plan_in(value, self._settings)
@@ -74,9 +82,9 @@ class Plans:
 
 
 def read_plans(settings: Settings, reading: Plans | None = None) -> list[Plan]:
-    """Every plan that is published now, in order. What is no plan is ignored. None of a topic that is not there.
+    """Every plan that is published now, in the order of the log. Empty if there is no plan topic.
 
-    reading: is handed the records, for who reads on behind them.
+    reading: turns the records into plans. Pass it to read on behind these records later.
     """
     return list(_published(settings, Plans(settings) if reading is None else reading))
 
@@ -94,16 +102,16 @@ def _published(settings: Settings, reading: Plans) -> Iterator[Plan]:
 
 
 class PlanFollower:
-    """Plans as they are published: all that are there at first, then each new one."""
+    """Follows the plan topic: first all plans that are there, then each new one."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises ServiceError without a broker or a plan topic."""
+        """Raises ServiceError if the broker does not answer or there is no plan topic."""
         self._reading = Plans(settings)
         self._follower = Follower(settings, "plan")
 
     @property
     def ignored(self) -> int:
-        """Records that were no plan of this query."""
+        """Number of records that were no plan of this query."""
         return self._reading.ignored
 
     @property
@@ -112,7 +120,10 @@ class PlanFollower:
         return self._follower.state
 
     def all_so_far(self) -> list[Plan]:
-        """Every plan that was there when the follower was made. ServiceError when the broker does not hand them over."""
+        """Every plan that was there when the follower was made.
+
+        Raises ServiceError as `Follower.all_so_far` does.
+        """
         return self._plans(self._follower.all_so_far())
 
     def new(self, timeout: float = 0.0) -> list[Plan]:
@@ -120,7 +131,7 @@ class PlanFollower:
         return self._plans(self._follower.new(timeout))
 
     def close(self) -> None:
-        """Leave the broker alone."""
+        """Close the connection to the broker."""
         self._follower.close()
 
     def _plans(self, messages: list[Record]) -> list[Plan]:
@@ -134,11 +145,12 @@ class Fenced(ServiceError):
 class PlanWriter:
     """Publishes plans, and records about them, in transactions of one identity.
 
-    A second writer of that identity fences the first: whatever the first still wants to write is refused.
+    A second writer of the same identity fences the first: the broker refuses everything that the first still
+    writes.
     """
 
     def __init__(self, settings: Settings, *, identity: str) -> None:
-        """Take the identity over. Raises ServiceError when the broker refuses or does not answer."""
+        """Take over the identity. Raises ServiceError if the broker refuses or does not answer."""
         self._settings = settings
         self._identity = f"{settings.query.name}.{identity}"
         self._producer = producer(
@@ -155,9 +167,10 @@ class PlanWriter:
         telemetry: Iterable[tuple[str, bytes]] = (),
         snapshot: tuple[bytes, bytes] | None = None,
     ) -> None:
-        """All of it or nothing. telemetry, snapshot: key and value of records for the topics of these names.
+        """Write all of these records in one transaction, or none of them.
 
-        Raises Fenced when another writer has taken over, ServiceError for other refusals.
+        telemetry, snapshot: (key, value) of records for the telemetry and the snapshots topic.
+        Raises Fenced if another writer has taken over, ServiceError for other refusals.
         """
         settings = self._settings
 
@@ -175,8 +188,12 @@ class PlanWriter:
         self._do("publishing", all_of_it)
 
     def _do(self, doing: str, what: Callable[[], object]) -> None:
+        """Call `what`, and turn Kafka's errors into Fenced or ServiceError.
+
+        doing: in words, for the error's text.
+        """
         if self._fenced is not None:
-            raise self._fenced  # a client that was fenced answers anything with other errors from then on
+            raise self._fenced  # once fenced, a client answers every call with other, misleading errors
         try:
             what()
         except KafkaException as error:
@@ -185,7 +202,7 @@ class PlanWriter:
                 self._fenced = _taken_over(self._identity, code)
                 raise self._fenced from None
             if code.txn_requires_abort():
-                with suppress(KafkaException):  # then the broker does, after the transaction timeout
+                with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
                     self._producer.abort_transaction(self._patience)
             raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
 

@@ -1,8 +1,9 @@
-"""The query's own word in Kafka of what it is: its identity, written as it begins.
+"""The identity of a query, kept in Kafka from the moment when the query begins.
 
-One record of `<query>.snapshots`, which is compacted, so it stays for as long as the query has topics. It is written in
-the transaction that commits the first offsets. With it a refusal can name the settings that changed, before anything is
-started, from any command. No partitioner instance can have its key: instances have no slash.
+The identity is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as
+the query has topics. It is written in the transaction that commits the first offsets. Because of this record
+any command can refuse changed settings before it starts anything, and can name the settings that changed. The
+record's key holds a slash, so no partitioner instance has the same key: names of instances have no slash.
 """
 
 from __future__ import annotations
@@ -21,16 +22,22 @@ from topics.reader import read_last
 _ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
 _LARGEST = 1_000_000
+"""Bytes of a record that is read."""
 
 
 def write_identity(producer: Producer, settings: Settings) -> None:
-    """Hand the record to a producer, whose transaction is open."""
+    """Hand the record to a producer. The transaction of this producer must be open."""
     value = json.dumps({"v": 1, "identity": settings.identity()}).encode()
     producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=value)
 
 
 def read_identity(settings: Settings) -> dict[str, Any] | None:
-    """What the query was when it began. None when it has not begun, or its snapshots topic is gone."""
+    """The identity that the query began with.
+
+    None if the query has not begun, or if its snapshots topic is gone.
+
+    Raises IncompatibleStateError if the record cannot be read.
+    """
     topic = settings.topic(_ROLE)
     last = read_last(settings.kafka, topic, IDENTITY_KEY)
     if last is None or last.value() is None:
@@ -46,9 +53,9 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
 
 
 def refuse_changed(settings: Settings) -> None:
-    """Raise IncompatibleStateError, which names what changed, when the query began with other settings.
+    """Raise IncompatibleStateError if the query began with other settings. The error names what changed.
 
-    Of a view's settings, those of its query are looked at.
+    For the settings of a view, those of its query are compared.
     """
     settings = settings.origin
     before = read_identity(settings)

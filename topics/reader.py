@@ -1,4 +1,7 @@
-"""Bounded reads: a stretch of a topic, all partitions, and then it ends."""
+"""Bounded reads: a stretch of each partition of a topic.
+
+A read ends when it has reached the end of its stretches.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,11 @@ from topics.records import Record
 _BATCH = 10_000
 _STEP_SECONDS = 0.2
 _FETCH_WAIT_MS = 20
-"""A range that ends with a transaction's marker is over only once a fetch comes back empty: by default after 0.5 s."""
+"""If a stretch ends with the marker of a transaction, the read is only over once a fetch comes back empty. By
+default the broker would hold that fetch back for 0.5 s.
+"""
 _ARROW_BYTES = 32_000_000
+"""Bytes of records that become one Arrow batch."""
 _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
@@ -36,11 +42,13 @@ def read_range(
 ) -> Generator[list[Record], None, None]:
     """Batches of the records with begin <= offset < end, in offset order within each partition.
 
-    Partitions that `begin` lacks start at the log's start, those that `end` lacks stop at the high watermark
-    as it is when the first batch is asked for. Aborted records and transaction markers are skipped but do
-    count as progress. Raises ServiceError if nothing moves for `timeout` seconds (default: request_timeout) -
-    a missing topic, a lost broker, a transaction left open below `end` - and DataLossError if `begin` was
-    trimmed away.
+    begin, end: offsets by partition. A partition that `begin` lacks starts at the start of its log. A
+    partition that `end` lacks stops at its high watermark, as it is when the first batch is asked for.
+    Aborted records and transaction markers are skipped, but they count as progress.
+
+    Raises ServiceError for a missing topic, and if nothing moves for `timeout` seconds (default:
+    `kafka.request_timeout`): because the broker is lost, or because a transaction was left open below `end`.
+    Raises DataLossError if `begin` was trimmed away.
     """
     patience = seconds(kafka) if timeout is None else timeout
     state = describe(kafka, [topic]).get(topic)
@@ -60,6 +68,7 @@ def read_range(
     left = {partition: stops[partition] for partition in starts if starts[partition] < stops[partition]}
     if not left:
         return
+    # librdkafka demands a group even where partitions are assigned by hand and nothing is committed.
     reader = consumer(
         kafka,
         group=f"evenflow-read-{uuid4()}",
@@ -75,9 +84,10 @@ def read_range(
 
 
 def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Record]:
-    """The committed records among the newest `most` offsets of each partition. None of a topic that is not there.
+    """The committed records among the newest `most` offsets of each partition.
 
-    Does not wait for open transactions.
+    Empty if there is no such topic. Open transactions are not waited for: the newest offsets are those before
+    the first open transaction.
     """
     state = describe(kafka, [topic]).get(topic)
     if state is None:
@@ -88,7 +98,10 @@ def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Record]:
 
 
 def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Record | None:
-    """The last committed record with this key. None when there is none, or no such topic. Reads all of the topic."""
+    """The last committed record with this key. None if there is no such record or no such topic.
+
+    Reads the whole topic.
+    """
     if topic not in describe(kafka, [topic]):
         return None
     last = None
@@ -102,7 +115,10 @@ def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Record | None:
 def record_batches(
     blocks: Iterable[list[Record]], schema: pa.Schema, row: Callable[[Record], tuple[Any, ...]]
 ) -> Iterator[pa.RecordBatch]:
-    """What `row` says of each record, as Arrow batches of bounded size, whatever the size of the records."""
+    """Arrow batches with one row per record, each batch from about 32 MB of records at most.
+
+    row: makes the row of a record, one value per field of the schema.
+    """
     for block in blocks:
         rows: list[tuple[Any, ...]] = []
         size = 0
@@ -125,7 +141,10 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 def _until_done(
     reader: Consumer, kafka: KafkaSettings, topic: str, left: dict[int, int], patience: float
 ) -> Iterator[list[Record]]:
-    """`left` maps the unfinished partitions to their end offsets."""
+    """Batches of records until every partition has reached its end.
+
+    left: end offset of each unfinished partition.
+    """
     reached = dict.fromkeys(left, -1)
     deadline = time.monotonic() + patience
     while left:
@@ -139,6 +158,7 @@ def _until_done(
         for message in messages:
             position = _position(message, kafka, topic)
             partition = message.partition()
+            # The consumer may still hand out buffered records of a partition that has reached its end.
             if position is None or partition not in left:
                 continue
             moved |= position > reached[partition]
@@ -149,6 +169,8 @@ def _until_done(
                 del left[partition]
                 finished.append(partition)
         if finished:
+            # Otherwise the consumer would go on to fetch them, and fill its buffers with records that nobody
+            # needs.
             reader.incremental_unassign([TopicPartition(topic, partition) for partition in finished])
         if batch:
             yield batch
@@ -159,7 +181,10 @@ def _until_done(
 
 
 def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
-    """The offset up to which this partition has now been read. None if the event says nothing of it."""
+    """The offset up to which the message's partition has now been read. None if the message does not say so.
+
+    Raises DataLossError or ServiceError for an error that does not pass.
+    """
     error = message.error()
     if error is None:
         return message.offset() + 1

@@ -1,4 +1,8 @@
-"""What a consumer gets: a message that has a place in its topic, unlike one that is still to be sent."""
+"""The type of what a consumer gets: a message that has a place in its topic.
+
+confluent-kafka has one type for messages, and in that type the topic, the partition and the offset may be
+missing, as they are in a message that is still to be sent. A message from a consumer always has them.
+"""
 
 from __future__ import annotations
 

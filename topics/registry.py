@@ -1,7 +1,8 @@
-"""The schema registry, asked with confluent-kafka's own client: a schema by its id, and a new one registered.
+"""The schema registry, asked with confluent-kafka's own client: finding and registering schemas.
 
-Every answer is one of three: the schema, that there is none of this id, or an error. An outage is `RegistryAway`, which may
-heal. A refused user, or something at the address that is no registry, is a ConfigError.
+A question for a schema has one of three answers: the schema, None if the registry has none of this id, or an
+error. An outage is a `RegistryAway`, which may heal. If the registry refuses the user, or if something at the
+address is no registry, that is a ConfigError.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NO_SUCH_SCHEMA = 40403
+"""The registry's own error code."""
 _REFUSED = (401, 403)
 _MAY_HEAL = (408, 425, 429)
+"""HTTP statuses that ask for patience, though they are below 500."""
 _DEEPEST = 32
 _MOST_REFERENCES = 1_000
+"""Bounds of the schemas that a schema refers to, so that no registry can make us ask for ever."""
 
 
 class RegistryAway(ServiceError):
@@ -32,10 +36,11 @@ class RegistryAway(ServiceError):
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A schema of the registry.
+    """A schema of the registry. form: avro, protobuf or another type of the registry, in small letters.
 
-    texts: the schemas that it refers to, each behind those that it refers to itself, and last its own. Avro: JSON. Protobuf:
-    a FileDescriptorProto in base64. names: under which name each is referred to. The last one's is empty.
+    texts: the schemas that this schema refers to, and last its own text. A text comes behind those that it
+    refers to itself. An Avro text is JSON, a Protobuf text is a FileDescriptorProto in base64. names: the
+    name by which each text is referred to. The last name is empty.
     """
 
     id: int
@@ -45,10 +50,10 @@ class RegisteredSchema:
 
 
 class Lookup(Protocol):
-    """What is asked: a `Registry`, or what remembers its answers."""
+    """Whatever finds a schema by its id, as `Registry` does."""
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """The schema of this id. None when there is none. Raises RegistryAway and ConfigError."""
+        """The schema of this id. None if there is none. Raises RegistryAway and ConfigError."""
         ...
 
 
@@ -56,7 +61,8 @@ class Registry:
     """The registry of `[input.registry]`."""
 
     def __init__(self, settings: InputSettings) -> None:
-        # Only here: it brings half a second of HTTP and login libraries, which few queries need.
+        # Imported only here: importing takes half a second for HTTP and login libraries, which few queries
+        # need.
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
         assert settings.registry is not None
@@ -74,22 +80,28 @@ class Registry:
             config["ssl.ca.location"] = str(settings.registry.ssl_ca)
         try:
             self._client = SchemaRegistryClient(config)
-        except Exception as error:  # of several kinds: a file of TLS that is not there, a URL of another form
+        except Exception as error:  # of many types: a TLS file is missing, a URL has the wrong form
             raise ConfigError(f"input.registry cannot be used: {error}") from None
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """The schema of this id. None when there is none. Raises RegistryAway and ConfigError."""
+        """The schema of this id, with the schemas that it refers to. None if there is none.
+
+        Raises RegistryAway and ConfigError.
+        """
         found = self._asked(lambda: self._client.get_schema(number, fmt=self._fmt))
         if found is None:
             return None
         texts: list[str] = []
         names: list[str] = []
         self._refer(found, texts, names, 0)
-        form = (found.schema_type or "AVRO").lower()
+        form = (found.schema_type or "AVRO").lower()  # the registry leaves the type out for Avro
         return RegisteredSchema(number, form, (*texts, found.schema_str or ""), (*names, ""))
 
     def register(self, subject: str, text: str) -> int:
-        """The id of this schema of the settings' format, registered under `subject` unless it was there."""
+        """The id of this schema, which is registered under `subject` unless it is there already.
+
+        text: in the format of the settings. Raises RegistryAway and ConfigError.
+        """
         from confluent_kafka.schema_registry import Schema
 
         schema = Schema(text, schema_type=self._form.upper())
@@ -99,10 +111,14 @@ class Registry:
         return number
 
     def subjects(self) -> list[str]:
-        """The subjects there are. What `evenflow doctor` asks to see that the registry answers."""
+        """The registry's subjects. `evenflow doctor` asks for them to see whether the registry answers."""
         return self._asked(self._client.get_subjects) or []
 
     def _refer(self, schema: Schema, texts: list[str], names: list[str], depth: int) -> None:
+        """Append the schemas that this schema refers to, each behind those that it refers to itself.
+
+        A reference that the registry does not have is left out. The compiler then finds the schema unfit.
+        """
         for reference in schema.references or ():
             if reference.name in names or depth > _DEEPEST or len(names) > _MOST_REFERENCES:
                 continue
@@ -117,6 +133,7 @@ class Registry:
             names.append(reference.name)
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
+        """The registry's answer. None if there is no such thing. Raises RegistryAway and ConfigError."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
         try:
@@ -131,7 +148,10 @@ class Registry:
             ) from None
 
     def _refused(self, error: SchemaRegistryError) -> None:
+        """Raise what this error means. Returns if it means that there is no such thing."""
         status = error.http_status_code
+        # A 404 of the registry itself has an error code of the form 404xx. Any other 404 comes from a wrong
+        # address.
         if error.error_code == _NO_SUCH_SCHEMA or (status == 404 and 40400 <= error.error_code < 40500):
             return
         if status in _REFUSED:

@@ -1,4 +1,4 @@
-"""The input topic of the settings as it is: whether it exists, and how many partitions it has."""
+"""The input topic of the settings as it is in Kafka: whether it exists, and how many partitions it has."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MADE_BY_SERVICES = tuple(f".{role}" for role in ROLES if role != "input")
 
 
 def settled(settings: Settings) -> Settings:
-    """These settings with the number of partitions that the input topic has. Nothing is made.
+    """These settings with the number of partitions of the input topic. No topic is created.
 
-    Raises ConfigError when there is no such topic, IncompatibleStateError when another number of partitions is set,
-    ServiceError when the broker does not answer.
+    Raises ConfigError if there is no such topic, IncompatibleStateError if the settings give another number
+    of partitions, ServiceError if the broker does not answer.
     """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
@@ -30,14 +30,14 @@ def settled(settings: Settings) -> Settings:
 
 
 def admitted(settings: Settings) -> Settings:
-    """`settled`, and refused (IncompatibleStateError) when the query began with other settings than these."""
+    """As `settled`. Also raises IncompatibleStateError if the query began with other settings than these."""
     known = settled(settings)
     refuse_changed(known)
     return known
 
 
 def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleStateError:
-    """What to say when input.partitions is set to another number than this topic has."""
+    """The error for an `input.partitions` that is not the number of partitions of this topic."""
     return IncompatibleStateError(
         f"topic {topic.name} has {topic.partitions} partitions, but input.partitions is set to {settings.input.partitions}",
         hint="take input.partitions out of the settings: the number is read from the topic. If partitions were added to "
@@ -46,7 +46,7 @@ def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleState
 
 
 def missing_input(settings: Settings, existing: list[str]) -> ConfigError:
-    """What to say when the input topic is not among the existing ones."""
+    """The error for an input topic that does not exist. existing: names of topics to suggest."""
     topic = settings.topic("input")
     theirs = [name for name in existing if not name.startswith("__") and not name.endswith(_MADE_BY_SERVICES)]
     close = get_close_matches(topic, theirs, n=3, cutoff=0.7)

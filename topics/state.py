@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """What a topic must be. `config` is what it is created with. Replication comes from the settings."""
+    """What a topic must be. config: what the topic is created with.
+
+    The replication factor comes from the settings.
+    """
 
     name: str
     partitions: int
@@ -17,9 +20,10 @@ class TopicSpec:
 
 @dataclass(frozen=True)
 class TopicState:
-    """What a topic is. `begin` and `end` (high watermark) are offsets by partition.
+    """What a topic is.
 
-    `config` is empty where we may not read it. `topic_id` changes when a topic is made anew under its name.
+    topic_id: Kafka's id, which changes when a topic is made anew under its old name. begin, end: offsets by
+    partition. The end is the high watermark. config: empty if the user of the settings may not read it.
     """
 
     name: str
@@ -31,5 +35,5 @@ class TopicState:
 
     @property
     def records(self) -> int:
-        """Offsets from begin to end: records, and the markers of transactions among them."""
+        """Number of offsets from begin to end. The markers of transactions are among them."""
         return sum(self.end.values()) - sum(self.begin.values())

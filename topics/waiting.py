@@ -1,4 +1,7 @@
-"""A service that starts before its broker or its input topic: it waits, says what for, and gives up after a while."""
+"""How a service waits when it starts before its broker or its input topic.
+
+It says what it waits for, and gives up.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,11 @@ def wait_for_input(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Return once the input topic is there, or after `kafka.startup_wait`: who reads it then says what is wrong.
+    """Return once the input topic is there, or after `kafka.startup_wait`.
 
-    made_by_us: the broker is enough. clock, sleep: s. Raises ConfigError for settings with which no client can be made:
-    waiting heals none.
+    If the topic is still missing, no error is raised here: the service's own first read says what is wrong.
+    made_by_us: the caller makes the topic itself, so it only needs the broker. clock, sleep: in s. Raises
+    ConfigError for settings with which no client can be made, because no waiting heals them.
     """
 
     def trouble() -> EvenflowError | None:
@@ -42,9 +46,11 @@ def wait_while(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> bool:
-    """Return once there is no trouble any more (True if there was some), or after `kafka.startup_wait` (False).
+    """Return once there is no trouble, or after `kafka.startup_wait`.
 
-    Each trouble is told once as a warning, and each later try as a line. clock, sleep: s.
+    trouble: looks for trouble, returns None if there is none. Returns True if there was trouble and it has
+    passed, else False. Each new trouble is logged as a warning, and each further try as an info line. clock,
+    sleep: in s.
     """
     deadline, pause, told = clock() + settings.kafka.startup_wait / 1000, _FIRST_PAUSE, ""
     while clock() < deadline:

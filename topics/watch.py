@@ -1,7 +1,8 @@
-"""Topics that are deleted or made anew while a service runs: noticed within seconds, not at the next start.
+"""Notices within seconds that a topic was deleted or made anew while a service runs.
 
-A client goes on under the name of a topic as if nothing had happened. So the ids that Kafka gives topics are
-compared every few seconds with those of the start, all in one request that nobody waits for.
+A client knows topics by their names, so it would go on with the new topic as if nothing had happened.
+Therefore the ids that Kafka gives to topics are compared every few seconds with the ids at the start. One
+request asks for all of them, and nobody waits for its answer.
 """
 
 from __future__ import annotations
@@ -25,23 +26,24 @@ _TIMES_ABSENT = 3
 
 
 class Answer(Protocol):
-    """One topic's answer to come: `concurrent.futures.Future` of a description with a `topic_id`."""
+    """The answer about one topic, which may not be there yet: a `Future` of a description with a `topic_id`."""
 
     def done(self) -> bool:
-        """Whether it has come."""
+        """Whether the answer has come."""
 
     def result(self) -> Any:
-        """The description. Raises KafkaException."""
+        """The description of the topic. Raises KafkaException."""
 
 
 Ask = Callable[[list[str]], dict[str, Answer]]
 
 
 class TopicWatch:
-    """Raises from `check` once one of these topics is another than it was. No answer is no verdict.
+    """Watches topics. `check` raises once one of them is no longer the topic that it was at the start.
 
-    topics: as they were at the start. A topic counts as deleted when that is the answer three times in a row: a
-    broker that has just started may not know of it yet.
+    topics: the topics at the start. A topic counts as deleted once the broker has answered so three times in
+    a row, because a broker that has just started may not know the topic yet. Without an answer nothing is
+    concluded.
     """
 
     def __init__(
@@ -61,9 +63,9 @@ class TopicWatch:
         self._absent = dict.fromkeys(self._ids, 0)
 
     def check(self) -> None:
-        """Look at answers that have come, and ask again when it is time. Never waits.
+        """Look at answers that have come, and ask again if it is time. This never waits.
 
-        Raises DataLossError when a topic was deleted, or deleted and created again.
+        Raises DataLossError if a topic was deleted, or deleted and created again.
         """
         if self._answers and all(answer.done() for answer in self._answers.values()):
             answers, self._answers = self._answers, {}

@@ -1,4 +1,4 @@
-"""Who works on a query now, told from Kafka alone: members of its data plane's group, and its newest telemetry."""
+"""Who works on a query now, as Kafka alone tells it: members of the data plane's group, and the newest telemetry."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from topics.reader import read_newest
 from topics.records import Record
 
 _NEWEST = 5_000
+"""How many of the newest offsets of each partition of the telemetry topic are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The newest telemetry of a part of the pipeline. at: ms, by the broker."""
+    """The newest telemetry of a part of the pipeline. at: time of the record, ms since 1970 by the broker."""
 
     at: int
     said: Telemetry
 
     @property
     def name(self) -> str:
-        """As `partitioner 0`, `spark fused` or `controller`."""
+        """The name of the part, such as `partitioner 0`, `spark fused` or `controller`."""
         if isinstance(self.said, PartitionerRecord):
             return f"partitioner {self.said.instance}"
         return "controller" if isinstance(self.said, DecisionRecord) else f"spark {self.said.stage}"
 
     @property
     def is_spark(self) -> bool:
-        """Whether it is a stage of the Spark application."""
+        """Whether the part is a stage of the Spark application."""
         return not isinstance(self.said, PartitionerRecord | DecisionRecord)
 
     @property
     def is_partitioner(self) -> bool:
-        """Whether it is a partitioner instance."""
+        """Whether the part is a partitioner instance."""
         return isinstance(self.said, PartitionerRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alive:
-    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches. ignored: records
+    """Who works on a query.
 
-    there that are no telemetry of this query.
+    members: those of the data plane's group. parts: in the order of their names, as far back as the newest telemetry
+    reaches. ignored: how many of the newest records are no telemetry of this query.
     """
 
     members: tuple[Member, ...]
@@ -52,22 +54,23 @@ class Alive:
 
     @property
     def owners(self) -> list[str]:
-        """In words, who is in the partitioners' group."""
+        """Who is in the partitioners' group, in words."""
         return [
             f"{member.client_id} on {member.host} is in the partitioners' group" for member in self.members
         ]
 
     @property
     def heard_last(self) -> Part | None:
-        """Who reported last and is no member of the group: a Spark stage or the controller."""
+        """The Spark stage or controller that reported last. Partitioners are left out, as they are in `members`."""
         others = (part for part in self.parts if not part.is_partitioner)
         return max(others, key=lambda part: part.at, default=None)
 
 
 def look(settings: Settings, *, whoever: bool = False) -> Alive:
-    """Ask the broker once. Makes and joins nothing. Raises ServiceError when it does not answer.
+    """Ask the broker once. Makes and joins nothing. Raises ServiceError if the broker does not answer.
 
-    whoever: also parts of a query of this name that began with other settings. Needs no number of input partitions.
+    whoever: whether parts of a query of this name that began with other settings count too. If so, the settings need not
+    know the number of input partitions.
     """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
     parts, ignored = parts_of(messages, fingerprint=None if whoever else settings.fingerprint)
@@ -76,9 +79,9 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
 
 
 def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
-    """What each part said last, by name, and how many records are no telemetry of the query with this fingerprint (None:
+    """What each part said last, in the order of names, and how many records are no telemetry of the query.
 
-    of any).
+    messages: the oldest first. fingerprint: that of the query. None: telemetry of any query counts.
     """
     newest: dict[str, Part] = {}
     ignored = 0
@@ -92,7 +95,10 @@ def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tu
 
 
 def part_of(value: bytes | None, *, at: int, fingerprint: str | None) -> Part | None:
-    """None for a record that is no telemetry, of another version, or of another query."""
+    """The part that a record is about. None if it is no telemetry, of another version, or of another query.
+
+    at: time of the record in ms. fingerprint: that of the query. None: any query.
+    """
     try:
         said = parse(value)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Make the archive of Spark's classes: run a small stream through a real driver that writes it as it ends.
+"""Make the archive of Spark's classes: a real driver runs a small stream, and writes the archive as it ends.
 
-`python -m workbench.archive` (`make setup` does) returns at once when there is one already.
+`make setup` runs `python -m workbench.archive`. It returns at once if the archive is there already.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEPT = 3
 
 
 def make_archive() -> Path:
-    """The archive, made if there is none. Raises ServiceError when the driver that was to write it failed."""
+    """Path of the archive, which is made if there is none. Raises ServiceError if the driver does not write it."""
     path = archive_path()
     if path.exists():
         return path
@@ -38,8 +38,8 @@ def make_archive() -> Path:
         settings = _small_stream(broker, folder, making_archive(made))
         save_settings(settings, folder / "settings.json")
         words = ["--verbose", "-c", str(folder / "settings.json"), "aggregate", "--until-ended"]
-        # Until the end of its output, not of the process: Java writes the archive after Python has gone. `--verbose` leaves
-        # Java's output to us.
+        # Java writes the archive after Python has ended. run() waits for the end of the output, which Java holds open too,
+        # because `--verbose` passes Java's output on.
         done = subprocess.run(
             [sys.executable, "-m", "cli.main", *words],
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE,
@@ -52,7 +52,7 @@ def make_archive() -> Path:
 
 
 def _keep_the_newest(folder: Path) -> None:
-    """An archive fits one virtual environment: those of earlier ones would fill the disk."""
+    """Remove all but the newest archives. Each fits one virtual environment, so old archives would fill the disk."""
     for old in sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
         old.unlink(missing_ok=True)
 
@@ -79,7 +79,7 @@ def _small_stream(broker: EmbeddedBroker, folder: Path, java_options: str) -> Se
 
 
 def main() -> int:
-    """Make it and say where it is."""
+    """Make the archive and say where it is. Returns 0 in any case, because all works without an archive."""
     try:
         print(f"archive of Spark's classes: {make_archive()}", file=sys.stderr)
     except (EvenflowError, ConfigError, OSError, subprocess.SubprocessError) as error:

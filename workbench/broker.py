@@ -1,9 +1,9 @@
 """A real Kafka broker on this machine: one JVM, KRaft combined mode, listening on 127.0.0.1 only.
 
 A data folder holds `kafka/` (the broker's log folder), `server.properties`, `broker.log` and `broker.lock`.
-The lock is held by this process *and* by the JVM, which inherits it: a folder is free exactly when neither
-lives, whatever an earlier run left behind. `kafka/` appears by one rename after formatting, so a run that
-broke while formatting is formatted again and a formatted folder never is.
+The lock is held by this process *and* by the JVM, which inherits it. So a folder is free exactly when both have
+ended, whatever an earlier run left behind. `kafka/` appears by one rename after formatting. So a folder is formatted
+again if a run broke while formatting it, and is never formatted twice.
 """
 
 from __future__ import annotations
@@ -43,17 +43,19 @@ from workbench.processes import ChildProcess
 _PORT_ATTEMPTS = 5
 _TEMPORARY = "evenflow-broker-"
 _SWEEP_AFTER_SECONDS = 60
+"""Age from which on a temporary folder that nobody has locked counts as left over."""
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
 class EmbeddedBroker:
     """A broker as a context manager. `start()` and `stop()` do the same by hand.
 
-    Without `data_dir` it lives in a temporary folder that goes with it. With one, its topics stay. `port=0`
-    takes a free one (kept over `restart()` unless another process took it). `sasl` maps users to passwords:
-    clients must then log in (SASL, PLAIN) and only `super_user` may do anything without an ACL. With `tls`
-    clients must use TLS and show a certificate of that authority.
-    `properties` win over ours.
+    Without `data_dir` the broker lives in a temporary folder, which is removed at the end. With `data_dir` its topics
+    stay. `port=0` takes a free port, and keeps it over `restart()` unless another process took it. `sasl` maps users to
+    passwords: clients must then log in (SASL, PLAIN), and only `super_user` may do anything without an ACL. With `tls`
+    clients must use TLS and show a certificate of that authority. `properties` win over ours. heap: of the JVM, as in
+    `-Xmx`. start_timeout: seconds until the broker must answer. grace: seconds between SIGTERM and SIGKILL. Raises
+    ConfigError if the super user is none of the users.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the JVM. None while it does not run."""
+        """Process id of the JVM. None if the JVM does not run."""
         return self._child.pid if self._child is not None and self._child.alive else None
 
     @property
@@ -106,7 +108,7 @@ class EmbeddedBroker:
         return self.data_dir / "broker.log"
 
     def settings(self, user: str | None = None, **more: object) -> KafkaSettings:
-        """Settings that reach this broker, as `user` (default: the super user) if it asks for a login."""
+        """Settings that reach this broker, as `user` (default: the super user) if the broker asks for a login."""
         fields: dict[str, object] = {"bootstrap_servers": self.bootstrap_servers}
         if self._tls is not None:
             fields |= {
@@ -130,7 +132,10 @@ class EmbeddedBroker:
         return encrypted if self._sasl is None else f"SASL_{encrypted}"
 
     def start(self) -> EmbeddedBroker:
-        """Start and wait until it answers. ServiceError with the end of its log if it does not."""
+        """Start the broker and wait until it answers.
+
+        Raises ServiceError, with the end of the log, if the broker does not answer in time or ends.
+        """
         if self.alive:
             return self
         java, jars = java_command(), kafka_broker_jars()
@@ -149,7 +154,7 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """SIGTERM, SIGKILL after the grace. Then the folder is free again (and gone if it was temporary)."""
+        """Send SIGTERM, and SIGKILL after the grace. The folder is then free again, and removed if it was temporary."""
         self._end(lambda child: child.terminate(self._grace))
         self._release()
         if not self._keep and self.data_dir != Path():
@@ -160,7 +165,7 @@ class EmbeddedBroker:
         self._end(ChildProcess.kill)
 
     def restart(self) -> None:
-        """Stop the JVM (if it runs) and start it on the same data and port."""
+        """Stop the JVM, if it runs, and start it on the same data and port."""
         self._end(lambda child: child.terminate(self._grace))
         self.start()
 
@@ -175,7 +180,7 @@ class EmbeddedBroker:
     # ---- the data folder -------------------------------------------------------------------------
 
     def _acquire(self) -> None:
-        """Take the folder's lock. One whose owner is dead may need a moment until its JVM is gone, too."""
+        """Take the folder's lock. If the owner is dead, its JVM may need a moment to end too. Raises ServiceError."""
         if self._lock is not None:
             return
         try:
@@ -216,7 +221,8 @@ class EmbeddedBroker:
             return
         half = self.data_dir / "kafka.formatting"
         shutil.rmtree(half, ignore_errors=True)
-        properties = self._write_properties(half, [1, 2])
+        properties = self._write_properties(half, [1, 2])  # formatting opens no ports
+        # Without dashes, because the tool would take a leading dash for an option.
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
         tool = [
             *self._java(java, jars),
@@ -236,6 +242,7 @@ class EmbeddedBroker:
     # ---- the JVM -----------------------------------------------------------------------------------
 
     def _launch(self, java: str, jars: list[Path]) -> None:
+        # A port that was free may be taken before the broker listens there. Then other ports are tried.
         for _ in range(_PORT_ATTEMPTS):
             ports = free_ports(2)
             if self.port:
@@ -257,13 +264,13 @@ class EmbeddedBroker:
         )
 
     def _becomes_ready(self, child: ChildProcess) -> bool:
-        """Wait until it answers. False if it ended because a port was taken."""
+        """Wait until the broker answers. Returns False if it ended because a port was taken. Raises ServiceError."""
         deadline = time.monotonic() + self._start_timeout
         client = AdminClient(librdkafka_config(self.settings(), log_level=0, reconnect_backoff_max_ms=100))
         while child.alive:
             try:
                 if client.list_topics(timeout=0.5).brokers:
-                    return child.alive
+                    return child.alive  # if ours has ended, another broker has answered at this port
             except KafkaException:
                 pass
             if time.monotonic() >= deadline:
@@ -321,7 +328,11 @@ class EmbeddedBroker:
 
 
 def _sweep_temporary_folders() -> None:
-    """Remove temporary folders of runs that were killed: nobody holds their lock, and they are not just being made."""
+    """Remove the temporary folders of runs that were killed.
+
+    Nobody holds the lock of such a folder. A folder that is just being made is not locked yet either, so only folders
+    that are old enough are removed.
+    """
     for lock in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/broker.lock"):
         try:
             with lock.open("rb") as file:
@@ -334,6 +345,7 @@ def _sweep_temporary_folders() -> None:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as one:
+        # As the broker does: connections of a broker that has just ended must not count.
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             one.bind((HOST, port))
@@ -345,6 +357,7 @@ def _is_free(port: int) -> bool:
 def _is_alive(pid: str) -> bool:
     """Whether a process that is no zombie has this id."""
     try:
+        # The name, in parentheses, may hold spaces and parentheses itself. The state follows the last one.
         state = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, ValueError, IndexError):
         return False
@@ -352,9 +365,10 @@ def _is_alive(pid: str) -> bool:
 
 
 def run_until_stopped(broker: EmbeddedBroker, *, ready: Callable[[EmbeddedBroker], None]) -> None:
-    """Run a broker in the foreground until SIGINT or SIGTERM. ServiceError if it ends by itself.
+    """Run a broker in the foreground until SIGINT or SIGTERM. Raises ServiceError if the broker ends by itself.
 
-    Called from the main thread. The signals are blocked while it starts and stops, so neither is cut short.
+    ready: called once the broker answers. To be called from the main thread. Both signals are blocked, so that they
+    cannot interrupt the start or the stop of the broker.
     """
     ends = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)

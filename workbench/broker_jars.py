@@ -19,7 +19,7 @@ def kafka_broker_jars() -> list[Path]:
 
 
 def main() -> int:
-    """Fetch them, and say where they are."""
+    """Fetch the jars, and say where they are. Returns the exit status."""
     try:
         tell("broker", kafka_broker_jars())
     except (ServiceError, ConfigError) as error:

@@ -1,6 +1,6 @@
 """What the embedded broker is told in `server.properties`: its node, logins and TLS, as names and values.
 
-`broker` joins them with the caller's own and writes the file. TLS has a file of its own beside it, the identity.
+`broker` adds the caller's own properties and writes the file. For TLS there is a second file, with the identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEVER = 2**63 - 1
 class Certificates:
     """PEM files: the authority that broker and clients trust, and one identity (key in PKCS#8) that both use.
 
-    The certificate must be for 127.0.0.1: clients check that.
+    The certificate must be for 127.0.0.1, because clients check that.
     """
 
     authority: Path
@@ -29,7 +29,11 @@ class Certificates:
 
 
 def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:
-    """One node that is broker and controller, small enough for one machine, quick enough for tests."""
+    """One node that is broker and controller: small enough for one machine, and quick enough for tests.
+
+    log_dir: folder of the broker's log. Where Kafka's defaults are for a cluster (replicas, partitions of its own topics,
+    threads, buffers), smaller values stand here.
+    """
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -48,11 +52,12 @@ def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[st
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         "transaction.max.timeout.ms": "900000",
-        # How often the broker looks for transactions of the dead: ten seconds would be added to their timeout.
+        # How often the broker looks for transactions of dead producers. The default adds up to 10 s to their timeout.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
+        # Tests start and kill members of groups all the time, and should not wait for them.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
         "group.consumer.min.session.timeout.ms": "500",
@@ -61,6 +66,7 @@ def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[st
         "replica.fetch.max.bytes": str(MESSAGE_BYTES),
         "replica.fetch.response.max.bytes": str(2 * MESSAGE_BYTES),
         "socket.request.max.bytes": str(4 * MESSAGE_BYTES),
+        # A replay writes event times of any age as timestamps.
         "log.message.timestamp.after.max.ms": str(_NEVER),
         "log.message.timestamp.before.max.ms": str(_NEVER),
         "num.network.threads": "2",
@@ -74,7 +80,10 @@ def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[st
 
 
 def login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str]:
-    """Logins on both listeners, so that nothing on this machine is let in unnamed."""
+    """Logins on both listeners, so that no process of this machine gets in without a name.
+
+    users: name -> password. super_user: one of them, who needs no ACL.
+    """
     known = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in users.items())
     jaas = (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -93,10 +102,10 @@ def login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str
 
 
 def tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
-    """The client listener's identity. Kafka wants key and certificate in one file."""
+    """TLS for the client listener. Writes key and certificate into one file in `folder`, as Kafka wants them."""
     folder.mkdir(parents=True, exist_ok=True)
     identity = folder / "identity.pem"
-    identity.touch(0o600)
+    identity.touch(0o600)  # before the key is written, so that nobody else can read it
     identity.write_bytes(tls.key.read_bytes() + b"\n" + tls.certificate.read_bytes())
     return {
         "ssl.keystore.type": "PEM",
@@ -108,5 +117,5 @@ def tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
 
 
 def escaped(value: str) -> str:
-    """A value of a Java properties file."""
+    """The value as a Java properties file needs it."""
     return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,8 +1,8 @@
 """Programs of Debian packages: on the path, unpacked into the cache, or installed.
 
-`program` is for packages whose programs need no others, as Prometheus: `apt-get download` and `dpkg -x` are enough, without
-root, and no service is started. `python -m workbench.debian PACKAGE [PROGRAM]` installs a package that does, as Chromium.
-Without root it says what to install.
+`program` is for packages whose programs need no other packages, such as Prometheus. `apt-get download` and `dpkg -x` are
+then enough: they need no root, and start no service. `python -m workbench.debian PACKAGE [PROGRAM]` installs a package
+that needs others, such as Chromium. Without root it says what to install.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATIENCE = 300
 
 
 def program(name: str, *, package: str) -> Path:
-    """The program. ServiceError where it is not to be had."""
+    """Path of the program. Raises ServiceError if the program is not there and cannot be downloaded."""
     found = shutil.which(name)
     if found is not None:
         return Path(found)
@@ -37,10 +37,11 @@ def program(name: str, *, package: str) -> Path:
 
 def _unpack(package: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside `folder`, as a rename needs the same file system. The rename makes a half unpacked package impossible.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="partial-") as name:
         here = Path(name)
         if _run(["apt-get", "download", "-qq", package], here) is not None and os.geteuid() == 0:
-            _run(["apt-get", "update", "-qq"], here)  # a fresh machine has no lists
+            _run(["apt-get", "update", "-qq"], here)  # a fresh machine has no package lists
             _run(["apt-get", "download", "-qq", package], here)
         files = list(here.glob("*.deb"))
         trouble = (
@@ -59,7 +60,7 @@ def _unpack(package: str, folder: Path) -> None:
 
 
 def _run(command: list[str], folder: Path) -> str | None:
-    """None, or what is wrong."""
+    """Run a command in a folder. Returns None, or what went wrong."""
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL
@@ -70,9 +71,9 @@ def _run(command: list[str], folder: Path) -> str | None:
 
 
 def install(packages: Mapping[str, str]) -> None:
-    """Install the packages whose program is missing. packages: a program of each, by the package's name.
+    """Install the packages whose programs are missing. packages: name of a package -> one of its programs.
 
-    Raises ServiceError where that cannot be done.
+    Raises ServiceError if a package cannot be installed.
     """
     missing = {package: name for package, name in packages.items() if shutil.which(name) is None}
     if not missing:
@@ -93,7 +94,7 @@ def install(packages: Mapping[str, str]) -> None:
 
 
 def main() -> int:
-    """The exit status."""
+    """Install the package that the command line names. Returns the exit status."""
     package = sys.argv[1]
     try:
         install({package: sys.argv[2] if len(sys.argv) > 2 else package})

@@ -46,7 +46,7 @@ def _machine(settings: Settings) -> list[Finding]:
 
 
 def check_python(found: tuple[int, ...]) -> Finding:
-    """Python 3.11 or newer."""
+    """Python must be 3.11 or newer. found: its version."""
     text = ".".join(map(str, found))
     if found[:2] < _MIN_PYTHON:
         return Finding(
@@ -56,7 +56,7 @@ def check_python(found: tuple[int, ...]) -> Finding:
 
 
 def check_java(report: str | None) -> Finding:
-    """`report` is what `java -version` prints. None: there is no java."""
+    """Java must be of the tested major version. report: what `java -version` prints. None if there is no Java."""
     if report is None:
         return Finding("java", "problem", "there is no Java", "install a Java 17 runtime, or set JAVA_HOME")
     major = java_major(report)
@@ -69,7 +69,7 @@ def check_java(report: str | None) -> Finding:
 
 
 def java_major(report: str) -> int | None:
-    """Major version from `java -version`: 17 of "17.0.15", 8 of "1.8.0_402". None if there is none."""
+    """Major version from what `java -version` prints: 17 of "17.0.15", 8 of "1.8.0_402". None if it names none."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', report)
     if match is None:
         return None
@@ -77,7 +77,10 @@ def java_major(report: str) -> int | None:
 
 
 def check_packages(pins: Mapping[str, str], installed: Callable[[str], str | None]) -> Iterator[Finding]:
-    """Packages that evenflow pins exactly must be there in just that version."""
+    """Packages that evenflow pins exactly must be installed in that version.
+
+    pins: package -> version. installed: returns the installed version of a package, None if there is none.
+    """
 
     for name, wanted in sorted(pins.items()):
         found = installed(name)
@@ -89,7 +92,7 @@ def check_packages(pins: Mapping[str, str], installed: Callable[[str], str | Non
 
 
 def check_connector(spark_conf: Mapping[str, str], pyspark: str | None) -> Finding:
-    """A connector named by hand in spark.conf must match pyspark. Ours does by construction."""
+    """A Kafka connector that spark.conf names must match pyspark. The connector that evenflow adds always does."""
     named = re.findall(r"spark-sql-kafka-0-10_[\d.]+:([\w.-]+)", spark_conf.get("spark.jars.packages", ""))
     wrong = [one for one in named if one != pyspark]
     if wrong:
@@ -99,7 +102,7 @@ def check_connector(spark_conf: Mapping[str, str], pyspark: str | None) -> Findi
 
 
 def check_cache(folder: Path) -> Finding:
-    """The cache folder (or the first parent that exists) must be writable."""
+    """The cache folder must be writable. It is made if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -111,7 +114,7 @@ def check_cache(folder: Path) -> Finding:
 
 
 def check_memory(total: int | None) -> Finding:
-    """Broker, Spark and Python workers together want 4 GiB."""
+    """Broker, Spark and Python workers together need 4 GiB. total: memory of the machine in bytes, None if unknown."""
     if total is None:
         return Finding("memory", "warning", "the size of the memory is unknown")
     size = f"{total / 2**30:.1f} GiB of memory"
@@ -121,7 +124,7 @@ def check_memory(total: int | None) -> Finding:
 
 
 def check_disk(free: int, folder: Path) -> Finding:
-    """Temporary brokers and checkpoints live in the temporary folder."""
+    """There must be room in the temporary folder for brokers and checkpoints. free: bytes."""
     size = f"{free / 2**30:.1f} GiB free in {folder}"
     if free < _MIN_DISK:
         return Finding("disk", "warning", size, "free some, or set TMPDIR to a larger disk")
@@ -137,7 +140,7 @@ def installed_version(package: str) -> str | None:
 
 
 def pins_of(requirements: Iterable[str]) -> dict[str, str]:
-    """Packages that requirements pin exactly: {"pyspark": "4.0.0"} of 'pyspark==4.0.0. Extra == "spark"'."""
+    """Package -> version that requirements pin exactly: 'pyspark==4.0.0; extra == "spark"' gives {"pyspark": "4.0.0"}."""
     matches = (re.match(r"([A-Za-z0-9._-]+)\s*==\s*([\w.]+)", text) for text in requirements)
     return {match[1]: match[2] for match in matches if match is not None}
 
@@ -154,7 +157,7 @@ def _java_report() -> str | None:
         done = subprocess.run([java_command(), "-version"], capture_output=True, text=True, timeout=30)
     except (EvenflowError, OSError, subprocess.TimeoutExpired):
         return None
-    return done.stderr + done.stdout
+    return done.stderr + done.stdout  # Java writes its version to standard error
 
 
 def _total_memory() -> int | None:

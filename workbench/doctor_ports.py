@@ -14,7 +14,7 @@ _EVERYWHERE = {"0.0.0.0", "::"}
 
 
 def check_ports(settings: Settings) -> Iterator[Finding]:
-    """One finding for each port that is set. 0 is any free one, so there is nothing to check."""
+    """One finding for each port that is set. Port 0 means any free port, so there is nothing to check."""
     seen: dict[tuple[str, int], str] = {}
     for part in ("partitioner", "spark", "control"):
         served = getattr(settings, part)
@@ -26,7 +26,7 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
 
 
 def _meet(one: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Whether no two parts can listen at both: a wildcard is every address."""
+    """Whether two parts cannot listen at these two addresses at once. A wildcard stands for every address."""
     return one[1] == other[1] and (one[0] == other[0] or bool({one[0], other[0]} & _EVERYWHERE))
 
 
@@ -45,7 +45,7 @@ def _check(query: str, part: str, address: tuple[str, int], other: str | None) -
 
 
 def _taken(address: tuple[str, int]) -> str | None:
-    """Why nobody can listen there."""
+    """Why nobody can listen at this address. None if it is free."""
     try:
         family, *_, (host, port, *_) = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
         socket.create_server((host, port), family=family).close()
@@ -55,7 +55,7 @@ def _taken(address: tuple[str, int]) -> str | None:
 
 
 def _ours(query: str, address: tuple[str, int]) -> bool:
-    """Whether a part of this query answers there."""
+    """Whether a part of this query answers at this address."""
     try:
         with urllib.request.urlopen(
             f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/metrics/",

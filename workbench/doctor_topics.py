@@ -25,12 +25,12 @@ from workbench.look.words import listed
 
 _PATIENCE_MS = 5_000
 _OFFSETS = "__"
-"""Topics that begin so are the broker's own."""
+"""Topics whose names begin with this are the broker's own."""
 
 
 @dataclass
 class Report:
-    """What the doctor says. look: at the input topic, None if there was none. toml: lines for evenflow.toml."""
+    """What the doctor says. look: what it saw in the input topic. None if it did not look. toml: lines for evenflow.toml."""
 
     findings: list[Finding] = field(default_factory=list)
     look: Look | None = None
@@ -38,7 +38,7 @@ class Report:
 
 
 def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -> Report:
-    """These findings, and those about broker and topics. `most`: records to look at, 0 for none."""
+    """These findings, and the findings about broker and topics. most: records to look at, 0 for none."""
     patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
     kafka = settings.kafka.model_copy(update={"request_timeout": patience})
     settings = settings.model_copy(update={"kafka": kafka})
@@ -53,7 +53,7 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
 
 
 def check_registry(settings: Settings) -> Iterator[Finding]:
-    """Whether the schema registry of the settings, if there is one, answers."""
+    """A finding about whether the schema registry answers. No finding if the settings name no registry."""
     if not settings.input.registered or settings.input.registry is None:
         return
     try:
@@ -66,6 +66,7 @@ def check_registry(settings: Settings) -> Iterator[Finding]:
 
 
 def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: int) -> None:
+    """Add the findings about policy, topics and records. names: those of the topics that exist."""
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic) if topic in names else None
     if _described(settings):
@@ -80,7 +81,7 @@ def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: 
         return
     try:
         _look(report, settings, sample)
-    except Exception as error:  # whatever the records are, the rest of the report stands
+    except Exception as error:  # whatever the records are, the rest of the report must stand
         report.findings.append(Finding("sample", "warning", f"the look failed: {unforeseen(error)}"))
 
 
@@ -94,7 +95,7 @@ def _sampled(report: Report, settings: Settings, state: TopicState, *, most: int
 
 
 def _look(report: Report, settings: Settings, sample: TopicRecords) -> None:
-    """Adds what a sample of the input topic says."""
+    """Add what a sample of the input topic says."""
     if not _described(settings) and sample.records:
         report.toml = starting_file(settings, sample, now=_now())
         what = f"sample of {sample.topic}: {sample.records:,} records; a settings file to begin with is below"
@@ -106,12 +107,12 @@ def _look(report: Report, settings: Settings, sample: TopicRecords) -> None:
 
 
 def _described(settings: Settings) -> bool:
-    """Whether the settings say anything of a query. Else the doctor proposes one."""
+    """Whether the settings describe a query. If not, the doctor proposes one."""
     return "query" in settings.model_fields_set
 
 
 def no_input(settings: Settings, names: Sequence[str]) -> Finding:
-    """There is no input topic. `names`: of the topics that there are."""
+    """The finding that there is no input topic. names: those of the topics that exist."""
     if settings.input.topic is None and not _described(settings):
         what = f"no settings name a topic; topics there are: {listed(names)}"
         return Finding("input topic", "warning", what, "`evenflow doctor --topic NAME` looks at one")
@@ -120,7 +121,7 @@ def no_input(settings: Settings, names: Sequence[str]) -> Finding:
 
 
 def check_policy(settings: Settings) -> Iterator[Finding]:
-    """The policy of the controller and its options, where the settings say any."""
+    """A finding about the controller's policy and its options. No finding if the settings have no section `control`."""
     if "control" not in settings.model_fields_set:
         return
     try:
@@ -132,7 +133,10 @@ def check_policy(settings: Settings) -> Iterator[Finding]:
 
 
 def check_input(settings: Settings, state: TopicState, *, oldest: int | None, now: int) -> Finding:
-    """Size and retention of the input topic. oldest: least record timestamp of the sample, now: both ms."""
+    """A finding about size and retention of the input topic.
+
+    oldest: least record timestamp of the sample, ms. None if there is no sample. now: ms since 1970.
+    """
     name = f"topic {state.name}"
     if settings.input.partitions not in (None, state.partitions):
         error = other_partitions(settings, state)
@@ -155,7 +159,10 @@ def check_input(settings: Settings, state: TopicState, *, oldest: int | None, no
 
 
 def counts_from_event_time(state: TopicState) -> int | None:
-    """How long (ms) a topic keeps records after their own timestamp. None: for ever, or counted from the append."""
+    """How long (ms) a topic keeps records after their own timestamps.
+
+    None if the topic keeps them for ever, or counts from the time when they were appended.
+    """
     retention = int(state.config.get("retention.ms", "-1"))
     deletes = "delete" in state.config.get("cleanup.policy", "delete") and retention >= 0
     by_record = state.config.get("message.timestamp.type", "CreateTime") == "CreateTime"
@@ -163,7 +170,10 @@ def counts_from_event_time(state: TopicState) -> int | None:
 
 
 def used_topics(settings: Settings) -> dict[str, TopicSpec]:
-    """The topics by role, the input aside, that these settings write: a sink or wiring may need fewer."""
+    """Role -> topic, for the topics that evenflow makes with these settings.
+
+    Some roles are left out, because not every sink or wiring needs all topics.
+    """
     unused = {role for sink in SINKS.values() for role in sink.topics} - sink_of(settings).topics | {"input"}
     if settings.spark.wiring == "fused":
         unused.add("partials")
@@ -172,7 +182,7 @@ def used_topics(settings: Settings) -> dict[str, TopicSpec]:
 
 
 def check_topics(specs: Mapping[str, TopicSpec], states: Mapping[str, TopicState]) -> Iterator[Finding]:
-    """Partition counts, record limits and retention of the topics that evenflow makes, one finding a topic."""
+    """One finding for each topic that evenflow makes: partition count, record limits and retention."""
     for role, spec in specs.items():
         name, state = f"topic {spec.name}", states.get(spec.name)
         if state is None:
@@ -195,10 +205,11 @@ def _check_retention(role: str, state: TopicState) -> Finding:
 
 
 def _query_findings(settings: Settings, input_state: TopicState | None) -> Iterator[Finding]:
-    """The topics that evenflow makes for the query, and our rights on all."""
+    """Findings about the topics that evenflow makes for the query and its views, and about our rights on them."""
     if input_state is not None:
         settings = settings.with_input_partitions(input_state.partitions)
     each = [used_topics(one) for one in queries(settings)]
+    # Views share these topics with the query, so they are reported once.
     for specs in each[1:]:
         for role in OF_THE_QUERY & set(specs):
             del specs[role]
@@ -221,7 +232,7 @@ def _writable(kafka: KafkaSettings, topic: str) -> bool:
 
 
 def _hint(error: EvenflowError) -> str:
-    """What to do. Errors elsewhere send people to the doctor, which is here."""
+    """What to do about an error. Many hints send people to `evenflow doctor`, which would be of no use here."""
     hint = error.hint or ""
     return "is it running? `evenflow broker` starts one here" if "evenflow doctor" in hint else hint
 

@@ -1,4 +1,4 @@
-"""What a look finds: one thing said in words, how bad it is, and the settings that would mend it."""
+"""A finding: one thing said in words, how bad it is, and the settings that would mend it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from evenflow.strict_json import shown
 Status = Literal["ok", "warning", "problem"]
 
 Changes = Mapping[str, Mapping[str, Any]]
-"""Section -> field -> value as it stands in evenflow.toml. `types` and `aggregates` hold only what changes."""
+"""Section -> field -> value as in evenflow.toml. The tables `types` and `aggregates` hold only the entries that change."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of a report: what was found, what to do (empty if nothing), and which settings do it."""
+    """One line of a report.
+
+    what: what was found. do: what to do about it, empty if nothing. settings: the settings that would mend it.
+    """
 
     name: str
     status: Status
@@ -28,7 +31,7 @@ class Finding:
 
 
 def unforeseen(error: Exception) -> str:
-    """An error that nobody expected, in one line: what it is, and where it was raised."""
+    """An unexpected error in one line: its type and text, and where it was raised."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in place)
     return f"{type(error).__name__}{where}: {shown(str(error))} (please report it)"

@@ -16,15 +16,17 @@ CONTROLLER_JOB = "evenflow-controller"
 _FIRST = 10_240
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DRAW = random.SystemRandom()
+"""Not a seeded generator, because two processes must not draw the same ports."""
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ones. Somebody else may take one before it is used.
+    """`count` different ports that are free now. Another process may take one before it is used.
 
-    The system gives none of them to a socket that asks for any: a client that still looks for a broker that has gone must
-    not find Spark waiting there for a Python worker of its own.
+    The ports lie below those that the system gives to a socket that asks for any. Otherwise a client that still looks for
+    a broker that has ended could find Spark there, waiting for one of its Python workers.
     """
     above = _first_ephemeral()
+    # All sockets stay bound until the end, so that no port is found twice.
     with ExitStack() as sockets:
         ports: list[int] = []
         while len(ports) < count:
@@ -38,7 +40,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _first_ephemeral() -> int:
-    """The first port that the system gives out by itself. 0 where it does not say."""
+    """The first port that the system gives to sockets that ask for any. 0 if the system does not say."""
     try:
         return int(_EPHEMERAL.read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -47,7 +49,7 @@ def _first_ephemeral() -> int:
 
 @dataclass(frozen=True)
 class WebPorts:
-    """Where the parts of a pipeline on this machine serve their pages. 0 is any."""
+    """Ports at which the parts of a pipeline on this machine serve their pages. 0 means any free port."""
 
     partitioner: int = 0
     spark: int = 0
@@ -55,12 +57,12 @@ class WebPorts:
 
     @classmethod
     def free(cls) -> WebPorts:
-        """Known before the parts start."""
+        """Ports that are free now, so that they are known before the parts start."""
         return cls(*free_ports(3))
 
     @property
     def settings(self) -> dict[str, dict[str, int]]:
-        """By table of the settings."""
+        """The ports as settings: section -> field -> port."""
         return {
             "partitioner": {"web_port": self.partitioner},
             "spark": {"web_port": self.spark},
@@ -69,7 +71,7 @@ class WebPorts:
 
     @property
     def targets(self) -> dict[str, int]:
-        """By job of the scrape configuration."""
+        """The ports by job of Prometheus's scrape configuration."""
         return {
             "evenflow-partitioner": self.partitioner,
             "evenflow-spark": self.spark,

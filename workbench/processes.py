@@ -1,12 +1,12 @@
-"""Child processes that never outlive us: own process group, log file, bounded ends.
+"""Child processes that never outlive this process. Each has its own process group and a log file.
 
 A child dies with this process even if this process is killed with SIGKILL (PR_SET_PDEATHSIG). The kernel ties
 that signal to the *thread* that started the child, so every child is started from one thread that lives as
 long as the process. The prctl call is made by a tiny launcher that then becomes the command: running Python
 between fork and exec would not be safe next to librdkafka's and Arrow's threads.
 
-Signals go to the process group that we created and only while its leader is not reaped, so a reused pid can
-never be hit. When the leader has ended, what is left of its group is killed.
+Signals go to the process group of the child, and only while its leader is not reaped. So a signal can never hit
+another process that got the same pid. When the leader has ended, the rest of its group is killed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from types import TracebackType
 
 from evenflow.errors import ServiceError
 
+# 1 is PR_SET_PDEATHSIG. If the parent has died before the call, the child has another parent by now and gets no signal:
+# so the launcher ends itself. The empty mask undoes what the starting thread has blocked.
 _LAUNCHER = """
 import ctypes, os, signal, sys
 parent, death_signal, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
@@ -43,10 +45,10 @@ _POLL_SECONDS = 0.02
 
 
 class ChildProcess:
-    """A running command. Output of both streams is appended to `log`.
+    """A running command. The output of both its streams is appended to `log`.
 
-    `death_signal` is what the child gets when this process disappears. `keep_open` are descriptors that it
-    inherits.
+    death_signal: the signal that the child gets when this process disappears. keep_open: descriptors that the child
+    inherits. env: None for the environment of this process.
     """
 
     def __init__(
@@ -93,7 +95,8 @@ class ChildProcess:
 
     @property
     def returncode(self) -> int | None:
-        """Exit status, negative for a signal. None while it runs."""
+        """Exit status of the command, negative for a signal. None while the command runs."""
+        # The order must hold: until the leader is reaped by wait(), the id of its group cannot be reused.
         with self._reaping:
             if self._popen.returncode is None and self._leader_has_ended():
                 self._signal_group(signal.SIGKILL)
@@ -101,7 +104,7 @@ class ChildProcess:
             return self._popen.returncode
 
     def wait(self, timeout: float) -> int:
-        """Exit status of the command. ServiceError if it has not ended within `timeout` seconds."""
+        """Exit status of the command. Raises ServiceError if it has not ended within `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while (status := self.returncode) is None:
             if time.monotonic() >= deadline:
@@ -110,7 +113,7 @@ class ChildProcess:
         return status
 
     def terminate(self, grace: float = 10.0) -> int:
-        """SIGTERM to the leader, after `grace` seconds SIGKILL to the group. Returns the exit status."""
+        """Send SIGTERM to the leader, and after `grace` seconds SIGKILL to the group. Returns the exit status."""
         with self._reaping:
             if self._popen.returncode is None:
                 with suppress(ProcessLookupError):
@@ -121,7 +124,7 @@ class ChildProcess:
             return self.kill()
 
     def kill(self) -> int:
-        """SIGKILL to the group. Returns the exit status."""
+        """Send SIGKILL to the group. Returns the exit status."""
         self.signal(signal.SIGKILL)
         return self.wait(10.0)
 
@@ -153,7 +156,7 @@ class ChildProcess:
         self.terminate()
 
     def _leader_has_ended(self) -> bool:
-        """Without reaping it: as long as the dead leader is a zombie, its group id stays ours."""
+        """Whether the leader has ended. It is not reaped: as long as it is a zombie, nobody else can get its group id."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _signal_group(self, number: int) -> None:
@@ -162,7 +165,7 @@ class ChildProcess:
 
 
 class _LastingThread:
-    """Runs calls one after another in a daemon thread that ends with the process."""
+    """Runs calls one after another, in a daemon thread that lasts as long as the process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -183,6 +186,7 @@ class _LastingThread:
             try:
                 result.set_result(function())
             except BaseException as error:
+                # The error belongs to the caller. The thread must go on, or all children would be killed.
                 result.set_exception(error)
 
 
@@ -193,6 +197,7 @@ _starter_lock = Lock()
 def _start_in_lasting_thread(function: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     global _starter
     with _starter_lock:
+        # A fork copies the object but not its thread.
         if _starter is None or _starter.pid != os.getpid():
             _starter = _LastingThread()
     return _starter.call(function)

@@ -1,4 +1,4 @@
-"""A real Prometheus with evenflow's rules, scraping the parts of a pipeline on this machine."""
+"""A real Prometheus with evenflow's rules. It scrapes the parts of a pipeline on this machine."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ Targets = Mapping[str, int | Sequence[int]]
 
 
 class Prometheus:
-    """Use as a context manager. targets: port, or ports, by job.
+    """A Prometheus server, as a context manager.
 
-    every, hold: seconds between scrapes, and that an alert waits. hold: None as the rules say.
+    folder: for its configuration, data and log. targets: job -> port or ports. every: seconds between scrapes. hold: for
+    how many seconds an alert's condition must hold before the alert fires. None: as the rules say. Entering raises
+    ServiceError if Prometheus does not start.
     """
 
     def __init__(
@@ -66,11 +68,11 @@ class Prometheus:
 
     @property
     def address(self) -> str:
-        """Of its own pages."""
+        """The address of Prometheus's own pages."""
         return f"http://{HOST}:{self.port}/"
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has now. ServiceError with what Prometheus says of a wrong one."""
+        """The series that an expression gives now. Raises ServiceError with Prometheus's words if it is wrong."""
         answer = self._get("api/v1/query", query=expression)
         return list(answer["data"]["result"])
 
@@ -80,12 +82,12 @@ class Prometheus:
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
     def rules(self) -> set[str]:
-        """How the evaluation of its rules went, "ok" where it did."""
+        """The states of all rules: {"ok"} if every rule could be evaluated."""
         groups = self._get("api/v1/rules")["data"]["groups"]
         return {rule["health"] for group in groups for rule in group["rules"]}
 
     def metadata(self) -> set[str]:
-        """Names of all metrics that it has scraped."""
+        """Names of all metrics that Prometheus has scraped."""
         return set(self._get("api/v1/label/__name__/values")["data"])
 
     def _ready(self) -> bool:
@@ -122,7 +124,7 @@ def _configuration(targets: Targets, every: float) -> str:
 
 
 def _held(text: str, hold: float | None, every: float) -> str:
-    """The rules, evaluated so often, with alerts that wait so long."""
+    """The rules in `text`, evaluated every `every` seconds, with alerts that wait `hold` seconds (None: as they are)."""
     rules = yaml.safe_load(text)
     for group in rules["groups"]:
         group["interval"] = _span(every)

@@ -1,7 +1,7 @@
-"""What a query will do, before it runs: what it reads, which windows, what it keeps in state, what `verify` will compare.
+"""What a query will do, before it runs: what it reads, its windows, its state, its results, and what `verify` compares.
 
-`sections` says what the settings alone tell, and `of_sample` what a sample of the input topic adds. Both are functions of
-plain values. `check_query` asks the broker.
+`_sections` puts it in words, from the settings alone or with what a sample of the input topic adds (`of_sample`). Both
+are functions of plain values. `check_query` asks the broker.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from workbench.look.words import counted, shown_span
 class Kept:
     """What the sampled tuples would keep in state.
 
-    panes: that have a tuple; pane_keys: keys of a pane (median, most); window_keys: keys of the fullest window, which has
-    `window_tuples`. entry_bytes: of a key in a pane, mean. state_bytes: of the fullest window, all buckets together, at
-    most. whole: whether the sample is all that the topic holds.
+    panes: how many panes have a tuple. pane_keys: keys of a pane (median, most). window_keys, window_tuples: keys and
+    tuples of the fullest window. entry_bytes: mean size of a key in a pane. state_bytes: upper bound of the state of the
+    fullest window, in all buckets together. whole: whether the sample is all that the topic holds.
     """
 
     tuples: int
@@ -53,12 +53,16 @@ class Kept:
     state_bytes: int
     whole: bool
     views: Mapping[str, Kept] = field(default_factory=dict)
-    """The same of each view."""
+    """Name of a view -> the same for the view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The answer. sections: a heading, and (name, words) each. findings: what is wrong. kept: None without a tuple."""
+    """The answer.
+
+    sections: heading -> lines, each a pair (name, words). findings: what is wrong. kept: None if the sample has no
+    tuple. look: None if there was no sample.
+    """
 
     sections: Mapping[str, tuple[tuple[str, str], ...]]
     findings: tuple[Finding, ...] = ()
@@ -67,11 +71,11 @@ class Check:
 
     @property
     def problems(self) -> bool:
-        """Whether the query cannot be meant so."""
+        """Whether a finding says that the query cannot work as it is."""
         return any(finding.status == "problem" for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """The answer as plain JSON."""
         return {
             "sections": {name: dict(lines) for name, lines in self.sections.items()},
             "findings": [vars(finding) for finding in self.findings if finding.status != "ok"],
@@ -81,7 +85,7 @@ class Check:
 
 
 def check_query(settings: Settings, *, most: int) -> Check:
-    """Ask the broker for at most so many of the newest records of the input topic, and say what becomes of them."""
+    """Ask the broker for at most `most` of the newest records of the input topic, and say what becomes of them."""
     topic = settings.topic("input")
     try:
         state = describe(settings.kafka, [topic]).get(topic)
@@ -95,7 +99,7 @@ def check_query(settings: Settings, *, most: int) -> Check:
 
 
 def of_sample(settings: Settings, state: TopicState, sample: TopicRecords, *, now: int) -> Check:
-    """What becomes of these records. now: ms since 1970."""
+    """Say what becomes of these records. now: ms since 1970."""
     look = look_at(settings, sample, now=now)
     kept = kept_of(settings, sample, whole=sample.records >= state.records)
     return Check(sections=_sections(settings, look, kept), findings=look.findings, kept=kept, look=look)
@@ -108,7 +112,7 @@ def _unknown(settings: Settings, why: str, do: str) -> Check:
 
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
-    """What the tuples of the sample would keep. None where it has none. Late ones are counted in."""
+    """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count too."""
     one, *views = (_kept(each, sample, whole=whole) for each in queries(settings))
     if one is None:
         return None
@@ -117,7 +121,7 @@ def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | 
 
 
 def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
-    """Of the query, or of one of its views."""
+    """What the tuples would keep for the query, or for one of its views."""
     query = settings.query
     plan, parser = AggregatePlan.of(query), Parser(settings)
     parts = []
@@ -136,6 +140,7 @@ def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | No
     first, entries = _fullest(numbers, keys, plan.panes_per_window)
     of_window = _between(partials, first, first + plan.panes_per_window)
     merged = plan.merge([of_window.drop_columns(["pane"])])
+    # With totals the state is the panes and one total for each key. Without, merged stretches at most double the panes.
     held = of_window.nbytes + merged.nbytes if plan.invertible else 2 * of_window.nbytes
     return Kept(
         tuples=rows.num_rows,
@@ -150,7 +155,11 @@ def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | No
 
 
 def _fullest(numbers: Int64s, keys: Int64s, span: int) -> tuple[int, int]:
-    """First pane of the window with the most (pane, key), and how many it has. numbers: panes, ascending."""
+    """First pane of the window with the most pairs (pane, key), and how many pairs these are.
+
+    numbers: panes that have a tuple, ascending. keys: number of keys of each. span: panes of a window.
+    """
+    # A difference of two running sums is the number of pairs of the panes in between.
     sums = np.concatenate([[0], np.cumsum(keys)])
     ends = np.searchsorted(numbers, numbers + span)
     entries = sums[ends] - sums[:-1]

@@ -1,7 +1,7 @@
 """Avro and Protobuf records, read strictly: Avro by a plain recursive reader, Protobuf by Google's own library.
 
-The partitioner reads both with compiled kernels, so this is a second opinion on every record. A schema that is not in the
-registry when this is asked makes its records unreadable, as it does in the partitioner.
+The partitioner reads both with compiled kernels, so this is a second opinion on every record. If a schema is not in the
+registry when this code asks for it, its records are unreadable. So they are in the partitioner.
 """
 
 from __future__ import annotations
@@ -27,12 +27,18 @@ from topics.registry import Lookup, RegisteredSchema, Registry
 from workbench.unreadable import Number, Unreadable
 
 _DEEPEST = 250
+"""How many levels of an Avro record are read. This keeps `AvroReader._value`, which is recursive, off Python's limit."""
 _TICKS = {"timestamp-millis": 1, "timestamp-micros": 1_000, "timestamp-nanos": 1_000_000}
+"""Avro's logical type of a timestamp -> how many of its units are a millisecond."""
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Held(NamedTuple):
-    """What a record holds: bool, int, float, text, bytes, enum, stamp (ms) or nested. Logical as in Avro."""
+    """One value of a record.
+
+    holds: its kind, which is bool, int, float, text, bytes, enum, stamp (ms since 1970) or nested (a list, map or object,
+    with no value here). logical: Avro's logical type, empty if there is none that fits. scale: that of a decimal.
+    """
 
     holds: str
     value: Any
@@ -41,7 +47,10 @@ class Held(NamedTuple):
 
 
 class RegisteredRecords:
-    """Reads records of the settings' format."""
+    """Reads records of the settings' format, Avro or Protobuf.
+
+    registry: where schemas are looked up. None: the registry of the settings.
+    """
 
     def __init__(self, settings: Settings, *, registry: Lookup | None = None) -> None:
         self._query, self._form = settings.query, settings.input.format
@@ -50,7 +59,8 @@ class RegisteredRecords:
         self._schemas: dict[int, Any] = {}
 
     def cells(self, value: bytes) -> dict[str, Any]:
-        """The needed columns as a JSON record would hold them. Raises Unreadable."""
+        """The needed columns, with values as a JSON record would hold them. Nulls are left out. Raises Unreadable."""
+        # Confluent's wire format: a zero byte, then the id of the schema in 4 bytes.
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
         reader = self._reader(int.from_bytes(value[1:5], "big"))
@@ -58,7 +68,10 @@ class RegisteredRecords:
         return {name: self._as_json(name, held) for name, held in found.items() if held is not None}
 
     def row(self, value: bytes) -> dict[str, Any]:
-        """All fields by path as Python holds them, times in the query's unit, None for null. Raises Unreadable."""
+        """Path -> value of each field, as Python holds it. Raises Unreadable.
+
+        Times are in the query's unit. None stands for null.
+        """
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
         found = self._reader(int.from_bytes(value[1:5], "big")).fields(value)
@@ -83,6 +96,7 @@ class RegisteredRecords:
             schema = self._registry.schema(number)
             try:
                 self._schemas[number] = None if schema is None else self._made(schema)
+            # Anybody may register a schema. One that cannot be understood counts as none, and so does its absence.
             except (
                 ValueError,
                 TypeError,
@@ -119,11 +133,13 @@ class RegisteredRecords:
         elif type_ != "bool":
             if held.holds == "text" and decimal_scale(type_) is not None:
                 return Number(held.value.strip(" \t"))
+            # A Number holds text. The column's strict reader accepts these forms, and no exponent for a decimal.
             if held.holds == "int" and held.logical != "date":
                 return Number(float(held.value) if type_ == "float64" else held.value)
             if held.holds == "float" and type_ != "int64":
                 exact = math.isfinite(held.value) and type_ != "float64"
                 return Number(f"{Decimal(repr(held.value)):f}" if exact else repr(held.value))
+            # 16 bytes are what a 128-bit decimal has room for.
             if held.logical == "decimal" and type_ != "int64" and len(held.value) <= 16:
                 units = int.from_bytes(held.value, "big", signed=True)
                 return Number(f"{Decimal(units).scaleb(-held.scale):f}")
@@ -131,6 +147,7 @@ class RegisteredRecords:
 
 
 def _plain(number: str) -> int | float:
+    """The number that this text stands for, whole if it has no point."""
     return int(number) if number.lstrip("-").isdigit() else float(number)
 
 
@@ -146,6 +163,7 @@ def _day(held: Held) -> str:
 
 
 def _time(held: Held, unit: str) -> Any:
+    """A timestamp in the query's unit: a Number, or text for `iso`. Raises Unreadable if it is out of range."""
     ms = held.value if held.holds == "stamp" else held.value // _TICKS[held.logical]
     if unit != "iso":
         return Number(repr(ms / 1000) if unit == "s" else ms * (1000 if unit == "us" else 1))
@@ -156,16 +174,20 @@ def _time(held: Held, unit: str) -> Any:
 
 
 class AvroReader:
-    """Reads records of one schema."""
+    """Reads Avro records of one schema, by the binary encoding of the Avro specification."""
 
     def __init__(self, schema: RegisteredSchema) -> None:
         self._named: dict[str, Any] = {}
+        # The schemas that others refer to come first. The last one is the record's own.
         for text in schema.texts:
             root = self._known(json.loads(text), "")
         self._root = root
 
     def _known(self, schema: Any, space: str) -> Any:
-        """The schema with every name in full. Definitions are kept."""
+        """The schema with every name in full. space: the namespace around it. Definitions are noted in `_named`.
+
+        A reference to a named type becomes a tuple, which `_value` looks up.
+        """
         if isinstance(schema, str):
             simple = schema in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
             return schema if simple else ("name", _full(schema, space), schema)
@@ -176,7 +198,7 @@ class AvroReader:
             name = _full(schema["name"], schema.get("namespace", space))
             within = name.rpartition(".")[0]
             own = dict(schema)
-            self._named[name] = own
+            self._named[name] = own  # before its fields, which may refer to it
             if kind in ("record", "error"):
                 own["fields"] = [
                     (field["name"], self._known(field["type"], within)) for field in schema["fields"]
@@ -194,7 +216,7 @@ class AvroReader:
         return {name: _below(found, name) for name in wanted}
 
     def fields(self, value: bytes) -> dict[str, Held | None]:
-        """All that is no record itself, by path. Of a record that is null no fields are known."""
+        """Path -> value of each field that is no record itself. The fields of a record that is null are left out."""
         found: dict[str, Held | None] = {}
         waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]
         while waiting:
@@ -208,7 +230,7 @@ class AvroReader:
 
     def _record(self, value: bytes) -> dict[str, Any]:
         try:
-            found, at = self._value(self._root, value, 5, 0)
+            found, at = self._value(self._root, value, 5, 0)  # 5: after the schema's id
         except (IndexError, struct.error, RecursionError):
             raise Unreadable("the record does not decode") from None
         if at != len(value) or not isinstance(found, dict):
@@ -216,9 +238,11 @@ class AvroReader:
         return found
 
     def _value(self, schema: Any, data: bytes, at: int, depth: int) -> tuple[Any, int]:
+        """The value at this place, and the place after it. A record is a dict, any other value a Held or None."""
         if depth > _DEEPEST:
             raise Unreadable("the record is nested too deeply")
         if isinstance(schema, tuple):
+            # A name without dots belongs to the namespace around it, or to none.
             schema = self._named.get(schema[1]) or self._named[schema[2]]
         if isinstance(schema, list):
             which, at = _long(data, at)
@@ -236,10 +260,12 @@ class AvroReader:
         return _scalar(schema if isinstance(schema, dict) else {}, kind, data, at)
 
     def _items(self, schema: Any, data: bytes, at: int, depth: int) -> int:
+        """The place after an array or map. Its items come in blocks, and a block of 0 items is the last."""
         while True:
             count, at = _long(data, at)
-            if count < 0:
+            if count < 0:  # then the size of the block in bytes follows
                 _, at = _long(data, at)
+            # Items may take no bytes (null), so a damaged count could keep this loop busy for years.
             if abs(count) > len(data) - at:
                 raise Unreadable("more items than bytes")
             if not count:
@@ -251,12 +277,14 @@ class AvroReader:
 
 
 def _below(found: Any, name: str) -> Held | None:
+    """The value of the column with this name in nested dicts. None if it is null or not there."""
     for part in segments(name):
         found = found.get(part) if isinstance(found, dict) else None
     return Held("nested", None) if isinstance(found, dict) else found
 
 
 def _scalar(schema: Mapping[str, Any], kind: str, data: bytes, at: int) -> tuple[Held | None, int]:
+    """The value of a type that holds no others, and the place after it. None for null."""
     logical = schema.get("logicalType", "")
     scale = schema.get("scale", 0) if logical == "decimal" else 0
     if kind == "null":
@@ -289,6 +317,7 @@ def _scalar(schema: Mapping[str, Any], kind: str, data: bytes, at: int) -> tuple
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
+    """The whole number at this place, and the place after it: 7 bits a byte, the lowest first, zigzag-coded."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -301,10 +330,11 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
             raise Unreadable("a number is too long")
     if value >= 2**64:
         raise Unreadable("a number is too long")
-    return value >> 1 ^ -(value & 1), at
+    return value >> 1 ^ -(value & 1), at  # zigzag: 0, 1, 2, 3 stand for 0, -1, 1, -2
 
 
 def _span(data: bytes, at: int) -> tuple[bytes, int]:
+    """The bytes at this place, after their length, and the place after them."""
     length, at = _long(data, at)
     if not 0 <= length <= len(data) - at:
         raise Unreadable("a length reaches beyond the record")
@@ -312,11 +342,16 @@ def _span(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _full(name: str, space: str) -> str:
+    """A name of Avro with its namespace."""
     return name if "." in name or not space else f"{space}.{name}"
 
 
 class ProtobufReader:
-    """Reads records of one file of messages. Text that nobody reads may be any bytes, so text is declared as bytes."""
+    """Reads records of one file of messages.
+
+    Google's library refuses a message if a text is not UTF-8. Text that nobody reads may be any bytes, so all text is
+    declared as bytes.
+    """
 
     def __init__(self, schema: RegisteredSchema) -> None:
         self._pool = descriptor_pool.DescriptorPool()
@@ -334,6 +369,7 @@ class ProtobufReader:
         if file.name in self._added:
             return
         for name in file.dependency:
+            # Google's own files are not in the registry. To import their module makes them known to the default pool.
             if name not in self._added and name.startswith("google/protobuf/"):
                 importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
                 known = descriptor_pb2.FileDescriptorProto()
@@ -357,7 +393,7 @@ class ProtobufReader:
         return {name: self._below(message, name) for name in wanted}
 
     def fields(self, value: bytes) -> dict[str, Held | None]:
-        """All that is no message itself, by path. Of a message that is not set no fields are known."""
+        """Path -> value of each field that is no message itself. The fields of a message that is not set are left out."""
         found: dict[str, Held | None] = {}
         waiting: list[tuple[tuple[str, ...], Message]] = [((), self._message(value))]
         while waiting:
@@ -373,6 +409,8 @@ class ProtobufReader:
 
     def _message(self, value: bytes) -> Message:
         try:
+            # After the schema's id, Confluent's format names the message by its place among the file's messages, then
+            # among the messages within that one, and so on. A count of 0 is short for the first message.
             count, at = _long(value, 5)
             path = [0]
             if count:
@@ -390,13 +428,14 @@ class ProtobufReader:
     def _type(self, path: list[int]) -> Any:
         names, messages = [self._file.package] if self._file.package else [], self._file.message_type
         for index in path:
-            if index < 0:
+            if index < 0:  # Python would count from the end
                 raise IndexError
             names.append(messages[index].name)
             messages = messages[index].nested_type
         return self._pool.FindMessageTypeByName(".".join(names))
 
     def _below(self, message: Message, name: str) -> Held | None:
+        """The value of the field with this name, such as `outer.inner`. None if it is not set or not there."""
         first, _, rest = name.partition(".")
         field = message.DESCRIPTOR.fields_by_name.get(first)
         if field is None:
@@ -419,6 +458,7 @@ class ProtobufReader:
             known = field.enum_type.values_by_number.get(value)
             if known is None:
                 raise Unreadable("an enum has no such symbol")
+            # Several symbols may share a number (allow_alias). The first one is the name.
             first = next(one for one in field.enum_type.values if one.number == value)
             return Held("enum", first.name)
         if field.type == field.TYPE_BYTES:

@@ -1,7 +1,7 @@
 """A sample of a topic for `evenflow advise`: the newest records of each partition, or the first ones.
 
-The sample of a file is in `evenflow.sources.sample`. Tuples are put in order of event time, as a replay sends them
-and as the partitions of a topic together are.
+The sample of a file is in `evenflow.sources.sample`. Tuples are put in order of event time. That is how a replay sends
+them, and how the partitions of a topic look when taken together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workbench.look.sample import stretch
 
 @dataclass(frozen=True)
 class TopicSample:
-    """A sample and what the topic is."""
+    """A sample, and how many partitions its topic has."""
 
     sample: Sample
     partitions: int
@@ -38,8 +38,12 @@ def topic_sample(
     first: bool = False,
     progress: Callable[[int], None] = lambda records: None,
 ) -> TopicSample:
-    """The newest (or first) records of the query's input topic, each partition by its length, parsed as the
-    partitioner does. ServiceError without broker or topic, ConfigError when nothing in it is a tuple."""
+    """The newest (or first) records of the query's input topic, parsed as the partitioner does.
+
+    tuples: about how many records to read. A longer partition gives more of them. first: whether to take the first
+    records. progress: called with the number of records read so far. Raises ServiceError if there is no broker or no
+    topic, and ConfigError if no record holds a tuple.
+    """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:
@@ -63,14 +67,14 @@ def topic_sample(
             keys=[record.key() for record in tuples_of],
             timestamps=[timestamp_of(record) for record in tuples_of],
         )
-        keys.append(parsed.keys.cast(pa.large_binary()))
+        keys.append(parsed.keys.cast(pa.large_binary()))  # all keys together may exceed 2 GiB
         times.append(parsed.tuple_times)
         unreadable.update(parsed.bad.counted())
         filtered += parsed.empty
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):
         raise _nothing(topic, unreadable, filtered)
-    order = np.argsort(all_times, kind="stable")
+    order = np.argsort(all_times, kind="stable")  # stable: tuples of equal time keep their order
     sample = Sample(
         name=f"topic {topic}",
         keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks().take(pa.array(order)),

@@ -19,31 +19,31 @@ _S3A = "spark.hadoop.fs.s3a."
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A folder, which need not exist. Every method raises ServiceError where it cannot be read or removed."""
+    """A folder, which need not exist. Every method raises ServiceError if the folder cannot be read or removed."""
 
     place: str
     system: fs.FileSystem
     path: str
 
     def exists(self) -> bool:
-        """Whether there is anything."""
+        """Whether the folder exists."""
         with self._told():
             return bool(self.system.get_file_info(self.path).type != fs.FileType.NotFound)
 
     def files(self, folder: str = "") -> list[fs.FileInfo]:
-        """All files in it, or in a folder of it, however deep."""
+        """All files below the folder, or below `folder` in it, at any depth."""
         chosen = fs.FileSelector(f"{self.path}/{folder}".rstrip("/"), recursive=True, allow_not_found=True)
         with self._told():
             return [info for info in self.system.get_file_info(chosen) if info.is_file]
 
     def names(self) -> list[str]:
-        """Names of what lies in it."""
+        """Names of the files and folders that lie directly in the folder."""
         with self._told():
             found = self.system.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
             return [info.base_name for info in found]
 
     def remove(self) -> None:
-        """It, and all that is in it, if it is there."""
+        """Remove the folder and all that is in it, if it exists."""
         if self.exists():
             with self._told():
                 self.system.delete_dir(self.path)
@@ -62,7 +62,7 @@ class Stored:
 
 
 def stored(settings: Settings, place: str) -> Stored | None:
-    """The folder of this place. None for a URI that only Spark can reach."""
+    """The folder at a place, which is a path or a URI. None for a URI that only Spark can reach."""
     folder = local_folder(place)
     if folder is not None:
         return Stored(place=place, system=fs.LocalFileSystem(), path=os.path.abspath(folder))
@@ -75,7 +75,7 @@ def stored(settings: Settings, place: str) -> Stored | None:
 
 
 def _s3(conf: dict[str, str]) -> fs.FileSystem:
-    """As Hadoop is told to reach it."""
+    """The S3 file system as `spark.conf` tells Hadoop to reach it."""
     endpoint = conf.get(f"{_S3A}endpoint")
     secure = conf.get(f"{_S3A}connection.ssl.enabled", "true") == "true"
     scheme, _, address = endpoint.rpartition("://") if endpoint else ("", "", "")

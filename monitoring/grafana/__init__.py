@@ -1,1 +1,4 @@
-"""Grafana dashboards as code: `python -m monitoring.grafana` writes `dashboards/*.json`, which are committed."""
+"""Grafana dashboards as code.
+
+`python -m monitoring.grafana` writes `dashboards/*.json`, which are committed.
+"""

@@ -1,4 +1,7 @@
-"""Write the dashboards: `python -m monitoring.grafana`. `--check` only says which files are not what the code makes."""
+"""Writes the dashboards: `python -m monitoring.grafana`.
+
+With `--check` it only names the files that would change.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ FOLDER = Path(__file__).parent / "dashboards"
 
 
 def made() -> dict[Path, str]:
-    """What each file should hold."""
+    """The text that each dashboard's file should hold."""
     encoder = JSONEncoder(sort_keys=True, indent=2)
     return {FOLDER / f"{name}.json": encoder.encode(build().build()) + "\n" for name, build in BOARDS.items()}
 
 
 def main(*, check: bool) -> int:
-    """The exit status."""
+    """Write or check the files. Returns the exit status: 1 if `check` and some file differs."""
     wanted = made()
     here = {file: file.read_text() for file in FOLDER.glob("*.json")}
     other = sorted(file for file in wanted.keys() | here.keys() if wanted.get(file) != here.get(file))
@@ -28,7 +31,7 @@ def main(*, check: bool) -> int:
         if not check and file in wanted:
             file.write_text(wanted[file])
         elif not check:
-            file.unlink()
+            file.unlink()  # a dashboard that the code makes no longer
     if check and other:
         print("run `python -m monitoring.grafana` and commit what it writes")
     return int(check and bool(other))

@@ -1,4 +1,4 @@
-"""Write docs/metrics.md: `python -m monitoring.instruments > docs/metrics.md`."""
+"""Prints docs/metrics.md: `python -m monitoring.instruments > docs/metrics.md`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Event times are Unix timestamps in seconds: `time() - x` is a lag where event ti
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """The page docs/metrics.md, as Markdown."""
     causes = [f"* `{cause}`: {text}." for cause, text in CAUSES.items()]
     table = ["| metric | kind | labels | meaning |", "|---|---|---|---|", *_rows()]
     return "\n".join([_HEAD, *table, "", "## Causes of decisions", "", *causes, ""])

@@ -1,8 +1,9 @@
-"""Every metric that evenflow exports. Labels are bounded: no metric has a key, or anything else of a tuple, in a label.
+"""Every metric that evenflow exports.
 
-All have the label `query`. Names follow Prometheus: base units, `_total` for what only grows. A counter begins anew with
-its process. Event times are Unix timestamps in seconds, so that a lag is `time() - x`, and means something only where event
-times are live.
+Labels are bounded: no label holds a key, or any other value of a tuple. All metrics have the label `query`.
+Names follow Prometheus: base units, and `_total` for counters. A counter starts at 0 with its process. Event
+times are Unix timestamps in seconds. So `time() - x` is a lag, which means something only if event times are
+live.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """name: without `_total`, which counters get. labels: besides `query`. bounds: upper ones of a histogram's ranges."""
+    """A metric. Making one does not register it: use `_counter`, `_gauge` or `_histogram`.
+
+    name: without `_total`, which counters get. help: the meaning, as Prometheus and docs/metrics.md show it.
+    labels: besides `query`. bounds: upper bounds of a histogram's ranges.
+    """
 
     name: str
     kind: Kind
@@ -25,7 +30,7 @@ class Metric:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """Names under which Prometheus knows it."""
+        """Names of the series under which Prometheus stores the metric."""
         match self.kind:
             case "counter":
                 return (f"{self.name}_total",)

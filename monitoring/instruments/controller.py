@@ -1,4 +1,4 @@
-"""The metrics of a controller: what it decides, and whom it hears."""
+"""The metrics of a controller: what it decides, and which parts it hears."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from monitoring.instruments.sheet import Instruments, Sheet
 
 
 class ControllerInstruments(Instruments):
-    """Told of every decision."""
+    """Counts decisions as they are made, and reads everything else at each scrape.
+
+    Decisions come from the controller's thread and scrapes from another, so a lock guards them.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.query.name, "controller")
@@ -35,21 +38,22 @@ class ControllerInstruments(Instruments):
         silence: Callable[[], Mapping[str, float]],
         patience: float,
     ) -> None:
-        """Where to read what is not told. heard: records so far. ignored: by kind. silence: seconds by part.
+        """Say where to read the other values. Without this call they are 0 or missing.
 
-        patience: seconds of silence that are still right.
+        heard: returns the number of records so far. ignored: returns records by kind. silence: returns
+        seconds by part. patience: seconds of silence that are not too long.
         """
         self._patience = patience
         self._heard, self._ignored, self._silence = heard, ignored, silence
 
     def decided(self, record: DecisionRecord) -> None:
-        """An observation was judged."""
+        """Count a judged observation."""
         with self._lock:
             self._last = record
             self._decisions[outcome(record), record.cause] += 1
 
     def write(self, sheet: Sheet) -> None:
-        """As the base says."""
+        """As `Instruments` says."""
         sheet.put(c.PATIENCE, self._patience)
         sheet.put(c.HEARD, self._heard())
         for kind, number in self._ignored().items():
@@ -57,6 +61,7 @@ class ControllerInstruments(Instruments):
         for part, seconds in self._silence().items():
             sheet.put(c.SILENCE, seconds, part=part)
         with self._lock:
+            # All combinations from the start: Prometheus sees no increase in a counter that begins above 0.
             for name, cause in product(OUTCOMES, CAUSES):
                 sheet.put(c.DECISIONS, self._decisions[name, cause], outcome=name, cause=cause)
             if self._last is not None:
@@ -78,7 +83,7 @@ OUTCOMES = ("none", "out", "in", "mixed", "held")
 
 
 def outcome(record: DecisionRecord) -> str:
-    """`held`, `none`, `out`, `in`, or `mixed` where p and r move apart."""
+    """The outcome of a decision: `held`, `none`, `out`, `in`, or `mixed` if p and r move in opposite directions."""
     if record.held:
         return "held"
     steps = {record.wanted_p - record.p, record.wanted_r - record.r}

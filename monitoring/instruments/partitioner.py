@@ -1,4 +1,7 @@
-"""The metrics of a partitioner instance, read off its status and its newest telemetry when they are asked for."""
+"""The metrics of a partitioner instance.
+
+At each scrape they are read from its status and its newest telemetry.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,14 @@ from monitoring.instruments.sheet import Instruments, Sheet
 
 _NAME = "partitioner"
 _REASONS = ("late", "unreadable", "idle", "jump", "after-end")
-"""Said from the start: a counter that begins above 0 has not increased."""
+"""Exported from the start, at 0, because Prometheus sees no increase in a counter that begins above 0."""
 
 
 class PartitionerInstruments(Instruments):
-    """`block` and `commit` are told each time. The rest costs something only when it is scraped."""
+    """`block` and `commit` count each event as it happens.
+
+    Everything else is read, and costs time, only at a scrape.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.query.name, _NAME)
@@ -30,23 +36,26 @@ class PartitionerInstruments(Instruments):
     def watch(
         self, status: Callable[[], Mapping[str, Any]], told: Callable[[], PartitionerRecord | None]
     ) -> None:
-        """Where to read: the data plane's status, and its newest telemetry."""
+        """Say where to read.
+
+        status: returns the data plane's status. told: returns its newest telemetry, if any.
+        """
         self._status, self._told = status, told
 
     def block(self, seconds: float) -> None:
-        """A block was worked on for so long."""
+        """Note how long the work on a block took."""
         self._blocks.observe(seconds)
 
     def commit(self, seconds: float) -> None:
-        """A transaction was committed in so long."""
+        """Note how long the commit of a transaction took."""
         self._commits.observe(seconds)
 
     def write(self, sheet: Sheet) -> None:
-        """As the base says."""
+        """As `Instruments` says."""
         status = self._status()
         sheet.put(c.STILL, status.get("seconds_since_progress"))
         if "assignment" not in status:
-            return  # it starts
+            return  # the data plane is still starting
         self._write_work(sheet, status)
         for partition, state in status["assignment"].items():
             watermark = None if state["ended"] else state["watermark"]

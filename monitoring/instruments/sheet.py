@@ -1,4 +1,7 @@
-"""What one scrape says: values under the names of the catalogue. What is not known is left out, never 0."""
+"""The values of one scrape, under the names of the catalogue.
+
+A value that is not known is left out. It is never 0.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from prometheus_client.utils import floatToGoString
 import evenflow
 from monitoring.instruments.catalogue import BUILD, Metric
 
-# A series more for each histogram and counter, which nobody asks for.
+# Otherwise each counter and histogram would have one more series, `_created`, which nothing here uses.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _FAMILIES: dict[str, Any] = {
@@ -36,7 +39,11 @@ _FAMILIES: dict[str, Any] = {
 
 
 class Weighted:
-    """A histogram whose values come with how often they were there. Not safe for several threads by itself."""
+    """A histogram to which a value can be added many times at once.
+
+    The caller must guard it against other threads. prometheus_client's own histogram takes single values
+    only.
+    """
 
     def __init__(self, metric: Metric) -> None:
         self._bounds = metric.bounds
@@ -44,42 +51,46 @@ class Weighted:
         self._sum = 0.0
 
     def add(self, value: float, often: int) -> None:
-        """So many times this value."""
+        """Add this value, `often` times."""
+        # bisect_left: a value at a bound belongs to the range that ends there.
         self._counts[bisect_left(self._bounds, value)] += often
         self._sum += value * often
 
     def ranges(self) -> list[tuple[str, float]]:
-        """(upper bound, values up to it), as Prometheus wants them."""
+        """(upper bound, number of values up to it) of each range: cumulative, as Prometheus wants them."""
         names = [str(floatToGoString(bound)) for bound in (*self._bounds, math.inf)]  # type: ignore[no-untyped-call]
         return list(zip(names, accumulate(self._counts), strict=True))
 
     @property
     def total(self) -> float:
-        """Of all values."""
+        """The sum of all values."""
         return self._sum
 
 
 class Sheet:
-    """Filled during one scrape."""
+    """Collects the values of one scrape. query: the value of the label `query`."""
 
     def __init__(self, query: str) -> None:
         self._query = query
         self._families: dict[str, Any] = {}
 
     def of(self, query: str) -> Sheet:
-        """The same sheet for values of another query, as a view is one."""
+        """The same sheet, with another value of the label `query`. Used for views."""
         other = Sheet(query)
         other._families = self._families
         return other
 
     def put(self, metric: Metric, value: float | None, **labels: object) -> None:
-        """Nothing for None. Raises ValueError for labels that the metric does not have."""
+        """Add a value.
+
+        None is left out. Raises ValueError unless the labels are exactly those of the metric.
+        """
         if value is not None:
             family, values = self._of(metric, labels)
             family.add_metric(values, value)
 
     def put_histogram(self, metric: Metric, histogram: Weighted, **labels: object) -> None:
-        """Raises as `put` does."""
+        """Add a histogram. Raises what `put` raises."""
         family, values = self._of(metric, labels)
         family.add_metric(values, histogram.ranges(), histogram.total)
 
@@ -92,14 +103,15 @@ class Sheet:
         return self._families[metric.name], [self._query, *(str(labels[name]) for name in metric.labels)]
 
     def families(self) -> Iterable[Family]:
-        """In order of their first value."""
+        """All metrics with a value, in the order of their first values."""
         return self._families.values()
 
 
 class Instruments(Collector):
-    """The metrics of one part, whose `write` is called at every scrape, in whatever thread asks.
+    """The metrics of one part. Subclasses fill a sheet in `write`, which is called at every scrape.
 
-    part: as in the label of `evenflow_build_info`.
+    Scrapes come in threads of their own, maybe several at once. part: value of the label `part` of
+    `evenflow_build_info`.
     """
 
     def __init__(self, query: str, part: str) -> None:
@@ -112,7 +124,10 @@ class Instruments(Collector):
         self.registry.register(self)
 
     def histogram(self, metric: Metric) -> Histogram:
-        """One that is told each single value. Its labels are `query` and the metric's."""
+        """A histogram of prometheus_client, which takes single values.
+
+        Its labels are `query` and the metric's own.
+        """
         return Histogram(
             metric.name,
             metric.help,
@@ -122,14 +137,17 @@ class Instruments(Collector):
         )
 
     def describe(self) -> Iterable[Family]:
-        """Nothing: what there is depends on what is known."""
+        """Describe nothing: which metrics there are depends on what is known.
+
+        Without this method, prometheus_client would call `collect` to find out.
+        """
         return []
 
     def write(self, sheet: Sheet) -> None:
-        """Put what is known now. For each part to say."""
+        """Put every value that is known now on the sheet. Each part has its own."""
 
     def collect(self) -> Iterable[Family]:
-        """One scrape."""
+        """The metrics of one scrape. prometheus_client calls this."""
         sheet = Sheet(self._query)
         sheet.put(BUILD, 1, part=self._part, version=evenflow.__version__, python=platform.python_version())
         self.write(sheet)

@@ -1,4 +1,7 @@
-"""The metrics of a Spark application, from what its stages tell of each micro-batch, executors' Python workers included."""
+"""The metrics of a Spark application, from the records that its stages publish of each micro-batch.
+
+These records include the work of the executors' Python workers.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from monitoring.instruments.sheet import Instruments, Sheet, Weighted
 
 
 class SparkInstruments(Instruments):
-    """Told of every record that the application publishes of itself. Asked in the thread of a scrape.
+    """Gets every record that the application publishes about itself. Scrapes read in threads of their own.
 
-    Values of a view have its name, `<query>.<view>`, in the label `query`. stages: that the application runs for the
-    query and for each view. Their counters are there from the start, at 0: what begins above 0 has not increased.
+    For values of a view, the label `query` is `<query>.<view>`. stages: the stages that the application runs
+    for the query and for each view. Their counters exist from the start, at 0: Prometheus sees no increase in
+    a counter that begins above 0.
     """
 
     def __init__(self, settings: Settings, stages: Sequence[Stage] = ("fused",)) -> None:
@@ -32,17 +36,17 @@ class SparkInstruments(Instruments):
         self._of[record.query].batch(record)
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
-        """A stage lives and has finished no micro-batch for a while."""
+        """A stage lives, but has finished no micro-batch for a while."""
         self._of[record.query].heartbeat(record)
 
     def write(self, sheet: Sheet) -> None:
-        """As the base says."""
+        """As `Instruments` says."""
         for query, said in self._of.items():
             said.write(sheet.of(query))
 
 
 class _OfQuery:
-    """What the stages of one query, or of one view, have told."""
+    """What the stages of one query, or of one view, have published."""
 
     def __init__(
         self, settings: Settings, stages: Sequence[Stage], batch_seconds: Histogram, close_delay: Histogram
@@ -77,7 +81,8 @@ class _OfQuery:
                 self._rows[part] += work.rows
                 self._seconds[part] += work.busy_ms / 1000
                 self._repeated[part] += work.repeated
-            # In one query the combiner knows of the tuples, and the reducer of the same time.
+            # In the fused wiring both parts end with the same
+            # micro-batch, and only the combiner knows each tuple.
             first = record.parts.get("reduce" if record.stage == "reduce" else "combine")
             for waited, rows in first.latencies if first else ():
                 self._latencies[record.stage].add(waited / 1000, rows)
@@ -99,15 +104,18 @@ class _OfQuery:
         if record.windows_closed and record.last_window_end is not None:
             due = record.last_window_end + self._delay
             self._newest_end = record.last_window_end
-            # A replay's event times are not ours: then this is no delay, and an overflow of the last bucket.
+            # In a replay of old data the difference is no delay.
+            # Such values all fall into the histogram's last range.
             self._close_delay.observe(max(0.0, (record.time - due) / 1000))
 
     def write(self, sheet: Sheet) -> None:
-        """All that is known now."""
+        """Put every value that is known now on the sheet."""
         with self._lock:
             for stage, batch in self._batches.items():
                 self._write_batch(sheet, stage, batch)
             for stage, word in self._words.items():
+                # Only a heartbeat tells of a running micro-batch.
+                # It comes once the stage has finished none for a while.
                 running = word.running_ms or 0 if isinstance(word, HeartbeatRecord) else 0
                 sheet.put(c.LOAD, present_load(word, self._batches.get(stage)), stage=stage)
                 sheet.put(c.BATCH_RUNNING, running / 1000, stage=stage)
@@ -141,6 +149,8 @@ class _OfQuery:
         sheet.put(c.TASK_SPREAD, work.spread, work=part)
 
     def _write_results(self, sheet: Sheet) -> None:
+        # The stages of one application follow the same plan on
+        # the same executors: the newest record of any says it.
         newest = max(self._words.values(), key=lambda word: word.time, default=None)
         if newest is not None:
             sheet.put(c.PLAN_EPOCH, newest.epoch, part="spark")

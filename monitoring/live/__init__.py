@@ -1,1 +1,4 @@
-"""The pipeline at one glance: `picture` from telemetry, `page` for a browser, `top` for a terminal."""
+"""The pipeline at one glance.
+
+`picture` is made from telemetry, `page` shows it in a browser, `top` in a terminal.
+"""

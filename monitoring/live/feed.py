@@ -1,4 +1,4 @@
-"""A picture that is painted only while somebody looks: for a part that does not read telemetry anyway."""
+"""A picture that follows telemetry only while somebody looks. For parts that do not read telemetry anyway."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from monitoring.live.glance import Glance, Verdict
 from monitoring.live.picture import Picture
 from topics.follower import Follower
 
-_NEWEST = 500
-_UNWATCHED = 60.0
-_AGAIN = 5.0
+_NEWEST = 500  # records that are read at the start
+_UNWATCHED = 60.0  # s without a look until the thread ends
+_AGAIN = 5.0  # s after a failure until the next try
 _TURN = 0.5
 
 
 class Feed:
-    """Follows the telemetry topic in a thread of its own from the first look on, until nobody has looked for a minute."""
+    """Follows the telemetry topic in a thread of its own. The first look starts the thread.
+
+    The thread ends when nobody has looked for a minute. clock: s.
+    """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -33,7 +36,10 @@ class Feed:
         self._closed = threading.Event()
 
     def glance(self) -> Glance:
-        """What is known now. The first look knows nothing yet. Where the topic cannot be read, the glance says so."""
+        """What is known now.
+
+        The first look shows nothing yet. If the topic cannot be read, a verdict says so.
+        """
         with self._lock:
             self._looked_at = self._clock()
             waits = self._failed_at is not None and self._looked_at - self._failed_at < _AGAIN
@@ -67,7 +73,7 @@ class Feed:
                 follower.close()
         except EvenflowError as error:
             self._trouble, self._failed_at = error.message, self._clock()
-        except Exception as error:  # whatever it is, the service goes on
+        except Exception as error:  # whatever fails here, the service that shows the picture goes on
             self._trouble, self._failed_at = f"{type(error).__name__}: {error}", self._clock()
         finally:
             with self._lock:

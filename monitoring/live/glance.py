@@ -1,6 +1,6 @@
-"""What is shown of a pipeline at a moment: plain values, all bounded, that become JSON as they are. None is "not known".
+"""What is shown of a pipeline at a moment. The values are plain and bounded, and become JSON as they are.
 
-Keys are text that telemetry has made short. Whoever shows them escapes them.
+None means "not known". Keys are texts that telemetry has made short. Code that shows a key must escape it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Word = Literal["good", "warn", "bad", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """An answer, and what it rests on."""
+    """The answer to a question, and its reason in words."""
 
     word: Word
     text: str
@@ -21,7 +21,12 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceGlance:
-    """A partitioner instance. silent: seconds since it was heard."""
+    """A partitioner instance.
+
+    rate: tuples/s. keys: distinct keys in the last period. busy: share of its time. lag: records that it has
+    not read. imbalance: of the last period. epoch: of its plan, 0 for none. owned: how many input partitions
+    it reads. slowest: the input partition with the least mark. silent: seconds since it was heard.
+    """
 
     name: str
     rate: float | None
@@ -37,7 +42,11 @@ class InstanceGlance:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkGlance:
-    """Combiner or reducer in the last micro-batch. spread: longest over mean task."""
+    """Work of the combiner or the reducer in the last micro-batch.
+
+    rows: tuples combined, or partial rows reduced. busy_s: seconds of all tasks together. spread: longest
+    over mean task.
+    """
 
     rows: int
     keys: float | None
@@ -48,7 +57,11 @@ class WorkGlance:
 
 @dataclass(frozen=True, kw_only=True)
 class StageGlance:
-    """A Spark stage. running: seconds of the present micro-batch where that is known."""
+    """A Spark stage.
+
+    load: W. batch, duration_s, backlog: of the last finished micro-batch. running: for how many seconds the
+    present micro-batch has been running. works: by part. silent: seconds since the stage was heard.
+    """
 
     name: str
     load: float | None
@@ -66,9 +79,12 @@ class StageGlance:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsGlance:
-    """Of the last micro-batch that closed windows, and what waits. newest: end (ms) of the newest window.
+    """Results of the last micro-batch that closed windows, and the windows that are open.
 
-    emitted_p99_s: seconds from the newest tuple of a window to its results, for 99 % of the result rows.
+    rows, windows: how many were emitted. newest: end (ms) of the newest window. open, panes: how many are
+    open. latency_p50_s, latency_p99_s: seconds from the input topic to the end of the micro-batch, for 50 %
+    and 99 % of the tuples. emitted_p99_s: seconds from the newest tuple of a window to its results, for 99 %
+    of the result rows.
     """
 
     rows: int
@@ -84,7 +100,11 @@ class ResultsGlance:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionGlance:
-    """at: ms since 1970 by the controller's clock."""
+    """A decision of the controller.
+
+    at: ms since 1970 by the controller's clock. p, r: in force before the decision. epoch: of the plan that
+    it published, None for none.
+    """
 
     at: int
     policy: str
@@ -101,8 +121,12 @@ class DecisionGlance:
 
 @dataclass(frozen=True, kw_only=True)
 class Glance:
-    """All of it. at: ms since 1970. rate: tuples/s that are routed. read_rate: records/s that are read. loads:
-    tuples/s by worker in the last periods. points: (ms, stage, W)."""
+    """Everything that is shown.
+
+    at: ms since 1970. rate: tuples/s routed. read_rate: records/s read. lag: records not read yet. rejected:
+    records, in all. workers: p. loads: tuples/s by worker in the last periods. points: (ms since 1970, stage,
+    W) of the last micro-batches. verdicts: by question.
+    """
 
     query: str
     at: int
@@ -123,5 +147,5 @@ class Glance:
     verdicts: dict[str, Verdict]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The glance as dicts and lists, ready for JSON."""
         return asdict(self)

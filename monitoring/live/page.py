@@ -15,7 +15,10 @@ PATH, STATE = "/live/", "/live/state/"
 
 
 def _hashes(tag: str) -> str:
-    """Of what stands between these tags: nothing else on the page may run or colour anything."""
+    """Hashes of the scripts or styles on the page, for the Content-Security-Policy.
+
+    No others may take effect.
+    """
     inside = re.findall(f"<{tag}>(.*?)</{tag}>", PAGE, re.DOTALL)
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inside)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -30,7 +33,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""What a key can do, even if the page had a hole: nothing."""
+"""With these headers a key, which anyone may have written, does no harm even if the page did not escape it."""
 
 
 def state(glance: Glance) -> str:

@@ -1,6 +1,6 @@
-"""The picture of a running pipeline that a person looks at, painted from its telemetry alone.
+"""The picture of a running pipeline, made from its telemetry alone.
 
-`Picture` takes records in any order and bytes, and gives a `Glance` at any moment.
+`Picture` takes records in any order, of any bytes, and gives a `Glance` at any moment.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from monitoring.live.glance import (
 )
 from monitoring.live.verdicts import SILENT, verdicts
 
+# What is kept and shown is bounded, as anyone who can write the telemetry topic can make up names.
 MOST_INSTANCES = 256
 MOST_POINTS = 240
 MOST_DECISIONS = 50
 MOST_KEYS = 10
-_FORGOTTEN = 600.0
+_FORGOTTEN = 600.0  # s of silence after which an instance is forgotten
 
 
 @dataclass
@@ -48,14 +49,14 @@ class _Instance:
     record: PartitionerRecord
     at: float
     loads: list[float] = field(default_factory=list)
-    """Tuples/s by worker, between the two newest records that can be compared."""
+    """Tuples/s by worker, between the two newest records. Empty if these two cannot be compared."""
     rejected: float | None = None
     read: float | None = None
-    """Per second, likewise."""
+    """Records/s, likewise. None if the two newest records cannot be compared."""
 
 
 class Picture:
-    """Takes in telemetry. Asked from other threads. clock: s, monotonic. wall: s since 1970."""
+    """Takes in telemetry, and may be asked from other threads. clock: s, monotonic. wall: s since 1970."""
 
     def __init__(
         self,
@@ -77,9 +78,10 @@ class Picture:
         self._decisions: deque[DecisionGlance] = deque(maxlen=MOST_DECISIONS)
 
     def take(self, value: bytes | None, *, old: bool = False) -> bool:
-        """Take in one record of any bytes. Whether it says something of this query.
+        """Take in one record, of any bytes. Returns whether the record is about this query.
 
-        old: it was there before anybody looked. How long ago it was said is then as its writer's clock has it.
+        old: whether the record was there before anybody looked. Then its age is taken from the time that its
+        writer gave it, by the writer's clock.
         """
         try:
             record = parse(value)
@@ -91,7 +93,7 @@ class Picture:
         return True
 
     def add(self, record: Telemetry, *, old: bool = False) -> None:
-        """Take in a record of this query."""
+        """Take in a record of this query. old: as in `take`."""
         now = self._clock() - (max(0.0, self._wall() - record.time / 1000) if old else 0.0)
         with self._lock:
             match record:
@@ -105,7 +107,7 @@ class Picture:
                     self._decided(_decision(record))
 
     def glance(self) -> Glance:
-        """What there is to see now."""
+        """What is known of the pipeline now."""
         now = self._clock()
         with self._lock:
             return self._glance(now)
@@ -113,13 +115,17 @@ class Picture:
     # ---- taking in
 
     def _decided(self, decision: DecisionGlance) -> None:
-        """One of several alike that change nothing is enough: plans are what a person looks for."""
+        """Keep a decision. Of several alike in a row that change nothing, only the last one is kept.
+
+        People look for plans, which would be lost among the others.
+        """
         last = self._decisions[-1] if self._decisions else None
         if last is not None and decision.epoch is None and _alike(last, decision):
             self._decisions.pop()
         self._decisions.append(decision)
 
     def _partitioner(self, record: PartitionerRecord, now: float) -> None:
+        # Removed first, so that the instance moves to the end: the first one is the longest silent.
         before = self._instances.pop(record.instance, None)
         self._instances[record.instance] = _compared(before, record, now)
         for name in [
@@ -157,6 +163,7 @@ class Picture:
             at=round(self._wall() * 1000),
             rate=sum(rates) if rates else None,
             read_rate=read,
+            # A lag that is not known must not count as 0.
             lag=None if not lags or None in lags else sum(lag for lag in lags if lag is not None),
             rejected=sum(instance.record.rejected for instance in known),
             rejected_share=share,
@@ -175,7 +182,10 @@ class Picture:
         return glance
 
     def _counted(self, now: float) -> list[_Instance]:
-        """From the longest silent on. One that is silent counts no more once others own its input partitions."""
+        """The instances that count, the longest silent first.
+
+        A silent instance does not count any more once others own its input partitions.
+        """
         return in_charge(
             sorted(self._instances.values(), key=lambda one: now - one.at),
             partitions=self._partitions,
@@ -209,6 +219,8 @@ class Picture:
         combine = newest.parts.get("combine") or (
             self._batches["combine"].parts.get("combine") if "combine" in self._batches else None
         )
+        # In the fused wiring only the combiner knows the tuples.
+        # A reduce stage knows the latency of partial rows.
         first = newest.parts.get("combine") or newest.parts.get("reduce")
         latencies = first.latencies if first else []
         emitting = self._closing.parts.get("reduce") if self._closing else None
@@ -226,13 +238,18 @@ class Picture:
 
 
 def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -> _Instance:
-    """With rates since the record before, where both are of one process and one number of workers."""
+    """The instance with its newest record, and with rates since the record before.
+
+    There are rates only if both records are of the same process, and loads only if p has not changed in
+    between.
+    """
     known = _Instance(record, now)
     if before is None or before.record.started != record.started or record.time <= before.record.time:
         return known
     seconds = (record.time - before.record.time) / 1000
     known.rejected = max(0, record.rejected - before.record.rejected) / seconds
     known.read = max(0, _read(record) - _read(before.record)) / seconds
+    # Loads are counted from the last change of p on. If one has fallen, p has changed and changed back.
     old = before.record.loads
     if len(old) == len(record.loads) and all(a <= b for a, b in zip(old, record.loads, strict=True)):
         known.loads = [(b - a) / seconds for a, b in zip(old, record.loads, strict=True)]
@@ -240,11 +257,15 @@ def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -
 
 
 def _read(record: PartitionerRecord) -> int:
-    """Records. An instance from before there were filters says only what became of them."""
+    """Records that the instance has read.
+
+    If it does not say so, nothing was filtered: routed and rejected are all.
+    """
     return record.tuples + record.rejected if record.read is None else record.read
 
 
 def _sums(columns: list[list[float]]) -> list[float]:
+    # Instances may differ in p while a plan takes over, so the lists differ in length.
     longest = max((len(column) for column in columns), default=0)
     return [sum(column[at] for column in columns if at < len(column)) for at in range(longest)]
 
@@ -302,7 +323,10 @@ def _alike(one: DecisionGlance, other: DecisionGlance) -> bool:
 
 
 def _hottest(records: list[PartitionerRecord]) -> list[dict[str, Any]]:
-    """Keys of all instances together, each instance by its part of the rate."""
+    """The hottest keys of all instances together.
+
+    Shares of an instance are weighted with its part of the whole rate.
+    """
     rates = [record.rate or 0.0 for record in records]
     whole = sum(rates)
     found: dict[tuple[str, int], dict[str, Any]] = {}
@@ -329,7 +353,7 @@ def _merge(found: dict[tuple[str, int], dict[str, Any]], key: HotKey, share: flo
 
 
 def _quantile(latencies: list[tuple[int, int]], share: float) -> float | None:
-    """Seconds below which this share of the rows waited."""
+    """How many seconds this share of the rows waited at most. latencies: (ms, rows). None without rows."""
     rows = sum(number for _, number in latencies)
     seen = 0
     for waited, number in sorted(latencies):

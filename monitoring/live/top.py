@@ -20,7 +20,7 @@ _WORDS = {
     "bad": ("red", "no"),
     "unknown": ("dim", "not known"),
 }
-_BAR = 30
+_BAR = 30  # characters of the fullest worker's bar
 _MOST_WORKERS = 40
 _SHOWN_DECISIONS = 12
 _SHOWN_PARTS = 4
@@ -28,7 +28,10 @@ _SHOWN_INSTANCES = 20
 
 
 class Top(App[None]):
-    """look: asked every `every` seconds, in the terminal's own thread."""
+    """The terminal application.
+
+    look: called every `every` seconds, in the application's own thread, so it must be quick.
+    """
 
     TITLE = "evenflow"
     CSS = """
@@ -51,7 +54,7 @@ class Top(App[None]):
         self.paused = False
 
     def compose(self) -> ComposeResult:
-        """Answers and flow above, then workers beside W and decisions, then keys beside parts."""
+        """From top to bottom: answers, flow, workers beside W and decisions, keys beside parts."""
         yield Header()
         yield Static(id="answers")
         yield Static(id="flow")
@@ -67,7 +70,7 @@ class Top(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Name the boxes and begin to look."""
+        """Name the boxes, look for the first time, and start the timer."""
         for name, title in (("workers-box", "load of each worker"), ("w-box", "W, and decisions")):
             self.query_one(f"#{name}").border_title = title
         keys, parts = self._tables()
@@ -78,12 +81,12 @@ class Top(App[None]):
         self.set_interval(self._every, self._tick)
 
     def action_pause(self) -> None:
-        """Stop looking, or go on."""
+        """Pause, or go on."""
         self.paused = not self.paused
         self.sub_title = "paused" if self.paused else ""
 
     def action_refresh_now(self) -> None:
-        """Look and show."""
+        """Look now, and show the glance."""
         self.show(self._look())
 
     def _tick(self) -> None:
@@ -107,7 +110,7 @@ class Top(App[None]):
 
 
 def _fill(table: DataTable[Text], rows: Iterator[tuple[str, ...]]) -> None:
-    """As text: what a key or a reason says is no markup."""
+    """Fill a table. Cells are plain text, so that a key or a reason cannot act as markup."""
     table.clear()
     table.add_rows([Text(printable(cell)) for cell in row] for row in rows)
 
@@ -117,7 +120,7 @@ def _said(value: float | None, form: str = ",.0f") -> str:
 
 
 def answers(glance: Glance) -> Iterator[Text]:
-    """A line for each of the three questions."""
+    """A line for each of the three questions, with its answer."""
     for question, verdict in glance.verdicts.items():
         colour, word = _WORDS[verdict.word]
         yield Text.assemble(
@@ -126,7 +129,7 @@ def answers(glance: Glance) -> Iterator[Text]:
 
 
 def flow(glance: Glance) -> str:
-    """Input to results in one line."""
+    """The way from input to results in one line of figures."""
     results = glance.results
     return " → ".join(
         [
@@ -143,7 +146,7 @@ def flow(glance: Glance) -> str:
 
 
 def workers(glance: Glance) -> Iterator[Text]:
-    """A bar for each worker. Of very many the fullest."""
+    """A bar for each worker. If there are very many workers, only the fullest have bars."""
     if not glance.loads:
         yield Text("no tuples in the last period", "dim")
         return
@@ -160,12 +163,12 @@ def workers(glance: Glance) -> Iterator[Text]:
 
 
 def decisions(glance: Glance) -> Iterator[Text]:
-    """The newest first."""
+    """A line for each of the last decisions, the newest first."""
     if not glance.decisions:
         yield Text("no controller has decided anything yet", "dim")
     for decision in list(reversed(glance.decisions))[:_SHOWN_DECISIONS]:
         moved, style = _moved(decision)
-        at = clock(decision.at)[11:19]
+        at = clock(decision.at)[11:19]  # the time of day out of the date and time
         yield Text.assemble((f"{at} ", "dim"), (moved, style), (f" {printable(decision.reason)}", "dim"))
 
 
@@ -179,7 +182,7 @@ def _moved(decision: DecisionGlance) -> tuple[str, str]:
 
 
 def key_rows(glance: Glance) -> Iterator[tuple[str, ...]]:
-    """key, share, workers, split."""
+    """Rows of the table of hottest keys: key, share, workers, split."""
     for hot in glance.hottest:
         parts = list(zip(hot["workers"], hot["parts"], strict=False))[:_SHOWN_PARTS]
         split = ", ".join(f"{worker}: {part:.0%}" for worker, part in parts)
@@ -187,7 +190,10 @@ def key_rows(glance: Glance) -> Iterator[tuple[str, ...]]:
 
 
 def part_rows(glance: Glance) -> Iterator[tuple[str, ...]]:
-    """Stages, then instances from the longest silent on. What was never heard is said as that."""
+    """Rows of the table of parts: stages, then instances, the longest silent first.
+
+    Missing parts have a row, too.
+    """
     for stage in glance.stages:
         yield (
             stage.name,

@@ -1,16 +1,23 @@
-"""Is it keeping up, is it balanced, is it right? The three answers at the top of the page."""
+"""The three answers at the top of the page: is it keeping up, is it balanced, is it right?"""
 
 from __future__ import annotations
 
 from monitoring.live.glance import Glance, Verdict, Word
 
-_MOST_SECONDS = 30
+_MOST_SECONDS = 30  # of reading, for the records that are not read yet
 SILENT = 20.0
-"""Seconds after which a part that says nothing is shown as silent. Parts speak every five at least."""
+"""Seconds after which a part that says nothing is shown as silent.
+
+Each part sends a record every five seconds or so.
+"""
 
 
 def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]:
-    """By question. unfit: result values that are null. repeated: partial rows that had been merged before."""
+    """The answers by question.
+
+    unfit: how many result values are null because they do not fit. repeated: partial rows that had been
+    merged before.
+    """
     return {
         "keeping up": _keeping_up(glance),
         "balanced": _balanced(glance),
@@ -31,7 +38,8 @@ def _keeping_up(glance: Glance) -> Verdict:
         return Verdict(
             word="bad", text=f"{stuck[0].name} has been in one micro-batch for {stuck[0].running:.0f} s"
         )
-    # A filter makes fewer tuples of the records, a list taken apart makes more: work is told by what is read.
+    # Lag counts records. A filter makes fewer tuples than records, and `explode` more.
+    # So records/s are compared, if known.
     pace = glance.rate if glance.read_rate is None else glance.read_rate
     if glance.lag and pace is not None and glance.lag > _MOST_SECONDS * pace:
         return Verdict(
@@ -40,6 +48,7 @@ def _keeping_up(glance: Glance) -> Verdict:
     loads = [stage.load for stage in glance.stages if stage.load is not None]
     if not loads:
         return Verdict(word="unknown", text="no micro-batch has ended yet")
+    # The zones of Prompt+ with their default bounds (001, chapter 3.3).
     zone = "overload" if max(loads) > 0.9 else "stable" if max(loads) > 0.8 else "room to spare"
     return Verdict(word="bad" if max(loads) > 0.9 else "good", text=f"W is {max(loads):.2f}: {zone}")
 

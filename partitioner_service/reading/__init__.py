@@ -1,9 +1,11 @@
-"""From the bytes of records to columns, compiled: a block is read in one pass, whatever its records are.
+"""From the bytes of records to columns, by compiled code that reads a block in one pass.
 
-Admission rule: what judges and converts the bytes of records. Every record gets a verdict of its own in the same pass, so
-bad ones cost about what good ones cost and never touch their neighbours. No Kafka, no settings of the service but
-the query's columns, and no loop in Python over records.
+What judges and converts the bytes of records may live here. Every record gets a verdict of its own in the
+same pass. So bad records cost about as much as good ones, and never harm their neighbours. Kafka may not be
+used here, nor settings of the service other than the input's format and the query's columns. There is no loop
+in Python over single records.
 
-`cells` is what formats have in common. `json_records`, `csv_records` and `text_records` find the cells of a block,
-`numbers`, `strings` and `times` turn cells into columns, `reasons` says in words what is wrong.
+`cells` is what all formats have in common. `json_records`, `csv_records`, `text_records` and `registered`
+(Avro and Protobuf) find the cells of a block. `elements` takes records apart. `numbers`, `strings`, `times`,
+`typed` and `leaves` turn cells into columns. `reasons` says in words what is wrong.
 """

@@ -1,7 +1,8 @@
-"""A block of Avro records walked one by one in a compiled pass, by the steps of their schema.
+"""A compiled pass over a block of Avro records, which walks through each record by the steps of its schema.
 
-Nothing a record says is believed: a length never reaches beyond the record, every turn of a loop takes at least a byte, and
-the depth of calls is bounded. So any bytes take time and memory of the order of their own number.
+Nothing that a record says is believed. A length never reaches beyond the record, every turn of a loop takes
+at least one byte, and the depth of calls is bounded. So whatever the bytes are, time and memory are of the
+order of their number.
 """
 
 from __future__ import annotations
@@ -28,20 +29,25 @@ from partitioner_service.reading.avro_schema import (
 from partitioner_service.reading.binary import Walk, double, single, varint, zigzag
 
 _STEPS, _STEPS_PER_BYTE = 100_000, 100
-"""Most steps through a record: types that take no bytes can name each other so often that a walk never ends."""
+"""Bound of the steps through a record. Types that take no bytes can name each other so often that a walk
+never ends.
+"""
 STACK = 256
-"""Loops and calls within each other."""
+"""Bound of the loops and calls that are within each other."""
 
 
 @inlined
 def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
-    """Where the value of this step ends, -1 when there is none. It is kept if a column needs it."""
+    """Where the value of this step ends, -1 if no such value stands here.
+
+    The value is kept if a column needs it.
+    """
     op = step["op"]
     column = step["column"]
     raw = it.raw
     if column >= 0:
         raw.leaves[column, row] = step["leaf"]
-    if op == NESTED:
+    if op == NESTED:  # only notes that something nested is there: other steps walk through it
         return at
     if op in (VARINT, ENUM, BYTES):
         value, at = varint(it.data, at, stop)
@@ -49,7 +55,7 @@ def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
         if at < 0:
             return -1
         if op == BYTES:
-            if value < 0 or value > stop - at:
+            if value < 0 or value > stop - at:  # so written, the comparison cannot overflow
                 return -1
             if column >= 0:
                 raw.begins[column, row] = at
@@ -78,22 +84,29 @@ def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
 
 @inlined
 def _more(it: Walk, depth: int, at: int, stop: int) -> tuple[int, int]:
-    """How many items of a loop are left, after a look at how many its next block has -> (items, where they begin or -1)."""
+    """How many items of the innermost loop are left -> (items, where the next one begins).
+
+    The place is -1 if the bytes are wrong. If none is left of the present block of items, the head of the
+    next block is read. No items means that the loop ends.
+    """
     left = it.stack[depth - 1]
     if left != 0:
         return left, at
     left, at = varint(it.data, at, stop)
     left = zigzag(left)
-    if at >= 0 and left < 0:  # the block says its size too
+    if at >= 0 and left < 0:  # a negative count says that the size of the block in bytes follows
         left = -left
         _, at = varint(it.data, at, stop)
-    # Each item takes a byte at least.
+    # Each item takes a byte at least. So a larger count is a lie, and would make a long loop of nothing.
     return (left, at) if at >= 0 and 0 <= left <= stop - at else (0, -1)
 
 
 @inlined
 def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
-    """Go through one record. False where its bytes are no such record."""
+    """Go through one record. Returns whether its bytes are such a record.
+
+    stack: for a call, the step to return to. For a loop, the number of items that are left.
+    """
     stack = it.stack
     pc = 0
     depth = 0
@@ -125,7 +138,7 @@ def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
         elif op == RETURN:
             depth -= 1
             pc = stack[depth]
-        else:  # REPEAT
+        else:  # REPEAT, the head of a loop
             left, at = _more(it, depth, at, stop)
             if at < 0:
                 return False
@@ -139,6 +152,9 @@ def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
 
 @kernel
 def scan(it: Walk, program: Steps, failed: Bools) -> None:
-    """Find the needed cells of these records. failed: of each, whether its bytes are no such record."""
+    """Find the needed cells of these records.
+
+    failed: is set for each record whose bytes do not fit the schema.
+    """
     for number in range(it.rows.shape[0]):
         failed[number] = not _record(it, program, it.starts[number], it.stops[number], it.rows[number])

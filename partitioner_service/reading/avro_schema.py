@@ -1,7 +1,8 @@
-"""An Avro schema, compiled: the steps through a record that find the needed cells and pass over everything else.
+"""An Avro schema, compiled: the steps through a record that find the needed cells and pass over the rest.
 
-A step says what to do, and with what (`STEP`). Needed fields stand in line. What nobody needs is a subroutine for each
-named type, so that a schema that names types often, or itself, stays as small as it is.
+A step says what to do, and with what (`STEP`). The steps of needed fields stand in line. A record type that
+nobody needs becomes a subroutine, one for each named type. So the steps do not grow with every mention of a
+type, and a type may also mention itself.
 """
 
 from __future__ import annotations
@@ -20,17 +21,22 @@ from partitioner_service.reading.leaves import Leaf, right_scale
 BOOL, VARINT, FLOAT4, FLOAT8, BYTES, FIXED, ENUM, NESTED, END, UNION, JUMP, ENTER, REPEAT, CALL, RETURN = (
     range(15)
 )
-"""What a step does. BOOL to NESTED stand for a value: it is kept, or passed over."""
+"""What a step does. BOOL to NESTED stand for a value, which is kept or passed over.
+
+UNION goes to the branch that the record names. JUMP goes to another step. ENTER and REPEAT are a loop: ENTER
+opens it, and REPEAT is its head, which ends it once no items are left. CALL and RETURN are a subroutine. END
+is the end of the record.
+"""
 LAST_VALUE = NESTED
 STEP = np.dtype(
     [("op", np.int64), ("leaf", np.int64), ("column", np.int64), ("size", np.int64), ("to", np.int64)]
 )
 """A step through a record.
 
-op: what it does.
-leaf, column: of a value, -1 where it is passed over.
-size: bytes of a value of fixed size, symbols of an enum, or branches of a union.
-to: the step that comes next, where it is another than the one behind. Of a union: where its branches begin.
+op: what the step does.
+leaf, column: of a value, -1 if the value is passed over.
+size: number of bytes of a value of fixed size, of symbols of an enum, or of branches of a union.
+to: the step to go to, for steps that go elsewhere. For a union: where its branches begin in `Steps.branches`.
 """
 _BYTES = {BOOL: 1, FLOAT4: 4, FLOAT8: 8}
 
@@ -54,17 +60,18 @@ _LOGICAL = {
 }
 _MOST_STEPS = 100_000
 _DEEPEST = 100
+"""Depth of a schema. Deeper ones are refused before Python's own recursion limit."""
 
 
 class Unfit(Exception):
-    """The schema is none, or none that can be read. The text says why."""
+    """The text is no schema, or records of this schema cannot be read. The error's text says why."""
 
 
 class Steps(NamedTuple):
-    """The steps through a record, from step 0 on.
+    """The steps through a record, which begins with step 0.
 
-    steps: of STEP.
-    branches: where each branch of each union begins, as the number of a step.
+    steps: array of STEP.
+    branches: for each branch of each union, the number of the step where the branch begins.
     """
 
     steps: Rows
@@ -73,14 +80,18 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True)
 class AvroProgram:
-    """How records are read, and what the numbers of leaves mean."""
+    """How records are read. leaves: leaf number n is leaves[n]."""
 
     steps: Steps
     leaves: tuple[Leaf, ...]
 
 
 def tree_of(names: Sequence[str]) -> dict[str, Any]:
-    """Needed columns by path: each node has the columns that it is itself (`""`) and its needed fields by name."""
+    """The needed columns as a tree of fields.
+
+    A node has its needed fields by name, and under `""` the column it is itself. A column is the place of its
+    name in `names`.
+    """
     root: dict[str, Any] = {}
     for place, name in enumerate(names):
         node = root
@@ -91,9 +102,9 @@ def tree_of(names: Sequence[str]) -> dict[str, Any]:
 
 
 def compiled(texts: Sequence[str], names: Sequence[str]) -> AvroProgram:
-    """The steps through records of the last of these schemas, which may name types of the ones before.
+    """The steps through records of the last of these schemas.
 
-    Raises Unfit.
+    texts: JSON. A schema may name types of the schemas before it. names: of the needed columns. Raises Unfit.
     """
     try:
         return _Compiler().program([json.loads(text) for text in texts], tree_of(names))
@@ -105,7 +116,7 @@ def compiled(texts: Sequence[str], names: Sequence[str]) -> AvroProgram:
 
 @dataclass
 class _Step:
-    """As STEP has it."""
+    """A row of STEP in the making."""
 
     op: int
     leaf: int = -1
@@ -115,6 +126,11 @@ class _Step:
 
 
 class _Compiler:
+    """Compiles one schema.
+
+    wanted: the needed columns, as `tree_of` makes it. space: the name space of a type's names.
+    """
+
     def __init__(self) -> None:
         self._steps: list[_Step] = []
         self._branches: list[int] = []
@@ -137,6 +153,7 @@ class _Compiler:
             begins.append(len(self._steps))
             self._body(type_, space, {}, -1, 0)
             self._step(_Step(RETURN))
+        # Until now, calls have held the number of a routine: where routines begin is known only here.
         for step in self._steps:
             if step.op == CALL:
                 step.to = begins[step.to]
@@ -148,7 +165,7 @@ class _Compiler:
     # ---- names
 
     def _learn(self, schema: Any, space: str, depth: int) -> None:
-        """Named types, wherever they are defined."""
+        """Note every named type, wherever in the schema it is defined."""
         if depth > _DEEPEST:
             raise Unfit("it is nested too deeply")
         if isinstance(schema, list):
@@ -169,7 +186,7 @@ class _Compiler:
                     self._learn(kind, space, depth + 1)
 
     def _resolved(self, schema: Any, space: str) -> tuple[Any, str]:
-        """A type as it is defined, and the name space in which it is."""
+        """The definition of a type, and the name space of the names in it."""
         for _ in range(_DEEPEST):
             if isinstance(schema, str):
                 if schema in _SIMPLE or schema == "null":
@@ -199,12 +216,15 @@ class _Compiler:
         return len(self._steps) - 1
 
     def _value_step(self, op: int, leaf: Leaf, column: int, size: int = 0) -> None:
-        """A step for a value that this column needs, or none (-1)."""
+        """Add a step for a value. column: the column that needs it, -1 if none does."""
         number = self._leaves.setdefault(leaf, len(self._leaves)) if column >= 0 else -1
         self._step(_Step(op, number, column, size or _BYTES.get(op, 0)))
 
     def _value(self, schema: Any, space: str, wanted: Mapping[str, Any], column: int, depth: int) -> None:
-        """Steps through one value. wanted: needed fields within it. column: which it is itself, or -1."""
+        """Add the steps through one value.
+
+        wanted: the needed fields within it. column: the column it is itself, or -1.
+        """
         if depth > _DEEPEST:
             raise Unfit("it is nested too deeply")
         type_, space = self._resolved(schema, space)
@@ -257,6 +277,8 @@ class _Compiler:
     def _union(
         self, types: Sequence[Any], space: str, wanted: Mapping[str, Any], column: int, depth: int
     ) -> None:
+        """Add the steps of a union: all branches in a row, each with a jump to the end of the union."""
+        # Room for all branches is taken first, because a branch may be a union as well.
         base = len(self._branches)
         self._branches.extend([0] * len(types))
         self._step(_Step(UNION, size=len(types), to=base))
@@ -269,7 +291,10 @@ class _Compiler:
             self._steps[jump].to = len(self._steps)
 
     def _repeated(self, type_: Mapping[str, Any], space: str, column: int, depth: int) -> None:
-        """REPEAT reads how many come. The body goes back to it."""
+        """Add the loop through an array or a map.
+
+        REPEAT reads how many items come, and the body jumps back to REPEAT.
+        """
         if column >= 0:
             self._value_step(NESTED, Leaf("nested"), column)
         is_map = type_["type"] == "map"
@@ -285,9 +310,13 @@ class _Compiler:
         self._steps[head].to = len(self._steps)
 
     def _may_be_empty(self, schema: Any, space: str, within: frozenset[str]) -> bool:
+        """Whether a value of this type takes no bytes. within: the records around it.
+
+        A record could then claim any number of items without a byte for each of them.
+        """
         type_, space = self._resolved(schema, space)
         if isinstance(type_, list):
-            return False
+            return False  # a union writes at least the number of its branch
         kind = type_["type"]
         if kind in ("record", "error"):
             name = _full(type_["name"], type_.get("namespace", space))
@@ -296,11 +325,12 @@ class _Compiler:
                 self._widths[name] = all(
                     self._may_be_empty(field["type"], space, within | {name}) for field in fields
                 )
-            return self._widths.get(name, True)
+            return self._widths.get(name, True)  # unknown within itself only, where True changes no `all`
         return kind == "null" or (kind == "fixed" and type_["size"] == 0)
 
 
 def _full(name: str, space: str) -> str:
+    """The full name of a type that is named in this name space."""
     return name if "." in name or not space else f"{space}.{name}"
 
 

@@ -1,4 +1,4 @@
-"""What the scans of Avro and Protobuf share: the records that they walk through, and the numbers on the wire."""
+"""What the scans of Avro and Protobuf share: the records that they walk through, and encoded numbers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from evenflow.kernels import inlined
 from partitioner_service.reading.leaves import Raw
 
 _CONTINUES = 0x80
-"""Set in every byte of a varint but its last."""
+"""This bit is set in every byte of a varint except the last."""
 
 
 class Walk(NamedTuple):
     """Records of one schema, and what is found in them.
 
     rows: numbers of the records within the block, shape (n,). Record rows[i] is data[starts[i]:stops[i]].
-    stack: what a scan comes back to, as long as its STACK.
-    word: shape (1,), a place in which numbers of IEEE 754 are taken apart.
+    raw: takes the values of the needed cells.
+    stack: where a scan notes what it comes back to. Shape (STACK,), with the STACK of the scan.
+    word: shape (1,), a place where the bits of a whole number are read as a number of IEEE 754.
     """
 
     data: UInt8s
@@ -33,16 +34,19 @@ class Walk(NamedTuple):
 
 @inlined
 def varint(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
-    """A number of 64 bits, seven a byte, and where it ends: -1 when there is none."""
+    """A number of 64 bits and where it ends, -1 if there is no such number.
+
+    A byte holds 7 bits, the lowest first.
+    """
     value = np.uint64(0)
     shift = 0
-    while at < stop and shift < 70:
+    while at < stop and shift < 70:  # 64 bits need ten bytes at most
         byte = data[at]
         at += 1
         if shift < 64:
             value |= np.uint64(byte & 0x7F) << np.uint64(shift)
         if byte < _CONTINUES:
-            if shift == 63 and byte > 1:
+            if shift == 63 and byte > 1:  # the tenth byte has room for one bit
                 return 0, -1
             return int(np.int64(value)), at
         shift += 7
@@ -51,14 +55,20 @@ def varint(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
 
 @inlined
 def zigzag(value: int) -> int:
-    """The signed number that Avro and Protobuf's sint write as this one."""
+    """The signed number that Avro and Protobuf's sint write as this one.
+
+    0, 1, 2, 3 stand for 0, -1, 1, -2.
+    """
     half = np.int64(np.uint64(value) >> np.uint64(1))
     return int(half ^ -(value & 1))
 
 
 @inlined
 def little(data: UInt8s, at: int, size: int) -> int:
-    """A whole number of 4 or 8 bytes, lowest first, without a sign."""
+    """The whole number in `size` bytes (4 or 8), the lowest byte first.
+
+    Four bytes are read without a sign.
+    """
     value = np.uint64(0)
     for byte in range(size):
         value |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -68,6 +78,7 @@ def little(data: UInt8s, at: int, size: int) -> int:
 @inlined
 def double(it: Walk, at: int) -> float:
     """The number of IEEE 754 in the next 8 bytes."""
+    # A kernel has no cast of bits, so a whole number goes through an array that is viewed as floats.
     it.word[0] = little(it.data, at, 8)
     return float(it.word.view(np.float64)[0])
 
@@ -75,5 +86,5 @@ def double(it: Walk, at: int) -> float:
 @inlined
 def single(it: Walk, at: int) -> float:
     """The number of IEEE 754 in the next 4 bytes."""
-    it.word[0] = little(it.data, at, 4)
+    it.word[0] = little(it.data, at, 4)  # the low half of the word, which is first on little-endian machines
     return float(it.word.view(np.float32)[0])

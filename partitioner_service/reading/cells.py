@@ -1,4 +1,4 @@
-"""A block of records as one array of bytes, and where the cells of its needed columns are."""
+"""A block of records as one array of bytes, and where the cells of the needed columns are in it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,33 @@ import numpy as np
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
 
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
-"""States of a cell. LONG: a number that the pass over the block did not convert. ESCAPED: text that is not as written."""
+"""States of a cell. Every state from VALUE on means that the cell holds something.
+
+LONG: a number that the pass over the block did not convert. ESCAPED: text that is written with escapes or
+quotes.
+"""
 
 INT, FLOAT, TEXT, NUMBER, TRUTH, LIST = range(6)
-"""What a column needs. NUMBER: one that is kept as it is written. TRUTH: true or false, 1 or 0 in `ints`. LIST: a list of
-JSON, kept as it is written, brackets and all.
+"""What a column needs.
+
+NUMBER: a number that is kept as it is written. TRUTH: true or false, kept as 1 or 0 in `ints`. LIST: a list
+of JSON, kept as it is written, with its brackets.
 """
 
 _KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH, "list": LIST}
 
 
 def kind_of(type_: str) -> int:
-    """What a column of this declared type needs. `list` is what is taken apart."""
-    return _KINDS.get(type_, NUMBER)
+    """What a column of this declared type needs. The type `list` is that of a column that is taken apart."""
+    return _KINDS.get(type_, NUMBER)  # the only other type is decimal(s)
 
 
 class Cells(NamedTuple):
-    """Cells of the needed columns, each array of shape (columns, rows).
+    """Cells of the needed columns. Each array has shape (columns, rows).
 
-    begins, lengths: where the text of a cell stands in the block, without its quotes. They are set unless the cell is
-    ABSENT or NULL. ints, floats: the number in a VALUE cell of a column that needs one.
+    begins, lengths: where the text of a cell stands in the block, without its quotes. They are set unless the
+    cell is ABSENT or NULL. ints, floats: the number in a VALUE cell of a column that needs a number. `floats`
+    has shape (1, 1) if no column needs one.
     """
 
     states: UInt8s
@@ -41,7 +48,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, kinds: Int64s, rows: int) -> Cells:
-        """All ABSENT."""
+        """Cells that are all ABSENT. kinds: what each column needs."""
         shape = (len(kinds), rows)
         return cls(
             np.zeros(shape, np.uint8),
@@ -52,16 +59,18 @@ class Cells(NamedTuple):
         )
 
     def there(self, column: int) -> Bools:
-        """Of each row: whether this column holds anything."""
+        """For each row, whether this column holds anything."""
         found: Bools = self.states[column] >= VALUE
         return found
 
 
 @dataclass
 class Block:
-    """Records one after the other, each with a line feed behind it so that a look at the next byte is never past the end.
+    """Records one after the other.
 
-    Record n is data[begins[n] : begins[n + 1] - 1]. missing: of each record whether it has no value.
+    Each record has a line feed behind it, so a look at the byte behind a record is never past the end of the
+    block. Record n is data[begins[n] : begins[n + 1] - 1]. missing: for each record, whether it has no value.
+    None means that every record has one.
     """
 
     data: UInt8s
@@ -70,7 +79,7 @@ class Block:
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Block:
-        """These records. One without a value is empty."""
+        """The block of these records. A record without a value is empty in it."""
         missing = None
         if None in values:
             missing = np.fromiter((value is None for value in values), np.bool_, len(values))
@@ -80,13 +89,17 @@ class Block:
         return cls(np.frombuffer(b"\n".join([*values, b""]) or b"\n", np.uint8), begins, missing)  # type: ignore[list-item]
 
     def append(self, text: UInt8s) -> int:
-        """Put text behind the records, for cells whose text stands in none of them. Returns where it begins."""
+        """Put text behind the records, for cells whose text stands in no record.
+
+        Returns where the text begins.
+        """
         begin = len(self.data)
         self.data = np.concatenate([self.data, text])
-        self.data.setflags(write=False)  # as it was: kernels are compiled for an array that nobody writes to
+        # `frombuffer` gave a read-only array, and numba would compile every kernel again for a writable one.
+        self.data.setflags(write=False)
         return begin
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest record."""
+        """Number of bytes of the longest record."""
         return int(np.diff(self.begins).max(initial=1)) - 1

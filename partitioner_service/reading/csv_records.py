@@ -1,4 +1,7 @@
-"""Blocks of csv records, one line each: fields between delimiters, quoted where they begin with a quote."""
+"""Blocks of csv records. A record is one line of fields between delimiters.
+
+A field that begins with a quote is quoted.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from partitioner_service.reading.reasons import (
 from partitioner_service.reading.strings import CSV, check_utf8
 
 _MARK = tuple(b"\xef\xbb\xbf")
+"""The byte order mark of UTF-8."""
 
 
 class Lines(NamedTuple):
@@ -30,7 +34,7 @@ class Lines(NamedTuple):
 
     data: the bytes of the block.
     delimiter: the byte between two fields.
-    places: of each field its column, -1 for those not needed.
+    places: the column of each field, -1 for a field that is not needed.
     """
 
     data: UInt8s
@@ -46,9 +50,11 @@ def _ends_line(byte: int) -> bool:
 
 @kernel
 def _quoted(data: UInt8s, at: int, stop: int, delimiter: int) -> tuple[int, int, int]:
-    """A field from its opening quote on -> (end, where its text ends, whether it is more than what is between two quotes).
+    """A field from its opening quote on -> (where it ends, where its text ends, whether to unquote it).
 
-    What stands between the closing quote and the delimiter belongs to the field. A quote may stay open to the end.
+    A field has to be unquoted if it is more than one plain text between two quotes: if it holds doubled
+    quotes, or if something follows its closing quote. What stands between the closing quote and the delimiter
+    belongs to the field. A quote may stay open to the end of the record.
     """
     at += 1
     more = 0
@@ -57,7 +63,7 @@ def _quoted(data: UInt8s, at: int, stop: int, delimiter: int) -> tuple[int, int,
             at += 1
         if at + 1 >= stop or data[at + 1] != QUOTE:
             break
-        more = 1
+        more = 1  # two quotes stand for one
         at += 2
     text = at
     at = min(at + 1, stop)
@@ -69,7 +75,7 @@ def _quoted(data: UInt8s, at: int, stop: int, delimiter: int) -> tuple[int, int,
 
 @kernel
 def _line(it: Lines, at: int, stop: int, row: int) -> tuple[int, int]:
-    """The fields of one line -> (fields, where it ends)."""
+    """The fields of one line -> (number of fields, where the line ends)."""
     data, delimiter = it.data, it.delimiter
     places, cells = it.places, it.cells
     field = 0
@@ -83,7 +89,7 @@ def _line(it: Lines, at: int, stop: int, row: int) -> tuple[int, int]:
                 state = ESCAPED
                 end = at
             else:
-                begin += 1
+                begin += 1  # the cell is the text between the quotes
         else:
             while at < stop and data[at] != delimiter and not _ends_line(data[at]):
                 at += 1
@@ -118,7 +124,7 @@ def _split(it: Lines, begins: Int64s, faults: Faults) -> None:
             code = BYTE_ORDER_MARK
         else:
             fields, at = _line(it, begin, stop, row)
-            if at < stop:
+            if at < stop:  # one line end may follow the line
                 at += 2 if data[at] == RETURN and data[at + 1] == LINE_FEED and at + 1 < stop else 1
             if at < stop:
                 code = MORE_LINES
@@ -133,7 +139,11 @@ def _split(it: Lines, begins: Int64s, faults: Faults) -> None:
 
 
 class CsvReader:
-    """Finds the cells of these columns among the fields of a record. What needs no int64 and no float64 is text."""
+    """Finds the cells of these columns among the fields of a record.
+
+    names, kinds: the needed columns, and what each needs. Columns of other types than int64 and float64 are
+    read as text. fields: the names of all fields of a record, in order. delimiter: one ASCII character.
+    """
 
     written = CSV
 
@@ -143,7 +153,7 @@ class CsvReader:
         self._delimiter = ord(delimiter)
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Adds the faults of others."""
+        """Cells of the records without a fault. Notes the faults that are found."""
         cells = Cells.of(self._kinds, len(faults.codes))
         _split(Lines(block.data, self._delimiter, self._places, cells), block.begins, faults)
         for column in np.flatnonzero(self._kinds == TEXT).tolist():

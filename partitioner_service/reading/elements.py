@@ -1,4 +1,4 @@
-"""One record, several tuples: what `explode` takes apart, as a block of elements with cells of its own."""
+"""One record, several tuples: `explode` takes records apart into a block of elements with its own cells."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ from partitioner_service.reading.reasons import TOO_MANY, Faults
 from partitioner_service.reading.strings import PLAIN, texts
 
 _OPENING, _CLOSING = tuple(b'{"":'), tuple(b"}\n")
-"""An element of JSON is put into an object of its own, in a field without a name: so the records' own scan reads it."""
+"""Each element of a JSON list is put into an object of its own, in a field without a name. So the scan for
+records can read elements too.
+"""
 _ADDED = len(_OPENING) + len(_CLOSING)
 
 
 class Elements(NamedTuple):
-    """The elements of a block's records, one behind the other.
+    """The n elements of a block's records, one behind the other.
 
-    parents: the record that each comes from, ascending, shape (n,). The rest as of a block of n records.
+    parents: the record that each element comes from, ascending, shape (n,). block, cells, faults: as for n
+    records.
     """
 
     parents: Int64s
@@ -44,7 +47,7 @@ class Elements(NamedTuple):
     faults: Faults
 
     def first_wrong(self) -> Faults | None:
-        """The first fault of each record, all other elements as if nothing were wrong with them. None without any."""
+        """These faults, but only the first one of each record. None if no element has a fault."""
         rows = np.flatnonzero(self.faults.codes)
         if not len(rows):
             return None
@@ -55,22 +58,22 @@ class Elements(NamedTuple):
 
     @property
     def places(self) -> Int64s:
-        """The place of each element in its record, from 1 on."""
-        first = np.flatnonzero(np.diff(self.parents, prepend=-1))
+        """The place of each element in its record, counted from 1. Shape (n,)."""
+        first = np.flatnonzero(np.diff(self.parents, prepend=-1))  # the elements that begin a record
         begun = np.repeat(first, np.diff(np.append(first, len(self.parents))))
         return np.arange(1, len(self.parents) + 1) - begun
 
 
 @kernel
 def _value_end(data: UInt8s, at: int) -> int:
-    """Where an element of a list ends that is known to be JSON: at the comma or the bracket behind it."""
+    """Where an element of a list ends: at the comma or bracket behind it. The list must be valid JSON."""
     depth = 0
     while True:
         here = data[at]
         if here == QUOTE:
             at += 1
             while data[at] != QUOTE:
-                at += 2 if data[at] == BACKSLASH else 1
+                at += 2 if data[at] == BACKSLASH else 1  # an escaped quote does not end the text
         elif here in (OPEN_LIST, OPEN_OBJECT):
             depth += 1
         elif here in (CLOSE_LIST, CLOSE_OBJECT):
@@ -84,7 +87,11 @@ def _value_end(data: UInt8s, at: int) -> int:
 
 @kernel
 def _count(data: UInt8s, begins: Int64s, valid: Bools, counts: Int64s) -> int:
-    """Elements of each list, and the bytes of them all."""
+    """Fill `counts` with the number of elements of each list.
+
+    Returns the bytes of all elements that will be copied. Lists with too many elements are counted, but their
+    bytes are not.
+    """
     size = 0
     for row in range(begins.shape[0]):
         if not valid[row]:
@@ -110,7 +117,10 @@ def _count(data: UInt8s, begins: Int64s, valid: Bools, counts: Int64s) -> int:
 
 @kernel
 def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int64s) -> None:
-    """Each element between _OPENING and _CLOSING. bounds: where each begins."""
+    """Copy each element to `out`, between _OPENING and _CLOSING.
+
+    bounds: where each element begins in `out`.
+    """
     to = 0
     number = 0
     for row in range(begins.shape[0]):
@@ -135,7 +145,7 @@ def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int
 
 
 class Exploder:
-    """Takes the records of a block apart. columns: those of an element, with their types."""
+    """Takes the records of a block apart. columns: the columns of an element, with their types."""
 
     def __init__(self, explosion: Explosion, columns: Mapping[str, str]) -> None:
         self._explosion = explosion
@@ -150,7 +160,10 @@ class Exploder:
     def explode(
         self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults
     ) -> Elements:
-        """The elements of the records without a fault. Too many of them are a fault. names: of the columns of `cells`."""
+        """The elements of the records without a fault. A record with too many elements is a fault.
+
+        names: names of the columns of `cells`. written: how these cells were written (JSON, CSV or PLAIN).
+        """
         column = names.index(self._explosion.column)
         valid = (faults.codes == 0) & cells.there(column)
         if self._reader is None:
@@ -159,7 +172,7 @@ class Exploder:
         size = _count(block.data, cells.begins[column], valid, counts)
         _refuse(counts, column, faults)
         parents = np.repeat(np.arange(len(counts)), counts)
-        if not len(self.kinds):  # nothing of them is read
+        if not len(self.kinds):  # the query only counts elements
             return self._unread(parents)
         out = np.empty(size + _ADDED * len(parents), np.uint8)
         bounds = np.zeros(len(parents) + 1, np.int64)
@@ -169,11 +182,12 @@ class Exploder:
         return Elements(parents, of_elements, self._reader.read(of_elements, inner), inner)
 
     def _unread(self, parents: Int64s) -> Elements:
+        """Elements without any cell."""
         count = len(parents)
         return Elements(parents, Block.of([]), Cells.of(self.kinds, count), Faults.none(count))
 
     def _parts(self, whole: pa.StringArray, valid: Bools, column: int, faults: Faults) -> Elements:
-        """The parts of texts."""
+        """The parts of the texts in `whole`. valid: which records to take apart."""
         whole = pc.if_else(pa.array(valid), whole, None)
         if self._explosion.way == "split":
             lists = pc.split_pattern(whole, pattern=self._explosion.separator)
@@ -181,7 +195,7 @@ class Exploder:
             lists = pc.split_pattern_regex(whole, pattern=f"[{BLANKS}]+")
         counts = np.array(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
         parts = lists.flatten()
-        if self._explosion.way == "words":  # what begins with a blank has nothing before it
+        if self._explosion.way == "words":  # blanks at the beginning or the end of a text make empty parts
             parents = np.repeat(np.arange(len(counts)), counts)
             filled = pc.not_equal(parts, "").to_numpy(zero_copy_only=False)
             parts, counts = (
@@ -197,7 +211,8 @@ class Exploder:
             return self._unread(parents)
         _, offsets, data = parts.cast(pa.string()).buffers()
         begun = np.frombuffer(offsets, np.int32, len(parts) + 1, 4 * parts.offset).astype(np.int64)
-        # A block's records have a line feed behind them; text has none, and nobody looks behind it.
+        # Unlike a block's records, these texts have no line feed behind them. No scan reads them, so none is
+        # needed.
         held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
         cells = Cells.of(np.array([TEXT]), len(parts))
         cells.states[0] = VALUE
@@ -207,13 +222,14 @@ class Exploder:
 
 
 def _refuse(counts: Int64s, column: int, faults: Faults) -> None:
-    """Records with too many elements are a fault and have none."""
+    """Note a fault for records with too many elements, and set their counts to 0."""
     many = counts > MOST_ELEMENTS
     if many.any():
-        faults.note(many, TOO_MANY, column=column, at=counts.copy())
+        faults.note(many, TOO_MANY, column=column, at=counts.copy())  # before the counts are changed
         counts[many] = 0
 
 
 def _block(data: UInt8s, begins: Int64s) -> Block:
-    data.setflags(write=False)  # kernels are compiled for an array that nobody writes to
+    # Read-only like other blocks, because numba would compile every kernel again for a writable array.
+    data.setflags(write=False)
     return Block(data, begins, None)

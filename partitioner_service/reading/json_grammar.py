@@ -1,8 +1,10 @@
-"""The grammar of JSON as kernels: strings, numbers, words and whatever is nested.
+"""The grammar of JSON as kernels: strings, numbers, words, and objects and lists at any depth.
 
-Every function takes the block and where to begin, and returns where what it read ends. A record stands before a line
-feed, which ends every string, number and word, so only white space must look for the record's end. A code other than 0
-(see `reasons`) comes with the place of the fault.
+Every function takes the block and where to begin, and returns where the thing that it read ends. A code other
+than 0 (see `reasons`) comes with the place of the fault instead.
+
+A record stands before a line feed, which ends every string, number and word. So only the functions that skip
+white space have to look for the end of the record.
 """
 
 from __future__ import annotations
@@ -46,21 +48,23 @@ from partitioner_service.reading.reasons import HALF_PAIR, NO_JSON
 from partitioner_service.reading.strings import four_digits
 
 WHOLE, FRACTION, EXPONENT, WORD = range(4)
-"""How a number is written. A word: NaN, Inf, Infinity."""
+"""How a number is written. WORD: NaN, Inf or Infinity, which are not JSON, but which some writers produce."""
 _NULL, _TRUE, _FALSE = tuple(b"null"), tuple(b"true"), tuple(b"false")
 _NAN, _INF, _INFINITY = tuple(b"NaN"), tuple(b"Inf"), tuple(b"Infinity")
 _HIGH, _LOW, _BEHIND = 0xD800, 0xDC00, 0xE000
-"""The halves of a surrogate pair: the first is from _HIGH on, the second from _LOW on, and both are below _BEHIND."""
+"""The halves of a surrogate pair. The first half is from _HIGH on and below _LOW, the second from _LOW on,
+below _BEHIND.
+"""
 
 
 class Number(NamedTuple):
     """A number as it is written.
 
-    end: where it ends, 0 where there is none.
+    end: where the number ends, 0 if there is none.
     how: WHOLE, FRACTION, EXPONENT or WORD.
-    digits: how many there are before an exponent.
-    decimals: how many of them stand behind the point.
-    whole: the digits as a whole number.
+    digits: number of digits before an exponent.
+    decimals: how many of these digits stand behind the point.
+    whole: these digits as a whole number. It wraps if there are too many digits for int64.
     """
 
     end: int
@@ -72,6 +76,7 @@ class Number(NamedTuple):
 
 @inlined
 def space(data: UInt8s, at: int, stop: int) -> int:
+    """Where the white space that begins here ends."""
     while at < stop and is_space(data[at]):
         at += 1
     return at
@@ -97,7 +102,7 @@ def _escape(data: UInt8s, at: int) -> tuple[int, int]:
 
 @kernel
 def string(data: UInt8s, at: int) -> tuple[int, int, int, int]:
-    """From behind a quote to the next -> (where it is, all bytes or-ed, whether there are escapes, code)."""
+    """A string from behind its first quote on -> (closing quote, all bytes or-ed, whether it has escapes, code)."""
     seen = 0
     escapes = 0
     while True:
@@ -118,7 +123,7 @@ def string(data: UInt8s, at: int) -> tuple[int, int, int, int]:
 
 @kernel
 def _word(data: UInt8s, at: int) -> int:
-    """End of NaN, Inf or Infinity. 0 when there is none of them."""
+    """Where NaN, Inf or Infinity ends, 0 if none of them stands here."""
     if spells(data, at, _NAN):
         return at + len(_NAN)
     if not spells(data, at, _INF):
@@ -141,7 +146,7 @@ def number(data: UInt8s, at: int) -> Number:
         digits = digits * 10 + (data[at] - ZERO)
         at += 1
     count = at - begin
-    if count == 0 or (data[begin] == ZERO and count > 1):
+    if count == 0 or (data[begin] == ZERO and count > 1):  # JSON has no leading zeros
         return Number(0, WHOLE, 0, 0, 0)
     how = WHOLE
     decimals = 0
@@ -170,7 +175,7 @@ def number(data: UInt8s, at: int) -> Number:
 
 @kernel
 def literal(data: UInt8s, at: int) -> int:
-    """End of null, true or false. 0 when there is none of them."""
+    """Where null, true or false ends, 0 if none of them stands here."""
     if spells(data, at, _NULL):
         return at + len(_NULL)
     if spells(data, at, _TRUE):
@@ -180,17 +185,17 @@ def literal(data: UInt8s, at: int) -> int:
 
 @inlined
 def begins_number(byte: int) -> bool:
-    """Whether a number may begin with this."""
+    """Whether a number may begin with this byte."""
     return is_digit(byte) or byte in (MINUS, CAPITAL_N, CAPITAL_I)
 
 
 @kernel
 def _scalar(data: UInt8s, at: int) -> tuple[int, int]:
-    """A string, number, truth or null that nobody needs -> (end or fault, code)."""
+    """A string, number, boolean or null that nobody needs -> (where it ends or the fault is, code)."""
     here = data[at]
     if here == QUOTE:
         end, _, _, code = string(data, at + 1)
-        return end + (code == 0), code
+        return end + (code == 0), code  # past the closing quote, or at the fault
     end = number(data, at).end if begins_number(here) else literal(data, at)
     if end == 0:
         return at, NO_JSON
@@ -199,7 +204,7 @@ def _scalar(data: UInt8s, at: int) -> tuple[int, int]:
 
 @kernel
 def _name(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
-    """The name of a field that nobody needs, and its colon -> (where its value begins or fault, code)."""
+    """The name of a field that nobody needs, and its colon -> (where the value begins or the fault is, code)."""
     if data[at] != QUOTE:
         return at, NO_JSON
     at, _, _, code = string(data, at + 1)
@@ -213,7 +218,11 @@ def _name(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def nested(data: UInt8s, at: int, stop: int, scratch: UInt8s) -> tuple[int, int]:
-    """An object or a list at any depth -> (end or fault, code). `scratch` takes the brackets that are still open."""
+    """An object or a list with all that it holds -> (where it ends or the fault is, code).
+
+    scratch: a stack for the brackets that are still to be closed. So the depth is bounded by the record's
+    length alone.
+    """
     depth = 0
     while True:
         if data[at] == OPEN_OBJECT or data[at] == OPEN_LIST:
@@ -226,7 +235,7 @@ def nested(data: UInt8s, at: int, stop: int, scratch: UInt8s) -> tuple[int, int]
                     at, code = _name(data, at, stop)
                     if code != 0:
                         return at, code
-                continue
+                continue  # with the first value within the brackets
         else:
             at, code = _scalar(data, at)
             if code != 0:

@@ -15,7 +15,10 @@ from partitioner_service.reading.strings import JSON
 
 
 class JsonReader:
-    """Finds the cells of the columns at these paths, each the fields on the way to it. kinds: what each needs."""
+    """Finds the cells of columns.
+
+    paths: for each column, the names of the fields on the way to it. kinds: what each column needs.
+    """
 
     written = JSON
 
@@ -23,7 +26,7 @@ class JsonReader:
         self._columns = columns_of(paths, kinds)
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Adds the faults of others."""
+        """Cells of the records without a fault. Notes the faults that are found."""
         columns = self._columns
         cells = Cells.of(columns.kinds, len(faults.codes))
         objects = len(columns.tree)
@@ -41,11 +44,14 @@ class JsonReader:
 
 
 def columns_of(paths: Sequence[tuple[str, ...]], kinds: Int64s) -> Columns:
-    """The fields that these paths name, each once and those of one object side by side. No path leads through another."""
+    """The tree of the fields that these paths name. The fields of one object stand side by side.
+
+    No path may be the beginning of another one. kinds: what each column needs.
+    """
     fields: list[tuple[str, ...]] = []
     bounds = []
     level: list[tuple[str, ...]] = [()]
-    while level:  # one level of objects after the other
+    while level:  # level by level, because only that puts the fields of an object side by side
         below: list[tuple[str, ...]] = []
         for outer in level:
             within = (path for path in paths if path[: len(outer)] == outer and path != outer)

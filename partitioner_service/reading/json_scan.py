@@ -1,4 +1,9 @@
-"""A block of JSON records judged one by one in a compiled pass, needed cells found on the way."""
+"""A compiled pass over a block of JSON records.
+
+It judges each record by itself, and finds the needed cells on the way. No function below looks for the end of
+the record at every byte. A record stands before a line feed, which ends every string, number and word (see
+`json_grammar`).
+"""
 
 from __future__ import annotations
 
@@ -66,9 +71,9 @@ from partitioner_service.reading.reasons import (
 from partitioner_service.reading.strings import is_utf8, unescape
 
 _EXACT_INT = 18
-"""Digits of a whole number that int64 surely holds."""
+"""With at most so many digits, any whole number fits int64."""
 _NOT_ASCII = 0x80
-"""Set in every byte of a character that is not ASCII."""
+"""This bit is set in every byte of a character that is not ASCII."""
 
 
 FIELD = np.dtype(
@@ -81,21 +86,21 @@ FIELD = np.dtype(
         ("end", np.int64),
     ]
 )
-"""An object, and the field that holds it.
+"""An object, and the field that holds this object.
 
-first, stop: the needed fields within it are first .. stop - 1.
-column: the column that the field is, -1 where others within it are needed.
-through: a column that lies at or within it.
-begin, end: its name is names[begin:end].
+first, stop: the needed fields within the object are first .. stop - 1.
+column: the column that the field itself is, -1 if only fields within it are needed.
+through: a column at the field or within it, which a fault of the field is reported for.
+begin, end: the name of the field is names[begin:end].
 """
 
 
 class Columns(NamedTuple):
-    """The fields of records that are needed, as a tree.
+    """The needed fields of records, as a tree.
 
-    names: UTF-8, one after the other.
-    tree: of FIELD. Object 0 is the record, object f + 1 is what field f holds.
-    kinds: what each column needs.
+    names: names of the fields in UTF-8, one after the other.
+    tree: array of FIELD. Object 0 is the record. Object f + 1 is what field f holds.
+    kinds: what each column needs (`cells`).
     """
 
     names: UInt8s
@@ -108,9 +113,9 @@ class Reading(NamedTuple):
 
     data: the bytes of the block.
     cells: all ABSENT at the start.
-    scratch: as many bytes as the longest record has.
-    seen: the last record in which each object of the tree came, -1 at the start.
-    around: the objects around the one that is read, the outermost first.
+    scratch: room for as many bytes as the longest record has, plus one.
+    seen: for each object of the tree, the last record that held it, -1 at the start.
+    around: the objects around the object that is being read, the outermost first.
     """
 
     data: UInt8s
@@ -123,7 +128,11 @@ class Reading(NamedTuple):
 
 @inlined
 def _field_named(columns: Columns, name: UInt8s, outer: int, guess: int) -> int:
-    """The needed field of this object and name, -1 when there is none. Fields mostly come in the order of `guess`."""
+    """The needed field with this name in the object `outer`, -1 if there is none.
+
+    guess: the field to compare first. Most records have their fields in the same order, so the guess is
+    mostly right.
+    """
     low = columns.tree[outer]["first"]
     count = columns.tree[outer]["stop"] - low
     length = name.shape[0]
@@ -145,13 +154,15 @@ def _field_named(columns: Columns, name: UInt8s, outer: int, guess: int) -> int:
 
 @inlined
 def _keep_number(it: Reading, column: int, row: int, negative: bool, found: Number) -> int:
-    """Convert a number that a column needs, unless it is left to Arrow. Returns a code."""
+    """Convert a number that a column needs, unless it is left to Arrow. Returns the code of a fault, or 0."""
     cells = it.cells
     kind = it.columns.kinds[column]
     if kind == INT:
         if found.how != WHOLE:
             return NOT_WHOLE
         if found.digits > _EXACT_INT:
+            # 19 digits may exceed int64, but never uint64. So the digits, which wrapped as int64, are
+            # compared unsigned.
             most = np.uint64(1) << np.uint64(63)
             if not negative:
                 most -= np.uint64(1)
@@ -165,7 +176,8 @@ def _keep_number(it: Reading, column: int, row: int, negative: bool, found: Numb
         if found.how == EXPONENT or found.digits > EXACT_FLOAT:
             cells.states[column, row] = LONG
         else:
-            # Both are exact doubles, so their quotient is the double nearest to the text.
+            # Both are exact doubles, and division rounds correctly. So the quotient is the double nearest to
+            # the text.
             value = np.float64(found.whole) / POWERS[found.decimals]
             cells.floats[column, row] = -value if negative else value
             cells.states[column, row] = VALUE
@@ -180,7 +192,7 @@ def _keep_number(it: Reading, column: int, row: int, negative: bool, found: Numb
 
 @inlined
 def _text_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
-    """A string -> (end or fault, code, whose fault it is)."""
+    """A string -> (where it ends or the fault is, code, column of the fault or -1)."""
     cells = it.cells
     begin = at + 1
     at, seen, escapes, code = string(it.data, begin)
@@ -191,6 +203,7 @@ def _text_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, i
         cells.lengths[column, row] = at - begin
         if it.columns.kinds[column] != TEXT:
             code = OTHER_TYPE_TEXT
+        # `seen` has all bytes or-ed: below 0x80 the whole string is ASCII, and the slow check is not needed.
         elif seen >= _NOT_ASCII and not is_utf8(it.data, begin, at):
             code = NOT_UTF8
         cells.states[column, row] = ESCAPED if escapes else VALUE
@@ -199,7 +212,7 @@ def _text_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, i
 
 @inlined
 def _number_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
-    """A number -> (end or fault, code, whose fault it is)."""
+    """A number -> (where it ends or the fault is, code, column of the fault or -1)."""
     found = number(it.data, at)
     if found.end == 0:
         return at, NO_JSON, -1
@@ -213,7 +226,7 @@ def _number_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int,
 
 @inlined
 def _other_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
-    """null, true or false -> (end or fault, code, whose fault it is)."""
+    """null, true or false -> (where it ends or the fault is, code, column of the fault or -1)."""
     cells = it.cells
     end = literal(it.data, at)
     if end == 0:
@@ -234,7 +247,10 @@ def _other_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, 
 
 @inlined
 def _cell(it: Reading, at: int, stop: int, row: int, column: int) -> tuple[int, int, int]:
-    """The value of a field that a column (or none, -1) needs -> (end or fault, code, whose fault it is)."""
+    """The value of a field -> (where it ends or the fault is, code, column of the fault or -1).
+
+    column: the column that needs the value, -1 if none does.
+    """
     cells = it.cells
     if column >= 0 and cells.states[column, row] != ABSENT:
         return at, TWICE, column
@@ -258,7 +274,7 @@ def _cell(it: Reading, at: int, stop: int, row: int, column: int) -> tuple[int, 
 
 @inlined
 def _outer(it: Reading, at: int, row: int, field: int) -> tuple[int, int]:
-    """Whether to go into what a field holds, within which others are needed -> (1 into it, 0 past it, code)."""
+    """Whether to go into the object that a field holds, as fields within it are needed -> (1 or 0, code)."""
     if it.seen[field + 1] == row:
         return 0, TWICE
     it.seen[field + 1] = row
@@ -269,7 +285,7 @@ def _outer(it: Reading, at: int, row: int, field: int) -> tuple[int, int]:
 
 @inlined
 def _field(it: Reading, at: int, outer: int, guess: int) -> tuple[int, int, int]:
-    """The name of a field, from its quote on -> (the quote behind it or fault, code, which needed field or -1)."""
+    """The name of a field from its first quote on -> (closing quote or fault, code, needed field or -1)."""
     begin = at + 1
     at, _, escapes, code = string(it.data, begin)
     if code != 0:
@@ -282,12 +298,16 @@ def _field(it: Reading, at: int, outer: int, guess: int) -> tuple[int, int, int]
 
 @inlined
 def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
-    """An object from its first bracket to the end of the record -> (place of the fault, code, column or -1)."""
+    """The object that a record is, from its first bracket on -> (where it ends or the fault is, code, column or -1).
+
+    Needed objects within objects are entered in the same loop. `around` is the stack of the objects that are
+    still open.
+    """
     data = it.data
     tree = it.columns.tree
     depth = outer = guess = 0
     at = space(data, at + 1, stop)
-    begun = True  # an object that has just begun may end at once
+    begun = True  # an object may end right after its first bracket, but not right after a comma
     while True:
         if not begun or data[at] != CLOSE_OBJECT:
             if data[at] != QUOTE:
@@ -324,6 +344,8 @@ def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
             if depth == 0:
                 return at, 0 if at == stop else MORE_JSON, -1
             depth -= 1
+            # Object f + 1 is what field f holds. So `outer`, read as a field, is the field behind the object
+            # that ends.
             guess = outer
             outer = it.around[depth]
         if data[at] != COMMA:
@@ -334,23 +356,28 @@ def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
 
 @kernel
 def scan(it: Reading, begins: Int64s, faults: Faults) -> None:
-    """Judge the records that have no fault yet, and find their cells. A record with a fault has no cells.
+    """Judge the records that have no fault yet, and find their cells.
 
-    begins: where each record begins, and where the last one ends, shape (records + 1,).
+    All cells of a record with a fault are ABSENT.
+
+    begins: where each record begins, and where the last record ends, shape (records + 1,).
     """
     for row in range(begins.shape[0] - 1):
         if faults.codes[row] != 0:
             continue
         begin = begins[row]
-        stop = begins[row + 1] - 1
+        stop = begins[row + 1] - 1  # the line feed behind the record
         at = space(it.data, begin, stop)
         code = NO_OBJECT
         column = -1
         if it.data[at] == OPEN_OBJECT:
             at, code, column = _record(it, at, stop, row)
         if code != 0:
+            # If the fault is at the line feed behind the record, the record was right so far, and ended too
+            # soon.
             faults.codes[row] = CUT_OFF if code == NO_JSON and at >= stop else code
             faults.columns[row] = column
             faults.at[row] = min(at, stop) - begin
+            # Cells before the fault were found already.
             for other in range(it.columns.kinds.shape[0]):
                 it.cells.states[other, row] = ABSENT

@@ -1,4 +1,4 @@
-"""Cells to numbers: what the pass over the block leaves, and the numbers of csv."""
+"""Cells to numbers: the numbers that the pass over the block has not converted, and the numbers of csv."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ from partitioner_service.reading.reasons import NOT_WHOLE, OTHER_TYPE_TEXT, TOO_
 from partitioner_service.reading.strings import CSV, PLAIN, hexadecimal, texts
 
 EXACT_FLOAT = 15
-"""Digits that a double holds exactly."""
+"""With at most so many digits, any whole number is exact as a double."""
 _NA, _NULL, _LARGE_NULL = tuple(b"NA"), tuple(b"null"), tuple(b"NULL")
+# Powers of ten up to 10^22 are exact as doubles.
 POWERS: Float64s = 10.0 ** np.arange(EXACT_FLOAT + 1, dtype=np.float64)
 
 
 def convert_long(data: UInt8s, cells: Cells, kinds: Int64s) -> None:
-    """Numbers that are LONG become doubles, infinite where they are too large. Their grammar is proven."""
+    """Convert LONG cells to doubles. A number that is too large becomes infinite.
+
+    The cells must hold valid numbers.
+    """
     for column in np.flatnonzero(kinds == FLOAT).tolist():
         rows = np.flatnonzero(cells.states[column] == LONG)
         if len(rows):
@@ -41,7 +45,7 @@ def convert_long(data: UInt8s, cells: Cells, kinds: Int64s) -> None:
 
 @inlined
 def _is_null(data: UInt8s, at: int, length: int) -> bool:
-    """Whether a number or time of csv is null: empty, NA, null or NULL."""
+    """Whether a csv field that should hold a number or time means null: it is empty, NA, null or NULL."""
     if length == 0:
         return True
     if length == len(_NA):
@@ -51,7 +55,7 @@ def _is_null(data: UInt8s, at: int, length: int) -> bool:
 
 @kernel
 def _whole(data: UInt8s, at: int, stop: int) -> tuple[Whole, int]:
-    """-?[0-9]+ or 0x and at most 16 digits, as 64 bits -> (value, code)."""
+    """-?[0-9]+, or 0x and at most 16 hexadecimal digits, which are the 64 bits of int64 -> (value, code)."""
     if stop - at > 2 and data[at] == ZERO and data[at + 1] | SMALL == SMALL_X:
         at += 2
         bits = np.uint64(0)
@@ -69,7 +73,7 @@ def _whole(data: UInt8s, at: int, stop: int) -> tuple[Whole, int]:
         at += 1
     if at == stop:
         return 0, OTHER_TYPE_TEXT
-    while at < stop - 1 and data[at] == ZERO:
+    while at < stop - 1 and data[at] == ZERO:  # leading zeros must not count as digits
         at += 1
     begin = at
     value = np.uint64(0)
@@ -78,6 +82,8 @@ def _whole(data: UInt8s, at: int, stop: int) -> tuple[Whole, int]:
         at += 1
     if at < stop:
         return 0, OTHER_TYPE_TEXT
+    # 19 digits always fit uint64, so the comparison with int64's limit is right. More digits may have
+    # wrapped.
     most = np.uint64(1) << np.uint64(63)
     if not negative:
         most -= np.uint64(1)
@@ -88,7 +94,10 @@ def _whole(data: UInt8s, at: int, stop: int) -> tuple[Whole, int]:
 
 @kernel
 def _decimal(data: UInt8s, at: int, stop: int) -> tuple[float, int]:
-    """[+-]?([0-9]+.?[0-9]*|.[0-9]+)([eE][+-]?[0-9]+)? -> (value, code). Code -1: right, but not converted."""
+    """[+-]?([0-9]+.?[0-9]*|.[0-9]+)([eE][+-]?[0-9]+)? -> (value, code).
+
+    Code -1 means that the number is right, but needs `convert_long`.
+    """
     negative = at < stop and data[at] == MINUS
     if at < stop and (negative or data[at] == PLUS):
         at += 1
@@ -123,13 +132,18 @@ def _decimal(data: UInt8s, at: int, stop: int) -> tuple[float, int]:
         return 0.0, OTHER_TYPE_TEXT
     if long:
         return 0.0, -1
+    # Both are exact doubles, and division rounds correctly. So the quotient is the double nearest to the
+    # text.
     value = np.float64(digits) / POWERS[decimals]
     return -value if negative else value, 0
 
 
 @kernel
 def _read_numbers(data: UInt8s, cells: Cells, column: int, kind: int, codes: UInt8s) -> None:
-    """Numbers of the cells that are VALUE, with white space around them. Codes of those that are none."""
+    """Convert the VALUE cells of a column.
+
+    White space around a number is skipped. codes: is set for faulty cells.
+    """
     for row in range(codes.shape[0]):
         if cells.states[column, row] != VALUE:
             continue
@@ -146,6 +160,7 @@ def _read_numbers(data: UInt8s, cells: Cells, column: int, kind: int, codes: UIn
         cells.lengths[column, row] = stop - at
         if kind == INT:
             cells.ints[column, row], codes[row] = _whole(data, at, stop)
+            # A number that is not whole deserves a better reason than "text".
             if codes[row] == OTHER_TYPE_TEXT and _decimal(data, at, stop)[1] <= 0:
                 codes[row] = NOT_WHOLE
         else:
@@ -157,7 +172,7 @@ def _read_numbers(data: UInt8s, cells: Cells, column: int, kind: int, codes: UIn
 
 
 def convert_csv(data: UInt8s, cells: Cells, kinds: Int64s, faults: Faults) -> None:
-    """Fields of columns that need numbers become such. What is none is a fault."""
+    """Convert the fields of columns that need numbers. A field that holds no such number is a fault."""
     for column in np.flatnonzero(kinds != TEXT).tolist():
         rows = np.flatnonzero(cells.states[column] == ESCAPED)
         codes = np.zeros(len(faults.codes), np.uint8)
@@ -171,7 +186,8 @@ def convert_csv(data: UInt8s, cells: Cells, kinds: Int64s, faults: Faults) -> No
 
 
 def _convert_quoted(data: UInt8s, cells: Cells, column: int, kind: int, rows: Int64s) -> UInt8s:
-    """The same for fields that are not as written. Returns their codes."""
+    """Convert the fields of these rows, which have to be unquoted first. Returns their codes."""
+    # The unquoted texts are a small block of their own, which the same functions convert.
     _, offsets, written = texts(data, cells, column, CSV, rows).buffers()
     kinds = np.array([kind], np.int64)
     bare = Cells.of(kinds, len(rows))
@@ -183,6 +199,6 @@ def _convert_quoted(data: UInt8s, cells: Cells, column: int, kind: int, rows: In
     _read_numbers(plain, bare, 0, kind, codes)
     convert_long(plain, bare, kinds)
     for ours, theirs in ((cells.states, bare.states), (cells.ints, bare.ints), (cells.floats, bare.floats)):
-        if ours.shape == cells.states.shape:
+        if ours.shape == cells.states.shape:  # `floats` has no cells if no column needs them
             ours[column, rows] = theirs[0]
     return codes

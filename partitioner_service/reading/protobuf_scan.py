@@ -1,7 +1,8 @@
-"""A block of Protobuf records walked one by one in a compiled pass.
+"""A compiled pass over a block of Protobuf records, which walks through each record by its field numbers.
 
-Nothing a record says is believed: a length never reaches beyond the message it is in. Only messages on the way to a needed
-cell are entered, so the depth is that of the longest path. Groups that nobody reads are passed over, to a bounded depth.
+Nothing that a record says is believed: a length never reaches beyond the message that it stands in. Only
+messages on the way to a needed cell are entered, so the depth is that of the longest path to a cell. Groups
+are passed over, because no column can be in one, and their depth is bounded.
 """
 
 from __future__ import annotations
@@ -30,18 +31,20 @@ from partitioner_service.reading.protobuf_schema import (
 )
 
 STACK = 512
-"""Twice the messages within each other, and _GROUPS."""
+"""Two entries for each of the messages that are within each other, and _GROUPS entries for groups."""
 _GROUPS = 100
+"""Bound of the groups that are within each other."""
 _BEGIN_GROUP, _END_GROUP = 3, 4
 _WIRE_BITS = 3
-"""A tag is the number of a field, and its wire type in the lowest bits."""
+"""A tag is the number of a field, followed by its wire type in the three lowest bits."""
 _WIRE = (1 << _WIRE_BITS) - 1
 _FIRST_TAG, _BEHIND_TAGS = 1 << _WIRE_BITS, 1 << 32
+"""Tags are from _FIRST_TAG on, because field numbers begin with 1, and below _BEHIND_TAGS."""
 
 
 @inlined
 def _passed(data: UInt8s, at: int, stop: int, wire: int) -> int:
-    """Where a value of this wire type (no group) ends. -1 when it does not."""
+    """Where a value of this wire type (no group) ends, -1 if it does not end by `stop`."""
     if wire == VARINT:
         _, at = varint(data, at, stop)
         return at
@@ -57,7 +60,10 @@ def _passed(data: UInt8s, at: int, stop: int, wire: int) -> int:
 
 @kernel
 def _group_passed(data: UInt8s, at: int, stop: int, number: int, open_groups: Int64s) -> int:
-    """Where the group of this number, which has begun, ends. -1 when it does not."""
+    """Where a group ends whose first tag has been read, -1 if it does not end as it should.
+
+    number: field number of the group. open_groups: a stack for the numbers of the groups that are open.
+    """
     depth = 1
     open_groups[0] = number
     while depth > 0:
@@ -83,7 +89,11 @@ def _group_passed(data: UInt8s, at: int, stop: int, number: int, open_groups: In
 
 @inlined
 def _begin(it: Walk, tables: Tables, message: int, row: int) -> None:
-    """Fill what a message holds though its field is not there, unless an earlier part of it has."""
+    """Fill the default values of a message that begins.
+
+    A message may come in several parts, whose fields add up. So a cell that an earlier part has filled is
+    kept.
+    """
     raw = it.raw
     for place in range(tables.default_bounds[message], tables.default_bounds[message + 1]):
         leaf = tables.defaults[place]["leaf"]
@@ -97,8 +107,9 @@ def _begin(it: Walk, tables: Tables, message: int, row: int) -> None:
 
 @inlined
 def _as_said(value: int, do: int) -> int:
-    """What the number on the wire means."""
+    """The value that the number on the wire stands for."""
     if do in (SIGNED_32, NANOS):
+        # The lower 32 bits with their sign: the xor moves the sign bit, the subtraction spreads it.
         return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
     if do == UNSIGNED_32:
         return value & 0xFFFFFFFF
@@ -111,7 +122,7 @@ def _as_said(value: int, do: int) -> int:
 
 @inlined
 def _field_of(tables: Tables, message: int, number: int) -> int:
-    """The row of the message's field of this number. -1 when it is not needed."""
+    """The row of the field with this number in the message, -1 if the field is not needed."""
     for place in range(tables.bounds[message], tables.bounds[message + 1]):
         if tables.fields[place]["number"] == number:
             return place
@@ -120,7 +131,10 @@ def _field_of(tables: Tables, message: int, number: int) -> int:
 
 @inlined
 def _keep(it: Walk, field: Rows, at: int, stop: int, row: int) -> None:
-    """Keep the value of a needed field, which begins here. It was passed over before, so it is whole."""
+    """Keep the value of a needed field, which begins at `at`.
+
+    The caller has passed over the value, so it is whole.
+    """
     raw = it.raw
     column = field["column"]
     do = field["do"]
@@ -149,13 +163,16 @@ def _keep(it: Walk, field: Rows, at: int, stop: int, row: int) -> None:
 
 @inlined
 def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
-    """Go through one record. False where its bytes are no such record."""
+    """Go through one record. Returns whether its bytes are such a record.
+
+    stack: for each message that is entered, the number and the end of the message around it.
+    """
     data, stack = it.data, it.stack
     message = 0
     depth = 0
     _begin(it, tables, 0, row)
     while True:
-        if at == stop:
+        if at == stop:  # the end of this message
             if depth == 0:
                 return True
             depth -= 2
@@ -167,6 +184,7 @@ def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
             return False
         wire = tag & _WIRE
         if wire == _BEGIN_GROUP:
+            # The end of the stack belongs to groups. Messages never reach it (see the bound below).
             at = _group_passed(data, at, stop, tag >> _WIRE_BITS, stack[STACK - _GROUPS :])
             if at < 0:
                 return False
@@ -178,7 +196,10 @@ def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
         if found >= 0:
             field = tables.fields[found]
             do = field["do"]
+            # Repeated numbers may come packed, so any wire type shows that a repeated field is there.
             known = do != PASS and (do == REPEATED or field["wire"] == wire)
+            # A value of the wrong wire type counts as an unknown field, so it does not empty the others of
+            # its oneof.
             if known or do == PASS:
                 for place in range(field["clears"], field["clears_stop"]):
                     it.raw.leaves[tables.clears[place], row] = NOTHING
@@ -202,6 +223,9 @@ def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
 
 @kernel
 def scan(it: Walk, tables: Tables, failed: Bools) -> None:
-    """Find the needed cells of these records. failed: of each, whether its bytes are no such record."""
+    """Find the needed cells of these records.
+
+    failed: is set for each record whose bytes do not fit the schema.
+    """
     for number in range(it.rows.shape[0]):
         failed[number] = not _record(it, tables, it.starts[number], it.stops[number], it.rows[number])

@@ -1,6 +1,6 @@
-"""A Protobuf schema, compiled: per message on the way to a needed cell, what its field numbers mean.
+"""A Protobuf schema, compiled: what the field numbers mean in each message on the way to a needed cell.
 
-The registry gives descriptors (`format=serialized`), so nothing here reads `.proto` text.
+The registry hands out descriptors (`format=serialized`), so nothing here reads `.proto` text.
 """
 
 from __future__ import annotations
@@ -22,11 +22,16 @@ from partitioner_service.reading.avro_schema import Unfit, tree_of
 from partitioner_service.reading.leaves import Leaf
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-"""Wire types. 3 and 4 begin and end a group."""
+"""Wire types of Protobuf. The types 3 and 4 begin and end a group."""
 WHOLE, SIGNED_32, UNSIGNED_32, ZIGZAG, TRUE, DOUBLE, SINGLE, SPAN, MESSAGE, SECONDS, NANOS, PASS, REPEATED = (
     range(13)
 )
-"""What is done with a field."""
+"""What is done with a field.
+
+WHOLE to SINGLE say how a number is read. SPAN: text or bytes. MESSAGE: a message that is entered. SECONDS,
+NANOS: the parts of a Timestamp. PASS: a field that only empties others of its oneof. REPEATED: a needed field
+that no column can hold.
+"""
 FIELD = np.dtype(
     [
         ("number", np.int64),
@@ -41,14 +46,15 @@ FIELD = np.dtype(
 )
 """A field of a message.
 
-number, wire: of the schema. Only a value of this wire type is read.
-do: what is done with it.
-leaf, column: of a needed cell, else -1.
-into: the message that it holds, -1 where it holds none that is entered.
-clears, clears_stop: it empties the columns clears[clears:clears_stop], those of the others of its oneof.
+number, wire: number and wire type by the schema. Values of any other wire type are passed over.
+do: what is done with the field.
+leaf, column: of a needed cell, -1 if the field is none.
+into: the message that the field holds, -1 if it holds no message that is entered.
+clears, clears_stop: the field empties the columns clears[clears:clears_stop] of `Tables`, which belong to the
+other fields of its oneof.
 """
 DEFAULT = np.dtype([("leaf", np.int64), ("column", np.int64)])
-"""A cell that a message fills though its field is not there."""
+"""A cell that a message fills with a default value. Writers leave out fields that have the default."""
 
 _F = FieldDescriptor
 _SCALARS = {
@@ -70,15 +76,16 @@ _SCALARS = {
     _F.TYPE_BYTES: (LENGTH, SPAN, "bytes"),
 }
 _WELL_KNOWN = re.compile(r"google/protobuf/[a-z_]+\.proto")
+"""The only names that are ever imported as a module. Names come from the registry, so none is trusted."""
 _STAMP = timestamp_pb2.Timestamp.DESCRIPTOR.full_name
 
 
 class Tables(NamedTuple):
     """What the field numbers mean. Message 0 is the record.
 
-    fields: of FIELD. Those of message m are rows bounds[m] to bounds[m + 1].
-    defaults: of DEFAULT, bounded alike.
-    clears: columns that a field of a oneof empties.
+    fields: array of FIELD. The fields of message m are rows bounds[m] to bounds[m + 1].
+    defaults: array of DEFAULT. Those of message m are rows default_bounds[m] to default_bounds[m + 1].
+    clears: columns that fields of a oneof empty (FIELD says which).
     """
 
     fields: Rows
@@ -90,22 +97,24 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True)
 class ProtobufProgram:
-    """How records are read, and what the numbers of leaves mean."""
+    """How records are read. leaves: leaf number n is leaves[n]."""
 
     tables: Tables
     leaves: tuple[Leaf, ...]
 
 
 def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool.DescriptorPool, str]:
-    """The descriptors of these schemas (base64, each behind those it refers to), and the name of the last one's file.
+    """The descriptors of these schemas, and the file name of the last schema.
 
-    Raises Unfit.
+    texts: each in base64, behind the schemas that it refers to. names: file name of each schema, '' for the
+    last. Raises Unfit.
     """
     pool = descriptor_pool.DescriptorPool()
     added: set[str] = set()
     try:
         for text, name in zip(texts, names, strict=True):
             file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+            # The schemas import each other by the names that the registry has for their references.
             file.name = name or "evenflow-record.proto"
             for wanted in file.dependency:
                 _add_well_known(pool, wanted, added)
@@ -119,9 +128,13 @@ def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool
 
 
 def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[str]) -> None:
-    """Files that come with Protobuf itself are in no registry."""
+    """Add a file that comes with Protobuf itself, and the files that it imports.
+
+    Such files are in no registry.
+    """
     if name in added or not _WELL_KNOWN.fullmatch(name):
         return
+    # Importing the module puts its file into the default pool.
     importlib.import_module(f"{name.removesuffix('.proto').replace('/', '.')}_pb2")
     found = descriptor_pool.Default().FindFileByName(name)
     for wanted in found.dependencies:
@@ -131,7 +144,12 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[
 
 
 def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[int]) -> Descriptor:
-    """The message at these indexes of the file. Raises Unfit."""
+    """The message at this path in the file.
+
+    path: index of a message in the file, then of a message in that one, and so on.
+
+    Raises Unfit.
+    """
     found = pool.FindFileByName(file)
     proto = descriptor_pb2.FileDescriptorProto()
     found.CopyToProto(proto)
@@ -148,7 +166,11 @@ def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[i
 def compiled(
     texts: Sequence[str], schema_names: Sequence[str], path: Sequence[int], names: Sequence[str]
 ) -> ProtobufProgram:
-    """How records of this message are read. Raises Unfit."""
+    """How records of this message are read.
+
+    texts, schema_names, path: as `pool_of` and `message_at` take them. names: of the needed columns. Raises
+    Unfit.
+    """
     try:
         pool, file = pool_of(texts, schema_names)
         return _Compiler().program(message_at(pool, file, path), tree_of(names))
@@ -158,7 +180,7 @@ def compiled(
 
 @dataclass
 class _Field:
-    """As FIELD has it."""
+    """A row of FIELD in the making."""
 
     number: int
     wire: int = -1
@@ -177,6 +199,11 @@ class _Message:
 
 
 class _Compiler:
+    """Compiles one message and the messages in it.
+
+    wanted: the needed columns by path, as `tree_of` makes it.
+    """
+
     def __init__(self) -> None:
         self._messages: list[_Message] = []
         self._clears: list[int] = []
@@ -191,14 +218,17 @@ class _Compiler:
             bounds=np.cumsum([0, *(len(message.fields) for message in self._messages)]),
             defaults=cast(Rows, np.array(defaults, DEFAULT)),
             default_bounds=np.cumsum([0, *(len(message.defaults) for message in self._messages)]),
-            clears=np.array(self._clears or [0], np.int64),
+            clears=np.array(self._clears or [0], np.int64),  # never empty, so that it keeps its type
         )
         return ProtobufProgram(tables, tuple(self._leaves))
 
     def _leaf(self, leaf: Leaf) -> int:
+        """The number of this leaf. Equal leaves have one number."""
         return self._leaves.setdefault(leaf, len(self._leaves))
 
     def _message(self, type_: Descriptor, wanted: dict[str, Any]) -> int:
+        """Add a message, with the fields that are needed or that empty needed ones. Returns its number."""
+        # The number is taken before the fields are added, because they add messages of their own.
         number = len(self._messages)
         message = _Message()
         self._messages.append(message)
@@ -211,10 +241,10 @@ class _Compiler:
         return number
 
     def _one_of(self, message: _Message, fields: Sequence[FieldDescriptor], wanted: dict[str, Any]) -> None:
-        """The field that comes last is the one there is."""
+        """Let each field of a oneof empty the columns of the others: on the wire the last of them counts."""
         for own in fields:
             row = next((one for one in message.fields if one.number == own.number), None)
-            if row is None:
+            if row is None:  # nobody needs this field, but it empties the others
                 row = _Field(own.number)
                 message.fields.append(row)
             row.clears = len(self._clears)
@@ -224,6 +254,7 @@ class _Compiler:
             row.clears_stop = len(self._clears)
 
     def _field(self, message: _Message, own: FieldDescriptor, wanted: dict[str, Any]) -> None:
+        """Add a field that is needed, or that leads to needed ones."""
         column = wanted.get("", -1)
         row = _Field(own.number, column=column)
         message.fields.append(row)
@@ -235,6 +266,8 @@ class _Compiler:
             row.wire, row.do = LENGTH, MESSAGE
             row.into = self._message(own.message_type, wanted)
             if column >= 0:
+                # A message that is there has a value even if it is empty, so the cell is a default of that
+                # message.
                 into = self._messages[row.into]
                 stamp = own.message_type.full_name == _STAMP
                 row.leaf = self._leaf(Leaf("stamp" if stamp else "nested"))
@@ -250,14 +283,14 @@ class _Compiler:
         if own.type == _F.TYPE_ENUM:
             names: dict[int, str] = {}
             for value in own.enum_type.values:
-                names.setdefault(value.number, value.name)
+                names.setdefault(value.number, value.name)  # of several names of a number, the first
             symbols = tuple(names.items())
         row.leaf = self._leaf(Leaf(holds, symbols=symbols))
-        if not own.has_presence:
+        if not own.has_presence:  # if such a field is not on the wire, it has its default value
             message.defaults.append((row.leaf, column))
 
 
 def _columns_in(wanted: dict[str, Any]) -> list[int]:
-    """Every needed column at or below a field."""
+    """Every needed column that is this field or lies within it."""
     found = [wanted[""]] if "" in wanted else []
     return found + [place for name, below in wanted.items() if name for place in _columns_in(below)]

@@ -1,4 +1,4 @@
-"""Why a record is unreadable: a code where it is found, words for many at once."""
+"""Why a record is unreadable: a code where the fault is found, and words for many records at once."""
 
 from __future__ import annotations
 
@@ -90,9 +90,12 @@ def needed(type_: str) -> str:
 
 
 class Faults(NamedTuple):
-    """What is wrong with each record of a block. Shape (n,). Of several faults, the first that was found.
+    """What is wrong with each record of a block. All arrays have shape (n,).
 
-    codes: 0 where nothing is. columns: whose cell, or -1. at: a place in the record, or another number to be said.
+    The first fault of a record counts.
+
+    codes: 0 for a record without a fault. columns: the column of the faulty cell, or -1. at: a place in the
+    record, or another number that the reason tells.
     """
 
     codes: UInt8s
@@ -101,11 +104,14 @@ class Faults(NamedTuple):
 
     @classmethod
     def none(cls, rows: int) -> Faults:
-        """Nothing is wrong so far."""
+        """No faults yet, for so many records."""
         return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64))
 
     def note(self, wrong: Bools, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
-        """These records are unreadable unless something was wrong with them before."""
+        """Note a fault of these records. A record that already has a fault keeps it.
+
+        wrong: shape (n,). at: numbers that the reason tells, shape (n,).
+        """
         rows = np.flatnonzero(wrong & (self.codes == 0))
         self.codes[rows] = code
         self.columns[rows] = column
@@ -115,9 +121,10 @@ class Faults(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bad(Mapping[int, str]):
-    """Row of the block -> why it is unreadable, rows ascending.
+    """The bad records of a block: a mapping from rows, ascending, to why each row is unreadable.
 
-    details: the same as UTF-8. kinds: number of each row's reason in `words`, with dots for what the record holds.
+    details: these reasons in UTF-8. words: the different reasons, with dots in place of what a record holds.
+    kinds: which of `words` is the reason of each row.
     """
 
     rows: Int64s
@@ -138,7 +145,7 @@ class Bad(Mapping[int, str]):
         return len(self.rows)
 
     def between(self, first: int, stop: int) -> Bad:
-        """Those of rows first..stop, counted from `first`."""
+        """The bad records among rows first to stop - 1. Their rows count from `first`."""
         begin, end = np.searchsorted(self.rows, (first, stop)).tolist()
         return Bad(
             self.rows[begin:end] - first,
@@ -148,14 +155,18 @@ class Bad(Mapping[int, str]):
         )
 
     def of_records(self, parents: Int64s, places: Int64s) -> Bad:
-        """Rows that are elements, one of a record: the same as rows that are the records, with the element's place."""
+        """Bad elements as bad records. The reasons name the place of the element.
+
+        parents, places: record of each element, and its place in the record. No record may have two bad
+        elements here.
+        """
         behind = pa.array(places[self.rows]).cast(pa.string()).cast(pa.binary())
         details = pc.binary_join_element_wise(self.details, b" (element ", behind, b")", b"")
         words = [f"{said} (element ...)" for said in self.words]
         return Bad(parents[self.rows], details, self.kinds, words)
 
     def and_others(self, others: Bad) -> Bad:
-        """Those and others, of other rows."""
+        """These bad records and others together. The two have no row in common."""
         rows = np.concatenate([self.rows, others.rows])
         order = np.argsort(rows, kind="stable")
         details = pa.concat_arrays([self.details, others.details]).take(pa.array(order))
@@ -163,23 +174,32 @@ class Bad(Mapping[int, str]):
         return Bad(rows[order], details, kinds, [*self.words, *others.words])
 
     def counted(self) -> dict[str, int]:
-        """Reason with dots for what the record holds -> records."""
+        """Number of records by reason, with dots in place of what a record holds."""
         counts = np.bincount(self.kinds, minlength=len(self.words)).tolist()
         return {words: count for words, count in zip(self.words, counts, strict=True) if count}
 
 
 class Explainer:
-    """Says what is wrong, for records with these columns. types: by name, as declared. fields: of a csv record."""
+    """Says what is wrong with records.
+
+    types: the declared types of their columns, by name. fields: number of fields that a csv record should
+    have. places: number of each column, by name.
+    """
 
     def __init__(self, types: Mapping[str, str], *, fields: int = 0) -> None:
+        # Names are cut, because every rejected record carries them.
         self._columns = [(repr(name)[:200], needed(type_)) for name, type_ in types.items()]
         self._fields = fields
         self.places = {name: place for place, name in enumerate(types)}
 
     def explain(self, faults: Faults, block: Block, cells: Cells) -> Bad:
-        """The bad records of a block, reasons in words: work is per reason, and vectorised per record."""
+        """The bad records of a block, with reasons in words.
+
+        Python's own work is per different reason. What is per record is vectorised.
+        """
         rows = np.flatnonzero(faults.codes)
         codes, columns = faults.codes[rows].astype(np.int64), faults.columns[rows].astype(np.int64)
+        # Code and column in one number, so that equal reasons are found at once. Column -1 becomes 0.
         groups, kinds = np.unique(codes << 16 | (columns + 1), return_inverse=True)
         templates = [self._template(int(group) >> 16, (int(group) & 0xFFFF) - 1) for group in groups]
         details = pa.array([], pa.binary())
@@ -191,7 +211,11 @@ class Explainer:
         return Bad(rows, details, kinds, words)
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
-        """What is said before and after the part that differs from record to record, and which part that is."""
+        """A reason in three parts: the text before the part that differs, which part that is, the text after it.
+
+        The part that differs from record to record is "at", "text" or nothing.
+        """
+        # NUL marks that part, because `repr` of a column's name never holds a NUL.
         known = {"at": "\0at\0", "text": "\0text\0", "fields": self._fields}
         if column >= 0:
             known |= dict(zip(("column", "needed"), self._columns[column], strict=True))
@@ -207,7 +231,7 @@ class Explainer:
         block: Block,
         cells: Cells,
     ) -> pa.BinaryArray:
-        """The part of each reason that differs from record to record."""
+        """The part that differs from record to record, for each of these rows."""
         shows = np.array([part for _, part, _ in templates])[kinds]
         told = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
         told = pc.if_else(pa.array(shows == b"at"), told, pa.scalar(b"", pa.binary()))

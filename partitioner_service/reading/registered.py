@@ -1,7 +1,8 @@
-"""Blocks of Avro and Protobuf records in Confluent's wire format, each decoded by the schema whose id it names.
+"""Blocks of Avro and Protobuf records in Confluent's wire format.
 
-A block is cut by schema, not by record: each group is read in one compiled pass, however many versions of a schema there
-are.
+Each record is decoded by the schema whose id it names. A block is divided by schema, and all records of one
+schema are read in one compiled pass. So a block costs little more if its records are of several versions of a
+schema.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from partitioner_service.reading.strings import PLAIN
 from topics.registry import RegisteredSchema
 
 _PREFIX = 5
+"""Bytes before a record: a zero byte, and the id of the schema, the highest byte first."""
 _MOST_INDEXES = 16
+"""Longest path to a message within the messages of a file."""
 _MOST_PROGRAMS = 10_000
 _FIRST_MESSAGE = (0,)
 
@@ -32,7 +35,7 @@ Program = AvroProgram | ProtobufProgram
 
 
 class RegisteredReader:
-    """Finds the cells of these columns. types: declared, by name. Raises what `Schemas.of` raises."""
+    """Finds the cells of columns. types: their declared types, by name. kinds: what each column needs."""
 
     written = PLAIN
 
@@ -49,12 +52,17 @@ class RegisteredReader:
         self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Adds the faults of others."""
+        """Cells of the records without a fault. Notes the faults that are found.
+
+        Raises what `Schemas.of` raises, before any cell was read.
+        """
         cells, raw = (
             Cells.of(self._kinds, len(faults.codes)),
             Raw.of(len(self._columns), len(faults.codes)),
         )
-        cells.begins[:], cells.lengths[:] = 0, 0  # most cells have a value and no text
+        # `Cells.of` leaves these empty, and numbers set no text. A reason that shows a cell must not read
+        # random memory.
+        cells.begins[:], cells.lengths[:] = 0, 0
         ids = self._ids(block, faults)
         rows = np.flatnonzero(faults.codes == 0)
         found = self._schemas.of(np.unique(ids[rows]).tolist())
@@ -83,8 +91,9 @@ class RegisteredReader:
         return cells
 
     def _ids(self, block: Block, faults: Faults) -> Int64s:
-        """The schema id of each record. A fault where there is none."""
+        """The schema id of each record. A record without one is a fault."""
         begins, lengths = block.begins[:-1], np.diff(block.begins) - 1
+        # Padded, so that the ids of short records at the end can be read before these records are refused.
         data = np.concatenate([block.data, np.zeros(_PREFIX, np.uint8)])
         ids = np.zeros(len(faults.codes), np.int64)
         for place in range(1, _PREFIX):
@@ -95,7 +104,11 @@ class RegisteredReader:
     def _groups(
         self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s, faults: Faults
     ) -> Sequence[tuple[tuple[int, tuple[int, ...]], Int64s]]:
-        """Rows by schema and, for Protobuf, by message. `starts` moves behind the indexes of the message."""
+        """Rows by schema and, for Protobuf, by message. `starts` moves behind the path of the message.
+
+        A Protobuf record begins with the path of its message: a count, then an index per level. The path of
+        the first message of a file, which is the usual one, is written as a single zero byte.
+        """
         groups: list[tuple[tuple[int, tuple[int, ...]], Int64s]] = []
         for number in np.unique(ids[rows]).tolist():
             of_schema = rows[ids[rows] == number]
@@ -121,8 +134,8 @@ class RegisteredReader:
         return groups
 
     def _program(self, schema: RegisteredSchema | None, number: int, path: tuple[int, ...]) -> Program | None:
-        """The compiled schema. None where it cannot be read."""
-        assert schema is not None
+        """The compiled schema. None if records of this schema cannot be read."""
+        assert schema is not None  # records of ids without a schema are faults already
         if (number, path) not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
@@ -140,6 +153,7 @@ class RegisteredReader:
             return None
 
     def _scan(self, block: Block, rows: Int64s, starts: Int64s, program: Program, raw: Raw) -> Bools:
+        """Put the needed values of these rows into `raw`. Returns which of the rows could not be decoded."""
         failed = np.zeros(len(rows), np.bool_)
         is_avro = isinstance(program, AvroProgram)
         walk = Walk(
@@ -159,13 +173,14 @@ class RegisteredReader:
 
 
 def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:
+    """Note a fault of these rows, whose reason tells the schema id."""
     wrong = np.zeros(len(faults.codes), np.bool_)
     wrong[rows] = True
     faults.note(wrong, code, at=ids)
 
 
 def _message_path(data: UInt8s, at: int, stop: int) -> tuple[tuple[int, ...], int]:
-    """Indexes of the message, and where they end. None when they are not there."""
+    """The path of the message, and where it ends. The path is empty if the bytes hold no path."""
     numbers: list[int] = []
     left = 1
     while left:
@@ -179,10 +194,10 @@ def _message_path(data: UInt8s, at: int, stop: int) -> tuple[tuple[int, ...], in
             shift += 7
             if byte < 128:
                 break
-        value = value >> 1 ^ -(value & 1)
+        value = value >> 1 ^ -(value & 1)  # zigzag: Confluent writes these numbers as signed ones
         if value < 0:
             return (), at
-        if not numbers:
+        if not numbers:  # the first number says how many indexes follow
             if value > _MOST_INDEXES:
                 return (), at
             if value == 0:

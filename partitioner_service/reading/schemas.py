@@ -1,4 +1,7 @@
-"""The schemas of the ids that records name: each is asked for once, and no stream of made-up ids can flood the registry."""
+"""The schemas of the ids that records name.
+
+Each schema is asked for once, and a stream of made-up ids cannot flood the registry.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from collections.abc import Callable, Iterable
 from topics.registry import Lookup, RegisteredSchema, RegistryAway
 
 _FORGET_AFTER = 60.0
+"""Seconds for which an id without a schema is remembered."""
 _MOST_PER_SECOND = 200
 _MOST_SCHEMAS = 10_000
 
 
 class Schemas:
-    """Remembers every schema for good, and for a while that there is none of an id.
+    """Remembers schemas for good (at most 10,000), and for a minute that an id has no schema.
 
-    most: ids without a schema that are remembered. No more than 200 of them are asked for in a second: beyond that the block
-    waits, and its ids are remembered until it has been read, however long that takes.
+    most: number of ids without a schema that are remembered. At most 200 of these ids are asked for in a
+    second. If a block names more, it waits. Its ids are then remembered until the block has been read,
+    however long that takes.
     """
 
     def __init__(
@@ -29,12 +34,14 @@ class Schemas:
         self._second, self._asked = clock(), 0
 
     def of(self, ids: Iterable[int]) -> dict[int, RegisteredSchema | None]:
-        """The schema of each of these ids, None where there is none.
+        """The schema of each of these ids, None for an id that has no schema.
 
-        Raises RegistryAway while not all are known, and ConfigError when the registry refuses us. What was learned until
-        then is kept, so asking again goes on from there.
+        Raises RegistryAway while not all answers are known, and ConfigError if the registry refuses us.
+        Answers that came before the error are kept, so the next call goes on from there.
         """
         wanted = list(ids)
+        # Nothing is forgotten while a block waits. Otherwise a block of many unknown ids might never be
+        # complete.
         if not self._waiting:
             self._forget()
         self._waiting = True
@@ -58,11 +65,11 @@ class Schemas:
             self._unknown[number] = now
         else:
             if len(self._known) >= _MOST_SCHEMAS:
-                self._known.pop(next(iter(self._known)))
+                self._known.pop(next(iter(self._known)))  # the one that was learned first
             self._known[number] = found
 
     def _forget(self) -> None:
-        """A schema may be registered after the first record that names it."""
+        """Forget that ids have no schema: a schema may be registered after the first record that names it."""
         before = self._clock() - _FORGET_AFTER
         self._unknown = {number: at for number, at in self._unknown.items() if at >= before}
         if len(self._unknown) > self._most:

@@ -1,4 +1,4 @@
-"""Cells to text: UTF-8, escapes of JSON, doubled quotes of csv, and the few bytes of a cell that a reason shows."""
+"""Cells to text: UTF-8, the escapes of JSON, the doubled quotes of csv, and the bytes that a reason shows."""
 
 from __future__ import annotations
 
@@ -35,20 +35,22 @@ from partitioner_service.reading.characters import (
 )
 
 JSON, CSV, PLAIN = range(3)
-"""How a cell that is ESCAPED was written. Of PLAIN text none is."""
+"""How an ESCAPED cell was written. PLAIN text has no ESCAPED cells."""
 
 _SHOWN = 40
-"""Bytes of a cell that a reason shows. A character that begins among them is shown whole."""
+"""Bytes of a cell that a reason shows. A character that begins among these bytes is shown whole."""
 _BEHIND_SHOWN = 3 + 3
-"""The rest of that character, at most, and three dots."""
+"""Room for more bytes: three for the rest of that character, and three dots."""
 
 
 @kernel
 def utf8_length(data: UInt8s, at: int, stop: int) -> int:
-    """Bytes of the character that begins here and ends by `stop`, 0 when none does."""
+    """Number of bytes of the character that begins here, 0 if no such character of UTF-8 ends by `stop`."""
     first = data[at]
     if first < 0x80:
         return 1
+    # 0x80 to 0xBF are never first. 0xC0 and 0xC1 would write ASCII in two bytes. 0xF5 and more are beyond
+    # Unicode.
     if first < 0xC2 or first > 0xF4:
         return 0
     length = 2 + (first >= 0xE0) + (first >= 0xF0)
@@ -67,7 +69,7 @@ def utf8_length(data: UInt8s, at: int, stop: int) -> int:
 
 @kernel
 def is_utf8(data: UInt8s, at: int, stop: int) -> bool:
-    """Whether these bytes are text."""
+    """Whether these bytes are UTF-8."""
     while at < stop:
         length = utf8_length(data, at, stop)
         if length == 0:
@@ -78,7 +80,7 @@ def is_utf8(data: UInt8s, at: int, stop: int) -> bool:
 
 @kernel
 def hexadecimal(digit: int) -> int:
-    """Value of a hexadecimal digit, -1 for anything else."""
+    """The value of a hexadecimal digit, -1 for any other byte."""
     if is_digit(digit):
         return digit - ZERO
     letter = digit | SMALL
@@ -87,7 +89,7 @@ def hexadecimal(digit: int) -> int:
 
 @kernel
 def four_digits(data: UInt8s, at: int) -> int:
-    """What stands behind `\\u`, -1 when it is not four hexadecimal digits."""
+    """The number that stands behind `\\u`, -1 if it is not four hexadecimal digits."""
     code = 0
     for place in range(4):
         digit = hexadecimal(data[at + place])
@@ -99,6 +101,7 @@ def four_digits(data: UInt8s, at: int) -> int:
 
 @kernel
 def _write_character(code: int, out: UInt8s, at: int) -> int:
+    """Write the character with this code point as UTF-8. Returns where it ends."""
     if code < 0x80:
         out[at] = code
         return at + 1
@@ -120,7 +123,11 @@ def _write_character(code: int, out: UInt8s, at: int) -> int:
 
 @kernel
 def unescape(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
-    """Write a JSON string whose escapes were proven. Returns where it ends in `out`."""
+    """Write a JSON string without its escapes, which must be right. Returns where the text ends in `out`.
+
+    The text never has more bytes than the string, because every escape has at least as many as what it stands
+    for.
+    """
     while at < stop:
         if data[at] != BACKSLASH:
             out[to] = data[at]
@@ -133,6 +140,7 @@ def unescape(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
             code = four_digits(data, at)
             at += 4
             if 0xD800 <= code <= 0xDBFF:
+                # The first half of a surrogate pair: a backslash, a u and the second half follow.
                 code = 0x10000 + ((code - 0xD800) << 10) + four_digits(data, at + 2) - 0xDC00
                 at += 6
             to = _write_character(code, out, to)
@@ -154,11 +162,16 @@ def unescape(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
 
 @kernel
 def unquote(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
-    """Write a csv field that begins with a quote. Returns where it ends in `out`."""
+    """Write a csv field that begins with a quote, without its quoting.
+
+    Returns where the text ends in `out`.
+    """
     at += 1
     quoted = True
     while at < stop:
         if quoted and data[at] == QUOTE:
+            # Two quotes write one. A single quote ends the quoted part, and what follows it is written as it
+            # is.
             at += 1
             quoted = at < stop and data[at] == QUOTE
             if not quoted:
@@ -170,7 +183,7 @@ def unquote(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
 
 
 class _Spans(NamedTuple):
-    """Cells of one column, each array of shape (rows,), as those of `Cells`."""
+    """The cells of one column, with arrays of shape (rows,) as `Cells` has them."""
 
     states: UInt8s
     begins: Int64s
@@ -178,7 +191,7 @@ class _Spans(NamedTuple):
 
 
 class _Texts(NamedTuple):
-    """Texts as Arrow has them: text n is letters[offsets[n]:offsets[n + 1]]."""
+    """Texts as Arrow stores them: text n is letters[offsets[n]:offsets[n + 1]]."""
 
     letters: UInt8s
     offsets: Int32s
@@ -186,7 +199,10 @@ class _Texts(NamedTuple):
 
 @kernel
 def _write_all(data: UInt8s, spans: _Spans, written: int, out: _Texts) -> None:
-    """The text of each cell, empty where nothing is there. written: JSON, CSV or PLAIN."""
+    """Write the text of each cell.
+
+    A cell that holds nothing gives an empty text. written: JSON, CSV or PLAIN.
+    """
     to = 0
     for row in range(spans.states.shape[0]):
         out.offsets[row] = to
@@ -207,9 +223,15 @@ def _write_all(data: UInt8s, spans: _Spans, written: int, out: _Texts) -> None:
 def texts(
     data: UInt8s, cells: Cells, column: int, written: int, rows: Int64s | None = None
 ) -> pa.StringArray:
-    """Text of a column, of these rows or of all. Null where nothing is there. Bytes are not checked."""
+    """The texts of a column, in these rows or in all. A cell that holds nothing gives null.
+
+    The bytes are not checked.
+
+    written: JSON, CSV or PLAIN.
+    """
     spans = _spans(cells, column, rows)
     valid = spans.states >= VALUE
+    # The lengths as written are an upper bound: removing escapes or quotes only shortens a text.
     out = _no_texts(len(valid), int(spans.lengths.sum(where=valid, dtype=np.int64)))
     _write_all(data, spans, written, out)
     nulls = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -219,19 +241,19 @@ def texts(
 
 
 def _spans(cells: Cells, column: int, rows: Int64s | None = None) -> _Spans:
-    """The cells of a column, of these rows or of all."""
+    """The cells of a column, in these rows or in all."""
     arrays = (cells.states, cells.begins, cells.lengths)
     return _Spans(*(array[column] if rows is None else array[column, rows] for array in arrays))
 
 
 def _no_texts(count: int, letters: int) -> _Texts:
-    """Room for so many texts with so many bytes in all."""
+    """Room for `count` texts with `letters` bytes together."""
     return _Texts(np.empty(letters, np.uint8), np.empty(count + 1, np.int32))
 
 
 @kernel
 def _write_shown(data: UInt8s, begins: Int64s, lengths: Int32s, out: _Texts) -> None:
-    """How each cell begins. A byte that cannot be printed is a question mark."""
+    """Write how each cell begins. A byte that cannot be printed becomes a question mark."""
     letters = out.letters
     to = 0
     for row in range(begins.shape[0]):
@@ -258,7 +280,7 @@ def _write_shown(data: UInt8s, begins: Int64s, lengths: Int32s, out: _Texts) -> 
 
 
 def shown(data: UInt8s, cells: Cells, columns: Int64s, rows: Int64s) -> pa.BinaryArray:
-    """How these cells, each (column, row), begin as they were written."""
+    """How these cells begin, as they were written. columns, rows: of each cell, shape (n,)."""
     begins, lengths = cells.begins[columns, rows], cells.lengths[columns, rows]
     out = _no_texts(len(rows), int((np.minimum(lengths, _SHOWN) + _BEHIND_SHOWN).sum(dtype=np.int64)))
     _write_shown(data, begins, lengths, out)
@@ -269,7 +291,7 @@ def shown(data: UInt8s, cells: Cells, columns: Int64s, rows: Int64s) -> pa.Binar
 
 @kernel
 def _check(data: UInt8s, spans: _Spans, wrong: Bools) -> None:
-    """Cells that are not UTF-8 become ABSENT, and their rows wrong."""
+    """Make cells ABSENT that are not UTF-8, and set their rows in `wrong`."""
     for row in range(spans.states.shape[0]):
         begin = spans.begins[row]
         if spans.states[row] >= VALUE and not is_utf8(data, begin, begin + spans.lengths[row]):
@@ -278,7 +300,7 @@ def _check(data: UInt8s, spans: _Spans, wrong: Bools) -> None:
 
 
 def check_utf8(data: UInt8s, cells: Cells, column: int) -> Bools:
-    """Which cells of a column are not UTF-8. They are ABSENT then."""
+    """Which cells of a column are not UTF-8. These cells become ABSENT."""
     wrong = np.zeros(cells.states.shape[1], np.bool_)
     _check(data, _spans(cells, column), wrong)
     return wrong

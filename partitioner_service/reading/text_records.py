@@ -1,4 +1,4 @@
-"""Blocks of records that are text: each is one cell."""
+"""Blocks of records that are text: each record is one cell."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from partitioner_service.reading.strings import PLAIN, check_utf8
 
 
 class TextReader:
-    """The whole record is the only column."""
+    """Finds the cells of text records: the whole record is the only column."""
 
     written = PLAIN
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Adds the faults of others."""
+        """Cells of the records without a fault. Notes the faults that are found."""
         cells = Cells.of(np.array([TEXT]), len(faults.codes))
         cells.states[0][faults.codes == 0] = VALUE
         cells.begins[0] = block.begins[:-1]

@@ -1,4 +1,4 @@
-"""Columns to event times in milliseconds since 1970, and which of them are none."""
+"""Columns to event times in milliseconds since 1970, and which values are no time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from partitioner_service.reading.characters import (
 )
 
 _NO_DAY = -(2**62)
-"""In place of a day: there is none."""
+"""Stands for "no day"."""
 MAX_TIME = 8_640_000_000_000_000
-"""Largest event time in ms either side of 1970 (about 273,000 years): what ISO 8601 libraries can hold."""
+"""Largest distance of an event time from 1970 in ms: about 273,000 years, what ISO 8601 libraries can hold.
+"""
 
 
 def far(times: Int64s) -> Bools:
@@ -34,15 +35,21 @@ def far(times: Int64s) -> Bools:
 
 
 def from_seconds(seconds: Float64s) -> tuple[Int64s, Bools]:
-    """Times to the nearest ms, half to even, and which seconds are no time or too far from 1970 for one."""
+    """Times to the nearest ms, half to even, and which seconds are NaN or too far from 1970.
+
+    Those times are 0.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.rint(seconds * 1000.0)
-        wrong = ~(np.abs(rounded) <= MAX_TIME)
+        wrong = ~(np.abs(rounded) <= MAX_TIME)  # `>` would be false for NaN
     return np.where(wrong, 0, rounded).astype(np.int64), wrong
 
 
 def from_iso(column: pa.StringArray) -> tuple[Int64s, Bools]:
-    """Times of ISO 8601 text (no zone means UTC, digits beyond the ms are cut), and which texts are none. Null: 0."""
+    """Times of ISO 8601 text, and which texts are no time. A null gives 0.
+
+    A text without a zone is in UTC. Digits beyond the ms are cut off.
+    """
     count = len(column)
     _, offsets, data = column.buffers()
     ends = viewed(offsets, np.int32, column.offset, count + 1)
@@ -54,7 +61,10 @@ def from_iso(column: pa.StringArray) -> tuple[Int64s, Bools]:
 
 @inlined
 def _two(letters: UInt8s, at: int) -> int:
-    """A number of two digits. 100 when they are none."""
+    """A number of two digits, 100 if one of them is no digit.
+
+    100 is above every limit, so callers refuse it by range.
+    """
     tens = letters[at] - ZERO
     ones = letters[at + 1] - ZERO
     return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else 100
@@ -62,7 +72,9 @@ def _two(letters: UInt8s, at: int) -> int:
 
 @kernel
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970 of a date of the Gregorian calendar, whose year begins in March here."""
+    """Days since 1970 of a date of the Gregorian calendar."""
+    # The year is counted from March, so that the leap day is its last day. 400 years have 146,097 days. Any
+    # five months from March or August on have 153 days. 719,468 days lie between 0000-03-01 and 1970-01-01.
     if month <= 2:
         year -= 1
         month += 12
@@ -74,7 +86,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 @kernel
 def _date(letters: UInt8s, at: int) -> int:
-    """Days since 1970 of YYYY-MM-DD. _NO_DAY when there is none."""
+    """Days since 1970 of YYYY-MM-DD. _NO_DAY if the text is no date."""
     century = _two(letters, at)
     of_century = _two(letters, at + 2)
     month = _two(letters, at + 5)
@@ -93,7 +105,7 @@ def _date(letters: UInt8s, at: int) -> int:
 
 @kernel
 def _clock(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
-    """HH:MM[:SS[.digits]] -> (ms, end). End 0 when there is none."""
+    """HH:MM[:SS[.digits]] -> (ms, where it ends). The end is 0 if the text is no time of day."""
     if stop - at < 5 or letters[at + 2] != COLON:
         return 0, 0
     hours = _two(letters, at)
@@ -109,7 +121,7 @@ def _clock(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
         if at < stop and letters[at] == POINT:
             at += 1
             begin = at
-            weight = 100
+            weight = 100  # becomes 0 behind the third digit, so further digits add nothing
             while at < stop and is_digit(letters[at]):
                 fraction += (letters[at] - ZERO) * weight
                 weight //= 10
@@ -123,7 +135,10 @@ def _clock(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def _zone(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
-    """Nothing, or a blank at most and then Z, +HH:MM, -HH:MM, +HHMM or -HHMM -> (ms east, whether it is right)."""
+    """A zone -> (ms east of UTC, whether it is right). Nothing means UTC.
+
+    A zone is Z, +HH:MM, -HH:MM, +HHMM or -HHMM, with at most one blank before it.
+    """
     if at == stop:
         return 0, 1
     first = letters[at]
@@ -136,7 +151,7 @@ def _zone(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
     if letters[at] != PLUS and letters[at] != MINUS:
         return 0, 0
     east = 1 if letters[at] == PLUS else -1
-    colon = int(stop - at == 6)
+    colon = int(stop - at == 6)  # 1 with a colon, so it shifts what follows
     if stop - at != 5 + colon or (colon and letters[at + 3] != COLON):
         return 0, 0
     hours = _two(letters, at + 1)
@@ -146,12 +161,13 @@ def _zone(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def _read_iso(letters: UInt8s, ends: Int32s, valid: Bools, times: Int64s, wrong: Bools) -> None:
+    """Fill `times` and `wrong`. ends: text n is letters[ends[n]:ends[n + 1]]."""
     for row in range(valid.shape[0]):
         if not valid[row]:
             continue
         at = ends[row]
         stop = ends[row + 1]
-        wrong[row] = True
+        wrong[row] = True  # until the whole text is read
         if stop - at < 10:
             continue
         days = _date(letters, at)

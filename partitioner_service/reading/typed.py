@@ -1,4 +1,4 @@
-"""Cells to columns of declared types, for what is no plain number and no plain text: truths, dates, decimals."""
+"""Texts to columns of types that are neither plain numbers nor plain text: booleans, dates, decimals."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from evenflow.kernels import inlined, kernel
 from partitioner_service.reading.characters import MINUS, PLUS, POINT, ZERO, is_blank, is_digit
 
 CSV_NULLS = ("", "NA", "null", "NULL")
-"""What is null in a csv field that holds no text."""
+"""Texts that mean null in a csv column whose type is not text."""
 _DIGITS = 18
+"""Digits of a decimal. So many always fit int64."""
 _MARCH_OF_0 = 719_468
-"""Days from the first of March of the year 0 to 1970."""
+"""Days from the first of March of the year 0 to the first of January of 1970."""
 _TRUE, _FALSE = pa.array(["true", "True", "TRUE"]), pa.array(["false", "False", "FALSE"])
 
 
 def truths(texts: pa.StringArray) -> tuple[pa.BooleanArray, Bools]:
-    """true and false of csv fields, and which are neither. Null stays null."""
+    """Booleans of csv fields, and which fields are neither true nor false. Null stays null."""
     true = pc.is_in(texts, _TRUE)
     wrong = pc.and_(pc.is_valid(texts), pc.invert(pc.or_(true, pc.is_in(texts, _FALSE))))
     return pc.if_else(pc.is_valid(texts), true, None), wrong.to_numpy(zero_copy_only=False)
 
 
 class _Texts(NamedTuple):
-    """Texts, of which text n is data[offsets[n]:offsets[n + 1]]. valid: which are there."""
+    """Texts. Text n is data[offsets[n]:offsets[n + 1]]. valid: which texts are not null."""
 
     offsets: Int32s
     data: UInt8s
@@ -47,7 +48,7 @@ def _parts(texts: pa.StringArray) -> _Texts:
 
 @inlined
 def _number(data: UInt8s, at: int, digits: int) -> int:
-    """So many decimal digits as a number, -1 where one is none."""
+    """The number in so many decimal digits, -1 if one of them is no digit."""
     found = 0
     for place in range(at, at + digits):
         byte = data[place]
@@ -71,12 +72,14 @@ def _days(texts: _Texts, out: Int32s, right: Bools) -> None:
         if year < 1 or month < 1 or month > 12 or day < 1:
             continue
         leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        # 31, 30, 31, ... from January to July, and the same again from August on.
         length = 31 - (month - 1) % 7 % 2
         if month == 2:
             length = 29 if leap else 28
         if day > length:
             continue
-        # Years that begin in March have their leap day at the end, and months of 153 days in five.
+        # The year is counted from March. Then the leap day is its last day, and any five months from March or
+        # August on have 153 days.
         year -= month <= 2
         of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
         out[row] = 365 * year + year // 4 - year // 100 + year // 400 + of_year - _MARCH_OF_0
@@ -84,7 +87,7 @@ def _days(texts: _Texts, out: Int32s, right: Bools) -> None:
 
 
 def dates(texts: pa.StringArray) -> tuple[pa.Date32Array, Bools]:
-    """Days of the form 2026-01-31, from the year 1 on, and which texts are none. Null stays null."""
+    """Dates of the form 2026-01-31, from the year 1 on, and which texts are no such date. Null stays null."""
     days, right = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.bool_)
     parts = _parts(texts)
     _days(parts, days, right)
@@ -93,7 +96,11 @@ def dates(texts: pa.StringArray) -> tuple[pa.Date32Array, Bools]:
 
 @kernel
 def _units(texts: _Texts, scale: int, out: Int64s, wrong: Bools) -> None:
-    """Numbers like -12.50 in units of 10^-scale. White space around them is skipped."""
+    """Numbers like -12.50 in units of 10^-scale. White space around a number is skipped.
+
+    wrong: is set for a text that is no number, that has more than 18 digits, or that has a digit other than 0
+    beyond the first `scale` digits behind the point.
+    """
     data = texts.data
     for row in range(out.shape[0]):
         if not texts.valid[row]:
@@ -108,8 +115,8 @@ def _units(texts: _Texts, scale: int, out: Int64s, wrong: Bools) -> None:
         if at < stop and (negative or data[at] == PLUS):
             at += 1
         units = np.int64(0)
-        digits = 0
-        behind = -1
+        digits = 0  # without leading zeros
+        behind = -1  # digits behind the point, -1 before the point
         seen = False
         right = True
         while at < stop and right:
@@ -125,11 +132,12 @@ def _units(texts: _Texts, scale: int, out: Int64s, wrong: Bools) -> None:
                         behind += 1
                     if digits > 0 or byte != ZERO:
                         digits += 1
-                    if digits <= _DIGITS:
+                    if digits <= _DIGITS:  # beyond that, int64 could overflow: the number is refused anyway
                         units = units * 10 + (byte - ZERO)
             else:
                 right = False
             at += 1
+        # Fill up the digits behind the point that the text does not have.
         for _ in range(scale - max(behind, 0)):
             if units != 0:
                 digits += 1
@@ -142,7 +150,10 @@ def _units(texts: _Texts, scale: int, out: Int64s, wrong: Bools) -> None:
 
 
 def decimals(texts: pa.StringArray, scale: int) -> tuple[pa.Decimal128Array, Bools]:
-    """Exact numbers with at most 18 digits, `scale` of them behind the point, and which texts are none. Null stays null."""
+    """Decimals with at most 18 digits, `scale` of them behind the point, and which texts are no such number.
+
+    Null stays null.
+    """
     units, wrong = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
     parts = _parts(texts)
     _units(parts, scale, units, wrong)
@@ -150,7 +161,8 @@ def decimals(texts: pa.StringArray, scale: int) -> tuple[pa.Decimal128Array, Boo
 
 
 def held(units: Int64s, scale: int, valid: Bools) -> pa.Decimal128Array:
-    """Decimals of so many units of 10^-scale each."""
+    """Decimals from whole units of 10^-scale. valid: which of them are not null."""
+    # Arrow's decimal128 has 16 bytes, the low 8 first. The upper 8 repeat the sign bit.
     words = np.empty((len(units), 2), np.int64)
     words[:, 0] = units
     words[:, 1] = units >> 63

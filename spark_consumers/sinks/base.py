@@ -1,4 +1,4 @@
-"""What a result sink is."""
+"""What a result sink is, and what all sinks share."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 JSON_RECORDS = pa.schema(
     [("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary()), ("key", pa.binary())]
 )
-"""JSON rows as they are read back: each with the place and the record key it was found with."""
+"""JSON rows as they are read back: the row (value) with its partition, offset and record key."""
 
 Names = Callable[[str], list[str]]
-"""Names of what lies in a folder or URI. None when there is no such folder."""
+"""Returns the names of what lies in a folder or URI. Empty if there is no such folder."""
 
 Text = Callable[[str], str | None]
-"""Text of a file. None when there is no such file."""
+"""Returns the text of a file. None if there is no such file."""
 
 Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
 """(result tables of one bucket in one micro-batch, number of that bucket) -> tables of the sink's `schema`.
 
-Each table holds rows (plan.result_schema) of one window. A large window is several tables, which follow each other.
-Windows come in order. So the same windows always come in the same order of rows, however they are cut.
+Each result table holds rows (plan.result_schema) of one window. A large window is several tables, one after
+the other. Windows come in order. So the rows of the same windows always come in the same order, however the
+tables are cut.
 """
 
 _ROWS_AT_ONCE = 20_000
@@ -41,10 +42,10 @@ _ROWS_AT_ONCE = 20_000
 class Found:
     """What a start finds.
 
-    names: what lies in a folder. text: what stands in a file. written: how many records a topic has ever got. planned:
-    number of the last micro-batch that the stage's checkpoint has begun, None before the first. begun: the checkpoint
-    with which this query began to write to this place before, None if it never did. run: that of `Start`, None when
-    the checkpoint is new.
+    names: lists a folder. text: reads a file. written: returns how many records a topic has ever got.
+    planned: number of the last micro-batch that the stage's checkpoint has begun, None before the first.
+    begun: the checkpoint with which this query began to write to this place before, None if it never has, or
+    if the present checkpoint has begun a micro-batch. run: as in `Start`, None if the checkpoint is new.
     """
 
     names: Names
@@ -57,7 +58,10 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """What a sink is given when the stream begins. run: random word of the checkpoint, as old as it."""
+    """What a sink is given when the stream begins.
+
+    run: random word that was drawn when the checkpoint was made.
+    """
 
     spark: SparkSession
     run: str
@@ -75,11 +79,12 @@ _SQL_TYPES = {
 
 
 class ResultSink(ABC):
-    """Takes the rows of the stage that emits windows. It has no state: what it needs are the settings.
+    """Takes the rows of the stage that emits windows. A sink has no state: every method gets the settings.
 
-    name: what `results.sink` says. topics: roles of the query's topics that it writes. They are created and
-    their rights checked before the start. needs: fields of `[results]` that it cannot work without. repeats: whether a
-    row may be there more than once, after a micro-batch was repeated.
+    name: the value of `results.sink` that chooses the sink. topics: roles of the query's topics that the sink
+    writes. These topics are created, and the right to write them is checked, before the start. needs: fields
+    of `[results]` that must be set. repeats: whether a row may be there more than once after a micro-batch
+    was repeated.
     """
 
     name: ClassVar[str]
@@ -88,21 +93,24 @@ class ResultSink(ABC):
     repeats: ClassVar[bool] = True
 
     def check(self, settings: Settings) -> None:
-        """Raise ConfigError for settings that cannot work. Asks nothing of any service."""
+        """Raise ConfigError for settings that cannot work. Asks no broker and no file system."""
         for field in self.needs:
             if getattr(settings.results, field) is None:
                 raise ConfigError(f"results.sink = '{self.name}' needs results.{field}")
 
     @abstractmethod
     def place(self, settings: Settings) -> str:
-        """Where the rows go, in words that are equal only for the same place. A checkpoint keeps to one place."""
+        """Where the rows go, as a text that is equal only for the same place.
+
+        A checkpoint is bound to one place.
+        """
 
     @abstractmethod
     def admit(self, settings: Settings, found: Found) -> None:
-        """Raise IncompatibleStateError when this start would lose, mix or silently repeat results.
+        """Raise IncompatibleStateError if this start would lose, mix or silently repeat results.
 
-        Results without a checkpoint are never a start (rule 19): a sink whose rows the query has begun to write
-        refuses it.
+        If the query has begun to write its rows here, but there is no checkpoint, the start is refused (rule
+        19).
         """
 
     @abstractmethod
@@ -111,33 +119,40 @@ class ResultSink(ABC):
 
     @abstractmethod
     def shaper(self, settings: Settings) -> Shape:
-        """What turns result tables into tables of `schema`. It is pickled and runs in Spark's Python workers.
+        """The function that turns result tables into tables of `schema`.
 
-        It holds no more than a few tables at a time, and equal tables give equal ones.
+        The function is pickled and runs in Spark's Python workers. It must hold no more than a few tables at
+        a time, and must return equal tables for equal tables.
         """
 
     @abstractmethod
     def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
-        """Spark's stream writer (DataStreamWriter), told where its rows go. The start has been admitted."""
+        """Tell Spark's stream writer (DataStreamWriter) where the rows go, and return it.
+
+        This is called only after `admit` has accepted the start.
+        """
 
     @abstractmethod
     def read_back(self, settings: Settings) -> pa.Table | pa.RecordBatchReader:
         """All results that were committed before this call: JSON_RECORDS, or the columns of `readable_schema`.
 
-        Large results come as a reader. Raises ServiceError when there is nothing to read from, DataLossError when
+        Large results come as a reader. Raises ServiceError if there is nothing to read from, DataLossError if
         committed results are gone.
         """
 
     def begins(self, settings: Settings) -> Mapping[int, int]:
-        """First offset that is left of each partition of the results. Above 0 where retention has deleted some.
+        """First offset that is left in each partition of the results (partition -> offset).
 
-        Empty where a sink never loses any.
+        The offset is above 0 if retention has deleted results. Empty for a sink that never loses results.
         """
         return {}
 
 
 def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:
-    """The same rows in tables of at least `rows` rows (the last may have fewer): small windows share one."""
+    """The same rows in tables of at least `rows` rows.
+
+    The last table may have fewer. Small windows share a table.
+    """
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -151,7 +166,7 @@ def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterat
 
 
 def spark_types(schema: pa.Schema) -> str:
-    """Spark's words for a schema: "`key` binary, `value` string"."""
+    """The schema in Spark's notation: "`key` binary, `value` string"."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_sql_type(field.type)}" for field in schema)
 
 

@@ -1,8 +1,9 @@
 """Arrow frames in a Kafka topic: one record holds the rows of one bucket and window (evenflow/wire/result_frames.py).
 
-A large window is cut into parts. The record's key is the bucket's number and its partition the bucket, so the
-windows of a bucket come in order. Idempotent, not transactional: a repeated micro-batch appends the same rows once
-more, and a record says which rows of its window it holds. docs/results.md says how a reader drops what it has seen.
+A large window is cut into parts. The key of a record is the number of its bucket, and so is its partition. So
+the windows of a bucket come in order. The sink is idempotent, not transactional: a repeated micro-batch
+appends the same rows once more, and each record says which rows of its window it holds. docs/results.md says
+how a reader drops repeated rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BYTES_AT_ONCE = 8_000_000
 
 
 class ResultFrames(TopicSink):
-    """Typed columns, compressed: the cheapest way out of Spark, and the cheapest to read."""
+    """Typed columns, compressed. This is the cheapest way out of Spark, and the cheapest to read."""
 
     name = "frames"
 
@@ -37,11 +38,18 @@ class ResultFrames(TopicSink):
         return partial(_frames, schema=readable_schema(settings.query), fingerprint=settings.fingerprint)
 
     def options(self, settings: Settings) -> dict[str, str]:
-        """Records are compressed already. A second time would only cost the broker."""
+        """Options of Spark's writer to Kafka.
+
+        Kafka does not compress, as the records are compressed already.
+        """
         return topic_options(settings, settings.topic("results"), compression_type="none", linger_ms="0")
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
-        """Rows of all records. ProtocolError, with the record's place, for one that is damaged or foreign."""
+        """Rows of all records.
+
+        The reader raises ProtocolError, with the record's place, for a damaged record. It raises
+        IncompatibleStateError for a record of another query.
+        """
         schema = readable_schema(settings.query)
         return pa.RecordBatchReader.from_batches(schema, _rows(settings, schema))
 

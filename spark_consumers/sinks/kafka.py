@@ -1,7 +1,7 @@
-"""JSON rows in a Kafka topic. A record's key is the key as bytes, whatever its type.
+"""JSON rows in a Kafka topic. The key of a record is the row's key as bytes, whatever the key's type.
 
-Idempotent, not transactional: a repeated micro-batch appends equal rows once more, and (window, key)
-determines the value. docs/results.md says how a reader drops what it has seen.
+The sink is idempotent, not transactional: a repeated micro-batch appends equal rows once more, and (window,
+key) determines the value. docs/results.md says how a reader drops repeated rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROWS = pa.schema([("key", pa.binary()), ("value", pa.string())])
 
 
 class KafkaRows(TopicSink):
-    """The raw key, and one JSON object a row."""
+    """One record per row: the raw key, and a JSON object as value."""
 
     name = "kafka"
 

@@ -1,7 +1,8 @@
 """Parquet files of typed columns in one folder, for any reader that takes `*.parquet`.
 
-How a file comes to be there whole and once is `spark_consumers/result_files.py`. That rests on one folder being written
-with one checkpoint: `admit` refuses every other, by the marker in the folder and by the numbers of the files' names.
+`spark_consumers/result_files.py` sees to it that each file appears whole and once. It relies on one folder
+being written with one checkpoint only. `admit` refuses any other checkpoint, by the marker in the folder and
+by the numbers of micro-batches in the names of the files.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from spark_consumers.folders import Folder
 from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, visible
 from spark_consumers.sinks.base import Found, ResultSink, Shape, Start, gathered
 
-_SPARKS_LOG = "_spark_metadata"
+_SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NEW_FOLDER = "set results.path to a new folder (docs/operations.md)"
 
 
 class Parquet(ResultSink):
-    """The result table with times as times. A repeated micro-batch replaces its files: no row is there twice."""
+    """The result table, with times as timestamps.
+
+    A repeated micro-batch replaces its files, so no row is there twice.
+    """
 
     name = "parquet"
     needs = ("path",)
@@ -92,7 +96,11 @@ class Parquet(ResultSink):
 
 
 def read_parquet_results(path: str | Path) -> pa.RecordBatchReader:
-    """The rows of all files that lie in this local folder now, in the order of their names. No columns without files."""
+    """The rows of all files that lie in this local folder now, in the order of the files' names.
+
+    Without files there are no columns. Raises IncompatibleStateError for a file that is not Parquet or has
+    other columns than the first file, DataLossError for a file that is removed meanwhile.
+    """
     files = [Path(path) / name for name in visible(os.listdir(path))]
     with _readable(files[0] if files else None):
         schema = pq.read_schema(files[0]).remove_metadata() if files else pa.schema([])
@@ -112,7 +120,7 @@ def _batches(files: list[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def _readable(file: Path | None) -> Iterator[None]:
-    """What is wrong with a file, in our words."""
+    """Raise errors about this file as DataLossError (removed) or IncompatibleStateError (not readable)."""
     try:
         yield
     except FileNotFoundError:
@@ -132,7 +140,7 @@ def _typed(tables: Iterable[pa.Table], bucket: int, *, kind: pa.DataType) -> Ite
 
 
 def _refuse_unmarked(path: str, names: list[str], found: Found) -> None:
-    """Without a marker, it must be a folder in which no results lie or should lie."""
+    """Refuse a folder without marker if results lie in it, or if the checkpoint has begun to write to it."""
     if files := visible(names):
         raise IncompatibleStateError(
             f"results.path {path} holds {len(files)} Parquet files, the first is {files[0]}, but no {MARKER}: they are "
@@ -159,7 +167,11 @@ def _refuse_foreign(path: str, owner: Owner, settings: Settings, found: Found) -
 
 
 def _refuse_ahead(path: str, names: list[str], found: Found) -> None:
-    """A checkpoint that was set back would write its next micro-batches, cut elsewhere, over other ones."""
+    """Refuse a checkpoint that was set back to an older copy.
+
+    Its next micro-batches would have numbers that are in use, but other rows, and would replace other
+    results.
+    """
     newest = max((batch for name in visible(names) if (batch := batch_of(name)) is not None), default=-1)
     begun = -1 if found.planned is None else found.planned
     if newest > begun:
@@ -172,7 +184,7 @@ def _refuse_ahead(path: str, names: list[str], found: Found) -> None:
 
 
 def _path(settings: Settings) -> str:
-    assert settings.results.path is not None  # `check` refuses that
+    assert settings.results.path is not None  # `check` refuses settings without a path
     return settings.results.path
 
 

@@ -1,4 +1,7 @@
-"""The sinks by name. A new one is one file here and its name in `ResultSinkName` (evenflow/settings/model.py)."""
+"""The sinks by name.
+
+A new sink is one file here and its name in `ResultSinkName` (evenflow/settings/model.py).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ SINKS: dict[str, ResultSink] = {
 
 
 def sink_of(settings: Settings) -> ResultSink:
-    """The sink of these settings, checked: ConfigError for settings that it cannot work with."""
+    """The sink of these settings. Raises ConfigError for settings with which the sink cannot work."""
     sink = SINKS[settings.results.sink]
     sink.check(settings)
     return sink

@@ -29,7 +29,7 @@ class TopicSink(ResultSink):
     topics = frozenset({"results"})
 
     def check(self, settings: Settings) -> None:
-        """Results that came back as input, or as anything else of this query, would be its ruin."""
+        """Raise ConfigError if the results would go to another topic of this query, such as its input."""
         super().check(settings)
         topic = settings.topic("results")
         for role in ROLES:
@@ -43,10 +43,11 @@ class TopicSink(ResultSink):
         return f"{self.name} {settings.topic('results')}"
 
     def admit(self, settings: Settings, found: Found) -> None:
-        """Refuse to start over in a topic that holds what this query has emitted already.
+        """Refuse to start over in a topic that already holds results of this query.
 
-        In the query's own topic every record counts. In a topic of the user's, which may hold rows of others, this
-        query must have begun there before.
+        In the query's own topic, any record means that. A topic that the user names may hold rows of other
+        queries. So there only the query's note counts, which says that the query has begun to write to this
+        topic (`begun.py`).
         """
         topic = settings.topic("results")
         own = topic == f"{settings.query.name}.results"
@@ -74,13 +75,20 @@ class TopicSink(ResultSink):
 
 
 def topic_options(settings: Settings, topic: str, **producer: str) -> dict[str, str]:
-    """Options that write a stream to this topic in Spark's format `kafka`. `producer` wins over what is usual here."""
+    """Options of Spark's format `kafka` that write a stream to this topic.
+
+    producer: options of Kafka's producer, with `_` for each dot. They win over the usual ones.
+    """
     ours = _PRODUCER | {f"kafka.{name.replace('_', '.')}": value for name, value in producer.items()}
+    # The user's connection comes last. Settings refuse extras on which exactness rests.
     return {"topic": topic} | ours | spark_options(settings.kafka)
 
 
 def results_end(settings: Settings) -> Mapping[int, int]:
-    """End of each partition of the results topic as it is now. ServiceError when there is no such topic."""
+    """End of each partition of the results topic as it is now (partition -> offset).
+
+    Raises ServiceError if there is no such topic.
+    """
     topic = settings.topic("results")
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:

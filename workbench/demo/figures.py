@@ -21,8 +21,8 @@ COMPARED = ("hashing", "shuffle")
 class Routing:
     """How tuples were spread over the workers.
 
-    loads: tuples by worker. imbalance: I(m) over everything; window_imbalance: mean over windows of
-    (max - mean load) / tuples. ksr: mean over consecutive windows of the replication factor.
+    loads: tuples of each worker. imbalance: I(m) over all tuples. window_imbalance: mean over windows of
+    (max load - mean load) / tuples. ksr: mean over consecutive windows of the replication factor.
     """
 
     name: str
@@ -56,12 +56,12 @@ def read_tuples(settings: Settings) -> Tuples:
 
 
 def as_routed(settings: Settings, tuples: Tuples) -> Routing:
-    """What the service did."""
+    """How the partitioner service has routed these tuples."""
     return _measure(settings, settings.partitioner.name, tuples, tuples.workers)
 
 
 def as_others(settings: Settings, tuples: Tuples) -> list[Routing]:
-    """What the compared partitioners do with the same tuples."""
+    """How each of the partitioners in COMPARED routes the same tuples. The partitioner of the settings is left out."""
     found = []
     for name in COMPARED:
         if name != settings.partitioner.name:
@@ -90,6 +90,7 @@ def _replication(tuples: Tuples, workers: Int32s, width: int) -> float:
     """Mean over consecutive windows of (distinct (key, worker) pairs) / (distinct keys)."""
     if not len(workers):
         return 1.0
+    # Windows side by side, not sliding ones, so that each tuple counts once. Tuples are in order of panes.
     windows = np.floor_divide(tuples.panes, width)
     bounds = np.flatnonzero(np.diff(windows)) + 1
     pieces = zip(np.split(workers, bounds), np.split(tuples.keys, bounds), strict=True)

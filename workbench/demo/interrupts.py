@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a demo through every `finally`, wherever they meet it."""
+"""Lets Ctrl-C and SIGTERM end a demo at any point, through every `finally`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 class Interrupts:
     """Raises KeyboardInterrupt for SIGINT and SIGTERM, and once more at `check`.
 
-    Python drops an exception that a signal raises while a finaliser or a callback from C runs. So the signal is
-    remembered, and asked for wherever the demo waits.
+    Python drops an exception that a signal handler raises while a finaliser or a callback from C runs. So the signal
+    is remembered, and `check` is called wherever the demo waits. Signal handlers can only be set in the main thread.
     """
 
     def __init__(self) -> None:

@@ -26,12 +26,12 @@ _EVENT_RATE = 1_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What `evenflow demo` was asked for. None means: as the query (or the demo) itself has it."""
+    """What `evenflow demo` was asked for. None stands for the value that the query (or the demo) has by itself."""
 
     query: str | None = None
-    """A built-in query. None: that of `DEFAULT_QUERY`, or with `input` one that counts the tuples of each key."""
+    """A built-in query. None: `DEFAULT_QUERY`, or with `input` a query that counts the tuples of each key."""
     input: str | None = None
-    """Data of the user's own. With a query: instead of the query's data."""
+    """The user's own data. With a query they take the place of the query's data."""
     key: str | None = None
     time: str | None = None
     time_unit: TimeUnit | None = None
@@ -54,9 +54,9 @@ Opener = Callable[[str, SourceOptions], Source]
 
 
 def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) -> tuple[Settings, Source]:
-    """Settings (all but the broker's) and source of this demo. The services keep what they write in `folder`.
+    """Settings (all but the broker's) and source of this demo. The services keep their files in `folder`.
 
-    ConfigError when the file or a column does not fit: all of a file is read here, before anything is started.
+    All of a file is read here, before anything is started. Raises ConfigError if the file or a column does not fit.
     """
     empty = _no_file(folder)
     if options.input is None or options.query is not None:
@@ -142,6 +142,7 @@ def _from_file(options: DemoOptions, opener: Opener) -> tuple[dict[str, Any], So
     )
     if source.time is None and options.time_unit is not None:
         raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+    # One tuple is enough to learn the columns' types.
     kinds = {f.name: f.type for f in next(iter(source.batches(1))).columns.schema} if source.rows else {}
     fields = _query_over(source)
     if fields["key"] in kinds:
@@ -156,7 +157,7 @@ def _from_file(options: DemoOptions, opener: Opener) -> tuple[dict[str, Any], So
 
 
 def _query_over(source: Source) -> dict[str, Any]:
-    """A query that counts the tuples of each key."""
+    """Fields of a query that counts the tuples of each key."""
     in_records = source.time is not None and source.time in source.column_names
     name = re.sub(r"[^a-z0-9._-]+", "-", Path(source.name).name.lower()).strip("-.")[:40]
     return {
@@ -181,9 +182,13 @@ _VALUE_KINDS = (pa.types.is_integer, pa.types.is_floating), "--value sums number
 def _declared(
     source: Source, column: str, kinds: Mapping[str, pa.DataType], fitting: tuple[Sequence[Any], str]
 ) -> dict[str, str]:
-    """The type to declare for a column of whole numbers. ConfigError for a column of a type that does not fit."""
+    """column -> int64 if the column holds whole numbers, else nothing. Raises ConfigError if its type does not fit.
+
+    kinds: column -> type, empty for a source without tuples. fitting: tests, of which one must hold, and the hint if none
+    does.
+    """
     if column not in kinds:
-        return {}  # no tuple tells
+        return {}  # without a tuple the type is unknown
     fits, hint = fitting
     if not any(is_fit(kinds[column]) for is_fit in fits):
         raise ConfigError(
@@ -193,7 +198,7 @@ def _declared(
 
 
 def _no_file(folder: Path) -> Path:
-    """Settings of a demo never come from a user's evenflow.toml."""
+    """An empty settings file. To name it keeps the user's own evenflow.toml out of the demo."""
     empty = folder / "empty.json"
     empty.write_text("{}")
     return empty

@@ -33,7 +33,7 @@ BUSIEST = 8
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
-    """The figures of one demo, as `--json` prints them. Latency is None: event times are not live."""
+    """The figures of one demo, as `--json` prints them. Latencies are None, because event times are not live."""
 
     tuples: int
     routed: int
@@ -49,18 +49,19 @@ class DemoResult:
     latency_p99_ms: float | None
 
     def json(self) -> str:
-        """One line."""
+        """One line of JSON."""
         return json.dumps(asdict(self))
 
 
 def run(options: DemoOptions, console: Console, *, opened: Opener = open_source) -> DemoResult:
     """Run the whole pipeline on this machine and compare its results with a direct aggregation.
 
-    Leaves no process, port or file behind, however it ends. `opened` opens the file of the options. Raises
-    ConfigError for what cannot be before anything is started, ServiceError when a part fails.
+    Leaves no process, port or file behind, however it ends. opened: opens the file of the options. Raises ConfigError for
+    impossible options before anything is started, and ServiceError if a part fails.
     """
     screen = Screen(console)
     check_online(options.partitioner)
+    # Made only to be refused early if the options are wrong. Each instance makes its own.
     partitioners.create(options.partitioner, workers=options.workers, **options.partitioner_options)
     with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:
         folder = Path(name)
@@ -84,7 +85,7 @@ def run(options: DemoOptions, console: Console, *, opened: Opener = open_source)
 def _stream(
     options: DemoOptions, settings: Settings, source: Any, services: Services, screen: Screen
 ) -> float:
-    """Replay, partition, combine, reduce. Seconds from the first tuple to the last window."""
+    """Replay, partition, combine, reduce. Returns the seconds from the first tuple to the last window."""
     with screen.progress() as bars:
         began = time.monotonic()
         total = source.rows if options.limit is None else min(source.rows or options.limit, options.limit)

@@ -26,18 +26,18 @@ from workbench.demo.windows import Window
 
 
 class Screen:
-    """Everything goes to standard error, so that `--json` leaves standard output to one object."""
+    """What a demo prints. With `--json` the console is standard error, which leaves standard output to one object."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self.console.print(text, highlight=False)
 
     @contextmanager
     def progress(self) -> Iterator[Bars]:
-        """Bars while the pipeline runs. Plain lines now and then where there is no terminal."""
+        """Progress bars while the pipeline runs. Without a terminal there are plain lines now and then."""
         shown = self.console.is_terminal
         with Progress(
             SpinnerColumn(),
@@ -51,7 +51,7 @@ class Screen:
             yield Bars(bars, None if shown else self.console)
 
     def windows(self, settings: Settings, windows: Sequence[Window]) -> None:
-        """The busiest windows, each with its largest key."""
+        """Print the busiest windows, each with its largest key."""
         names = list(settings.query.aggregates)
         table = Table(title=f"the busiest windows of {settings.query.name} (UTC)", title_justify="left")
         for heading in ("from", "to", "tuples", "keys", f"largest {settings.query.key_name}", *names):
@@ -62,7 +62,7 @@ class Screen:
         self.console.print(table)
 
     def loads(self, routing: Routing) -> None:
-        """A bar a worker."""
+        """Print a bar for each worker."""
         self.say(f"tuples per worker ({routing.name}):")
         most, total = max(routing.loads, default=0), sum(routing.loads)
         for worker, load in enumerate(routing.loads):
@@ -70,7 +70,7 @@ class Screen:
             self.say(f"  worker {worker:>3}  {bar:<40} {load:>12,}  {load / total if total else 0:6.1%}")
 
     def comparison(self, routings: Sequence[Routing]) -> None:
-        """Imbalance and replication factor side by side."""
+        """Print imbalance and replication factor of several partitioners side by side."""
         table = Table(title="the same tuples, routed by", title_justify="left")
         for heading in ("partitioner", "imbalance I(m)", "window imbalance", "replication factor"):
             table.add_column(heading, justify="left" if heading == "partitioner" else "right")
@@ -85,7 +85,7 @@ class Screen:
 
 
 class Bars:
-    """The bars of one run by name."""
+    """The progress bars of one run, each with a name."""
 
     def __init__(self, bars: Progress, plain: Console | None) -> None:
         self._bars = bars
@@ -94,12 +94,12 @@ class Bars:
         self._told: dict[str, int] = {}
 
     def show(self, name: str, done: int, total: int | None) -> None:
-        """Where `name` stands."""
+        """Show how far `name` is. total: None if unknown."""
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task(name, total=total)
         self._bars.update(self._tasks[name], completed=done, total=total)
         if self._plain is not None:
-            step = 10 * done // total if total else done
+            step = 10 * done // total if total else done  # a line for each tenth
             if self._told.get(name) != step:
                 self._told[name] = step
                 self._plain.print(f"{name}: {done:,}" + (f" of {total:,}" if total else ""), highlight=False)

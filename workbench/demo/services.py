@@ -1,4 +1,4 @@
-"""The processes of a demo: started with one settings file, watched, and ended by their own pid."""
+"""The processes of a demo: started with one settings file, watched, and ended by their own process ids."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ _LOOK_SECONDS = 0.3
 
 
 class Services:
-    """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all."""
+    """Partitioner instances, one Spark application and, if wanted, a controller.
+
+    To be used as a context manager: leaving it ends all processes. folder: for the settings file and the logs. instances:
+    how many partitioners. interrupts: asked whenever this object waits.
+    """
 
     def __init__(self, settings: Settings, folder: Path, *, instances: int, interrupts: Interrupts) -> None:
         self._interrupts = interrupts
         self._file = folder / "settings.json"
         self._folder = folder
         save_settings(settings, self._file)
+        # The user's variables would override the settings file.
         self._environment = {n: v for n, v in os.environ.items() if not n.startswith("EVENFLOW_")}
         self._partitioners: list[ChildProcess] = []
         self.spark: ChildProcess | None = None
@@ -38,11 +43,12 @@ class Services:
                     self._start(name, "partition", "--unchecked", "--instance", str(number))
                 )
         except BaseException:
+            # The caller's `with` has not begun yet, so nothing else would end the processes.
             self.stop()
             raise
 
     def wait(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
-        """Call `look` every moment until `done`. ServiceError as soon as a process has died."""
+        """Call `look` every 0.3 s until `done` returns true. Raises what `check` raises."""
         pause = threading.Event()
         while not done():
             self.check()
@@ -50,7 +56,7 @@ class Services:
             pause.wait(_LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise ServiceError with the end of its log if a process failed, KeyboardInterrupt after Ctrl-C."""
+        """Raise ServiceError, with the end of the log, if a process failed. Raise KeyboardInterrupt after Ctrl-C."""
         self._interrupts.check()
         for process in self._all():
             if process.returncode not in (None, 0):
@@ -59,21 +65,21 @@ class Services:
                 )
 
     def stop_partitioners(self) -> None:
-        """SIGTERM: each finishes its block and commits."""
+        """Send SIGTERM. Each partitioner then finishes its block and commits."""
         for process in self._partitioners:
             _end(process)
 
     def start_control(self) -> None:
-        """A controller, too."""
+        """Start a controller as well."""
         self._control = self._start("control", "control")
 
     def stop_control(self) -> None:
-        """SIGTERM: the last plan stays."""
+        """Send SIGTERM to the controller, if there is one. The last plan stays in force."""
         if self._control is not None:
             _end(self._control)
 
     def to_the_end(self, settings: Settings, look: Callable[[dict[int, PartitionState]], None]) -> None:
-        """Wait until the input has ended and everything is emitted. `look` gets the committed states meanwhile."""
+        """Wait until the input has ended and everything is emitted. look: gets the committed states meanwhile."""
         states: dict[int, PartitionState] = {}
 
         def ended() -> bool:
@@ -91,7 +97,7 @@ class Services:
         look(states)
 
     def stop(self) -> None:
-        """End whatever still runs."""
+        """End every process that still runs."""
         for process in self._all():
             if process.alive:
                 process.terminate(10)

@@ -14,13 +14,15 @@ from evenflow.settings import Settings
 from topics import reader
 
 _CANDIDATES = 5_000
+"""How many of the busiest windows are searched for such that do not overlap."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """start and end in ms. tuples: sum of the count aggregate, None when the query has none. keys: how many.
+    """A window of the results.
 
-    key: the largest, with its aggregates in `values`.
+    start, end: event times in ms. tuples: sum of the count aggregate, None if the query has none. keys: number of keys.
+    key: the key with the most tuples. values: the aggregates of that key.
     """
 
     start: int
@@ -32,7 +34,7 @@ class Window:
 
 
 def busiest(settings: Settings, most: int) -> list[Window]:
-    """The windows with most tuples (most keys when nothing is counted) that do not overlap each other."""
+    """The windows with the most tuples that do not overlap each other. If the query counts nothing, the most keys decide."""
     query = settings.query
     names = list(query.aggregates)
     counts = [name for name, spec in query.aggregates.items() if spec.function == "count"]
@@ -76,8 +78,10 @@ def busiest(settings: Settings, most: int) -> list[Window]:
 
 
 def _tables(settings: Settings) -> Any:
+    """The rows of the results topic, a table for each block of records."""
     for block in reader.read_range(settings.kafka, settings.topic("results")):
         lines = b"\n".join(message.value() or b"" for message in block)
+        # One block for all lines, because Arrow refuses a line that does not fit its blocks.
         yield pyarrow.json.read_json(
             io.BytesIO(lines), read_options=pyarrow.json.ReadOptions(block_size=len(lines) + 64)
         )

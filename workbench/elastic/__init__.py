@@ -1,7 +1,7 @@
 """A closed loop on one machine: a live replay whose rate changes, executors that come and go, a policy that decides.
 
-Admission rule: what `evenflow demo --control` and `evenflow bench elasticity` share. `loop` runs the pipeline, `course`
-reads back what happened from the topics, `judged` says how good it was, `shapes` are the streams.
+Admission rule: what `evenflow demo --control` and `evenflow bench elasticity` share. `loop` runs the pipeline. `course`
+reads from the topics what happened. `judged` says how good it was. `shapes` has the streams.
 """
 
 from workbench.elastic.course import Batch, Change, Course, course_of

@@ -1,4 +1,4 @@
-"""What happened in a closed loop, read back from its topics: one clock, the broker's append times."""
+"""What happened in a closed loop, read back from its topics. All times are of one clock: the broker's append times."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _LARGEST_ROW = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A finished micro-batch. at: seconds after the beginning, at its end. seconds: since the one before it ended.
+    """A finished micro-batch.
 
-    load: W. slots: tasks that could run at once. epoch: of the plan that the application followed.
+    at: when it ended, in seconds after the beginning. load: W. backlog: frames or blobs that still waited. slots: how many
+    tasks could run at once. epoch: that of the plan that the application followed.
     """
 
     at: float
@@ -32,7 +33,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A plan that a controller published."""
+    """A plan that a controller published. at: when, in seconds after the beginning. zone: what W said, None if unknown."""
 
     at: float
     p: int
@@ -44,9 +45,11 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """interval: batch interval (s). rates: (at, tuples/s) told by partitioners. latencies: (at, ms) of result rows.
+    """What happened between two moments. Every `at` is in seconds after the first.
 
-    decisions: observations that a controller has judged; p, r: in force at the beginning.
+    interval: batch interval in seconds. p, r: what was in force at the beginning. batches, changes: in the order of time.
+    decisions: how many observations a controller has judged. rates: (at, tuples/s) as partitioners told it. latencies:
+    (at, ms) of result rows.
     """
 
     interval: float
@@ -60,7 +63,7 @@ class Course:
 
 
 def course_of(settings: Settings, *, began: float, until: float) -> Course:
-    """The course of this query between two times (s since 1970, by the broker's clock)."""
+    """The course of this query between two times. began, until: seconds since 1970, by the broker's clock."""
     told = list(_told(settings, began, until))
     decided = [(at, record) for at, record in told if isinstance(record, DecisionRecord)]
     return Course(
@@ -115,7 +118,7 @@ def _batches(told: Sequence[tuple[float, Telemetry]]) -> Iterable[Batch]:
 
 
 def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]]:
-    """(append time of a row, its latency): once for each window and bucket, of its last row."""
+    """(when it was appended, its latency in ms) for the last row of each window in each partition of the results."""
     query = settings.query
     wait = query.out_of_orderness + query.allowed_lateness
     last: dict[tuple[int, int], int] = {}
@@ -125,5 +128,5 @@ def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]
             end = row.whole("window_end", -(2**62), 2**62)
             last[(message.partition(), end)] = message.timestamp()[1]
     for (_, end), appended in sorted(last.items(), key=lambda entry: entry[1]):
-        if end > began * 1000 and appended > end + wait:  # the end of a stream closes its last windows early
+        if end > began * 1000 and appended > end + wait:  # the stream's end closes its last windows early
             yield appended / 1000 - began, float(appended - end - wait)

@@ -10,16 +10,19 @@ from itertools import pairwise
 from workbench.elastic.course import Batch, Course
 
 THRESHOLD, STEP = 0.90, 0.10
-"""The zones by which all policies are judged, those of 001, whatever the policy itself goes by."""
+"""Bounds of the zones by which every policy is judged. They are those of 001, whatever zones the policy itself uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """out_of_zone_2: share of the time with W outside of ]0.80, 0.90]. overloaded, under_used: its two sides.
+    """Figures of a course.
 
-    slot_seconds: slots in use over time; over_provisioned: those beyond the fewest that would have kept W at or below 0.90
-    (taking the load to divide by the slots, so it is a lower bound: a micro-batch has a fixed cost). slo_violations: share
-    of windows later than the objective. actions: plans published.
+    seconds: how long it was. out_of_zone_2: share of the time with W outside of ]0.80, 0.90]. overloaded, under_used: the
+    shares of the time above and below. mean_load: mean of W over time. slot_seconds: slots over time.
+    over_provisioned: the part of slot_seconds beyond the fewest slots that would have kept W at or below 0.90. It takes W
+    to be inversely proportional to the slots. As a micro-batch has a fixed cost, it is a lower bound. slo_ms: the objective
+    for the latency. slo_violations: share of windows that were later. It and the latencies are None if no window was due.
+    actions: number of plans that were published.
     """
 
     seconds: float
@@ -38,8 +41,9 @@ class Verdict:
 
 
 def judged(course: Course, *, slo_ms: float) -> Verdict:
-    """Figures of this course; slo_ms: latency that the user would have promised. The first micro-batch does not count: it
-    holds what waited for Spark to start.
+    """Figures of this course. slo_ms: latency that a user would have been promised.
+
+    The first micro-batch does not count, because it holds what waited for Spark to start.
     """
     batches = one_stage(course.batches)
     lasted = _lasted(batches)
@@ -66,12 +70,12 @@ def judged(course: Course, *, slo_ms: float) -> Verdict:
 
 
 def zone_of(batch: Batch) -> int:
-    """1, 2 or 3 (001, ch. 3.3)."""
+    """Zone 1, 2 or 3 of a micro-batch (001, chapter 3.3)."""
     return 3 if batch.load > THRESHOLD else 1 if batch.load <= THRESHOLD - STEP else 2
 
 
 def one_stage(batches: Sequence[Batch]) -> list[Batch]:
-    """Those of the stage that was loaded most: in the split wiring there are two."""
+    """The micro-batches of the stage that was loaded most. In the split wiring there are two stages."""
     stages = {batch.stage for batch in batches}
     if len(stages) <= 1:
         return list(batches)
@@ -85,11 +89,13 @@ def _lasted(batches: Sequence[Batch]) -> list[float]:
 
 
 def _spare(batch: Batch) -> int:
+    """How many slots of the micro-batch could have been missing with W still at or below the threshold."""
     slots = batch.slots or 1
     return max(0, slots - max(1, math.ceil(slots * batch.load / THRESHOLD)))
 
 
 def _percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """The percentile by nearest rank. None if there are no values."""
     if not ordered:
         return None
     return round(ordered[min(len(ordered) - 1, math.ceil(percent / 100 * len(ordered)) - 1)])

@@ -1,6 +1,7 @@
 """A closed loop, run once: broker, partitioner, Spark with executor processes, controller, and a replay that changes.
 
-Live: the event time of a tuple is the clock at its sending, so W and latency mean what they mean in production.
+The replay is live: the event time of a tuple is the time at which it is sent. So W and latency mean what they mean in
+production.
 """
 
 from __future__ import annotations
@@ -38,14 +39,18 @@ INPUT_PARTITIONS = 2
 SLO_MS = 20_000.0
 _LOOK_SECONDS = 1.0
 _WARM = 3
-"""So many micro-batches in a row that keep up."""
+"""How many micro-batches in a row must keep up before the loop begins."""
 _LONGEST_WARM_UP = 90.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions:
-    """policy: None for no controller. workers, most_workers: p at the beginning and at most; partitions_per_slot: workers a
-    core. wait: microseconds that the combiner waits for a tuple. batch_interval: ms. ports: of the parts' web servers.
+    """What to run.
+
+    policy: name of the policy, None for no controller. policy_options: its options. workers, most_workers: p at the
+    beginning, and at most. partitions_per_slot: how many workers share a core. batch_interval: ms. wait: microseconds that
+    the combiner waits for each tuple, as if computing it were costly. ports: those of the parts' web servers. slo_ms:
+    objective for the latency. partitioner: name of the partitioner.
     """
 
     shape: Shape
@@ -63,12 +68,12 @@ class LoopOptions:
 
     @property
     def executors(self) -> int:
-        """Most that the bounds of p can ask for."""
+        """Number of executors that the largest p asks for: a core each, rounded up."""
         return -(-self.most_workers // self.partitions_per_slot)
 
     @property
     def targets(self) -> dict[str, int]:
-        """Ports for Prometheus, by job."""
+        """Port of each job that Prometheus scrapes."""
         jobs = self.ports.targets
         return {job: port for job, port in jobs.items() if self.policy is not None or job != CONTROLLER_JOB}
 
@@ -85,20 +90,24 @@ class LoopResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Onlooker:
-    """What an onlooker is told while it runs."""
+    """Whom to tell what while a loop runs.
+
+    say: gets each step in words. replayed: gets the tuples sent, and how many there will be (None if unknown).
+    """
 
     say: Callable[[str], None] = lambda text: None
     replayed: Callable[[int, int | None], None] = lambda sent, total: None
     page: Callable[[str], None] = lambda address: None
-    """There will be a live page at this address in a moment, where ports are known."""
+    """Gets the address at which there will be a live page in a moment. Called only if the ports are known."""
 
 
 def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
-    """Run it and compare its results with a direct aggregation. Leaves no process or file behind, however it ends.
+    """Run a loop and compare its results with a direct aggregation. Leaves no process or file behind, however it ends.
 
-    Raises ConfigError for what cannot be before anything is started, ServiceError when a part fails.
+    Raises ConfigError for impossible options before anything is started, and ServiceError if a part fails.
     """
     told = told or Onlooker()
+    # Made only to be refused early if policy or options are wrong. The controller makes its own.
     if options.policy is not None:
         elasticity.create(
             options.policy, bounds=Bounds(p_max=options.most_workers), **dict(options.policy_options)
@@ -127,7 +136,7 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
 
 
 def loop_settings(options: LoopOptions, folder: Path) -> Settings:
-    """All but the broker's. Nothing of a user's own evenflow.toml."""
+    """All settings but the broker's. The user's own evenflow.toml is left out by naming an empty file."""
     empty, ports = folder / "empty.json", options.ports.settings
     empty.write_text("{}")
     return load_settings(
@@ -176,7 +185,7 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
 def _stream(
     options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Onlooker
 ) -> tuple[float, float]:
-    """Replay and wait for the last result. The times (s since 1970) between which the course counts."""
+    """Replay and wait for the last result. Returns when the course began and ended, in seconds since 1970."""
     shape = options.shape
     services.wait(lambda: any(part.is_spark for part in look(settings).parts), lambda: None)
     told.say(f"warming up at {shape.first_rate:,.0f} tuples/s ...")
@@ -201,7 +210,8 @@ def _stream(
 
 
 def _warm_up(settings: Settings, shape: Shape, services: Services) -> None:
-    """Replay at the first rate until micro-batches keep up: the first ones of a Spark application are its slowest."""
+    """Replay at the first rate until micro-batches keep up. The first micro-batches of an application are its slowest."""
+    # Lists, so that `warm` can write to them.
     begun, asked, loads = time.monotonic(), [0.0], list[float]()
 
     def warm() -> bool:
@@ -218,7 +228,7 @@ def _warm_up(settings: Settings, shape: Shape, services: Services) -> None:
 
 
 def _newest_loads(settings: Settings) -> list[float]:
-    """W of the last finished micro-batches, `_WARM` at most."""
+    """W of the last finished micro-batches, at most `_WARM` of them."""
     told = [
         parse(message.value()) for message in read_newest(settings.kafka, settings.topic("telemetry"), 100)
     ]

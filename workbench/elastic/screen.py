@@ -21,7 +21,7 @@ _BAR = 20
 def show_loop(
     options: LoopOptions, console: Console, *, page: Callable[[str], None] = lambda address: None
 ) -> LoopResult:
-    """Run it and show it. page: told where the live page is, where ports are known."""
+    """Run a loop and show it. page: gets the address of the live page if the ports are known."""
     screen = Screen(console)
     with screen.progress() as bars:
 
@@ -42,7 +42,7 @@ def show_loop(
 
 
 def course_table(course: Course) -> Table:
-    """A line a micro-batch."""
+    """A table with a line for each micro-batch."""
     table = Table(title="the course, micro-batch by micro-batch", title_justify="left")
     for heading in ("s", "tuples/s", "W", "", "zone", "p", "executors", "latency"):
         table.add_column(heading, justify="left" if heading in ("", "zone") else "right", no_wrap=True)
@@ -62,7 +62,7 @@ def course_table(course: Course) -> Table:
 
 
 def verdict_text(options: LoopOptions, verdict: Verdict) -> str:
-    """The figures in words."""
+    """The verdict in words."""
     late = verdict.slo_violations
     slo = (
         "no window was due"
@@ -77,7 +77,7 @@ def verdict_text(options: LoopOptions, verdict: Verdict) -> str:
 
 
 def fields(result: LoopResult) -> dict[str, object]:
-    """As plain JSON."""
+    """The result as plain JSON."""
     options = result.options
     return {
         "policy": options.policy or "none",
@@ -104,6 +104,7 @@ def fields(result: LoopResult) -> dict[str, object]:
 
 
 def _latest(series: tuple[tuple[float, float], ...], at: float) -> float | None:
+    """The last value of a series (time, value) at or before a time. None if there is none yet."""
     before = bisect_right(series, (at, float("inf")))
     return series[before - 1][1] if before else None
 

@@ -10,13 +10,14 @@ from evenflow.errors import ConfigError
 from producers.profiles import PROFILES, Curve, parse_profile
 
 BASE = 1_000.0
-"""Tuples per second. Small on purpose: two cores cannot show a gain of computing, so a tuple costs a wait instead."""
+"""Tuples per second. Small on purpose: on two cores more executors compute no faster, so a tuple costs a wait instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """profile: of the rate, as `evenflow replay --profile` takes it. source: a generator with its options. seconds: of
-    replay.
+    """A stream. profile: of its rate, as `evenflow replay --profile` takes it. source: a generator with its options.
+
+    seconds: how long it is replayed.
     """
 
     name: str
@@ -25,24 +26,24 @@ class Shape:
     seconds: float
 
     def rates(self) -> Curve:
-        """When each tuple is due. ConfigError for a profile without a rate curve."""
+        """When each tuple is due. Raises ConfigError for a profile without a rate curve."""
         curve = parse_profile(self.profile)
         if not isinstance(curve, Curve):
             raise ConfigError(f"profile {self.profile} has no rate curve", hint=f"known: {', '.join(SHAPES)}")
         return curve
 
     def tuples(self) -> int:
-        """How many are due within its seconds."""
+        """How many tuples are due within `seconds`."""
         return int(self.rates().due(np.array(self.seconds)))
 
     @property
     def first_rate(self) -> float:
-        """Tuples per second at its beginning."""
+        """Tuples that are due within the first second."""
         return float(self.rates().due(np.array(1.0)))
 
 
 STEADY = "zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5"
-"""The stream of all but the crowd, and of every warm-up."""
+"""The stream of all shapes but the flash crowd, and of every warm-up."""
 _CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=9,last=40"
 
 SHAPES: dict[str, Shape] = {
@@ -74,11 +75,17 @@ SHAPES: dict[str, Shape] = {
         ),
     )
 }
-"""By name. The crowd's periods are of the generator's own clock: tuples 36,000 to 164,000, which is the peak."""
+"""The shapes by name.
+
+The crowd's periods count by the generator's own clock. They span tuples 36,000 to 164,000, which is the peak of its rate.
+"""
 
 
 def shape_of(text: str, *, seconds: float | None = None) -> Shape:
-    """One of the named shapes, or a rate profile over the steady stream. ConfigError for anything else."""
+    """One of the named shapes, or a rate profile over the steady stream. Raises ConfigError for anything else.
+
+    seconds: how long the shape is replayed. None: as long as the shape says.
+    """
     known = SHAPES.get(text)
     if known is None:
         if text.partition(":")[0] not in PROFILES:
@@ -87,7 +94,7 @@ def shape_of(text: str, *, seconds: float | None = None) -> Shape:
                 hint=f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as spike:base=500,peak=900,...",
             )
         known = Shape(name=text.partition(":")[0], profile=text, source=STEADY, seconds=135)
-        known.tuples()
+        known.tuples()  # raises ConfigError if the profile is wrong
     if seconds is None:
         return known
     return Shape(name=known.name, profile=known.profile, source=known.source, seconds=seconds)

@@ -1,4 +1,4 @@
-"""A topic copied record by record into another one: same partitions, order, keys, values, headers and timestamps."""
+"""Copies a topic into another one, record by record: same partitions, order, keys, values, headers and timestamps."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Copier:
     def copy(
         self, source: str, target: str, *, wanted: Callable[[Record], bool] = lambda message: True
     ) -> None:
-        """Append the wanted records of `source` to the empty topic `target`, and see that all are there.
+        """Append the wanted records of `source` to the empty topic `target`, and check that all are there.
 
-        Raises ServiceError when the broker refused one, or the copy is not complete.
+        Raises ServiceError if the broker refuses a record, or if the copy is not complete.
         """
         sent: Counter[int] = Counter()
         for messages in reader.read_range(self._kafka, source):
@@ -54,13 +54,13 @@ class Copier:
         record |= {"headers": message.headers() or [], "partition": message.partition()}
         kind, stamp = message.timestamp()
         if kind != TIMESTAMP_NOT_AVAILABLE and stamp >= 0:
-            record["timestamp"] = stamp
+            record["timestamp"] = stamp  # without it librdkafka takes the clock's time
         while True:
             try:
                 self._producer.produce(target, on_delivery=self._note, **record)
                 break
             except BufferError:
-                self._producer.poll(0.1)
+                self._producer.poll(0.1)  # librdkafka's queue is full, and empties as records are delivered
             except KafkaException as error:
                 raise clients.service_error(error, self._kafka, f"writing to {target}") from None
         self._producer.poll(0)

@@ -1,4 +1,4 @@
-"""What a query has left behind: topics, consumer groups, checkpoints and, where it is asked for, its results."""
+"""What a query has left behind: topics, consumer groups, checkpoints and, if asked for, its results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from workbench.alive import look
 from workbench.stored import Stored, stored
 
 _SILENT_SECONDS = 15.0
-"""Silent for so long, a Spark application has stopped: it says something every five seconds, also while it is idle."""
+"""A Spark application that is silent for this long has stopped. It reports every five seconds, also while it is idle."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """A folder: how many files it holds, and their bytes."""
+    """A folder, how many files it holds, and their bytes in all."""
 
     at: Stored
     files: int
@@ -30,14 +30,14 @@ class Folder:
 
     @classmethod
     def counted(cls, at: Stored) -> Folder:
-        """As it is now."""
+        """The folder as it is now."""
         sizes = [file.size for file in at.files()]
         return cls(at=at, files=len(sizes), bytes=sum(sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remains:
-    """What is to be removed, and in words what stays although it has to do with the query."""
+    """What is to be removed. stays: in words, what stays although it belongs to the query."""
 
     topics: tuple[TopicState, ...]
     groups: tuple[str, ...]
@@ -60,9 +60,10 @@ class Remains:
 
 
 def find(settings: Settings, *, results: bool) -> Remains:
-    """What there is now of the query and its views. results: also what holds nothing but results and was named by the user.
+    """What there is now of the query and its views. The input topic is never part of it.
 
-    The input topic is never part of it. Raises ServiceError when the broker does not answer.
+    results: whether the places that the settings name for results go too. Such a place must hold nothing but results.
+    Raises ServiceError if the broker does not answer, and IncompatibleStateError for a folder that holds other things.
     """
     names = topic_names(settings.kafka)
     mine: list[str] = []
@@ -86,7 +87,8 @@ def find(settings: Settings, *, results: bool) -> Remains:
 
 
 def own_groups(query: str, groups: Iterable[str], topics: Iterable[str]) -> list[str]:
-    """Of these groups those of the query, and not those of a query whose name begins with `<query>.control.`."""
+    """Those of these groups that belong to the query. topics: all that exist, which tell what other queries there are."""
+    # Another query may be called `<query>.control.x`. Its groups begin as those of this query do.
     others = [name.removesuffix("routed") for name in topics if name.endswith(".routed")]
     longer = tuple(other for other in others if other.startswith(f"{query}.") and other != f"{query}.")
     return [
@@ -105,10 +107,11 @@ def refuse_while_alive(
     sleep: Callable[[float], None] = time.sleep,
     waiting: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Raise IncompatibleStateError, which says who it is, when a service of the query is running.
+    """Raise IncompatibleStateError if a service of the query is running. The error says which.
 
-    A Spark stage or a controller that reported lately may have stopped since: it is waited for up to 15 s, and refused
-    once it reports again. waiting: called with a line before that.
+    A Spark stage or a controller that reported lately may have stopped since. This function then waits up to 15 s, and
+    raises if it reports again. doing: what would be done to the query, for the error. now: seconds since 1970. waiting:
+    called with a line of text before the wait.
     """
     first = None
     while True:
@@ -145,7 +148,7 @@ def _checkpoint(settings: Settings) -> tuple[list[Stored], list[str]]:
 
 
 def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list[str]]:
-    """(topic or folder that goes, in words what stays) of the places that the settings name for results."""
+    """Of the places that the settings name for results: the topics and folders that go, and in words what stays."""
     sink = sink_of(settings)
     place: str | Stored | None
     if "results" in sink.topics:
@@ -166,7 +169,7 @@ def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list
 
 
 def _refuse_foreign(folder: Stored) -> None:
-    """A folder that holds other things than Parquet files and their logs is not ours to delete."""
+    """Raise IncompatibleStateError for a folder that holds more than Parquet files and their logs."""
     foreign = {
         name for name in folder.names() if not (name.endswith((".parquet", ".crc")) or name.startswith("_"))
     }

@@ -1,4 +1,4 @@
-"""Removing what a query has left. Cut off half-way, it is simply done again: what is gone is not missed."""
+"""Removes what a query has left. If the removal is cut off half-way, it can simply be run again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from workbench.lifetime.remains import Remains
 
 
 def remove(settings: Settings, remains: Remains) -> None:
-    """Remove all of it. A service that runs on (`--force`) notices that its topics are gone, and leaves its group.
+    """Remove all of `remains`. Raises ServiceError if the broker refuses, a group keeps its members or a folder stays.
 
-    Raises ServiceError when the broker refuses, a group keeps its members or a folder cannot be removed.
+    A service that still runs (`--force`) notices that its topics are gone, and leaves its group.
     """
+    # Topics first: a group can be deleted only when its members have left.
     delete_topics(settings.kafka, [topic.name for topic in remains.topics])
     delete_groups(settings.kafka, remains.groups)
     for folder in remains.folders:

@@ -1,9 +1,9 @@
-"""A query under another name, with all that it has read: frames, rejected records, plans, learned state and offsets.
+"""Gives a query another name, with all that it has read: frames, rejected records, plans, learned state and offsets.
 
-Kafka cannot rename a topic, so the records are copied. Results are not: the Spark stages compute every one of them again
-from the copied frames. Nothing of the new name counts before the last step, one transaction that commits the offsets
-with their state: cut off before it, the copies are recognised as such and made anew. Cut off after it, only the old
-name is left to be removed.
+Kafka cannot rename a topic, so the records are copied. Results are not copied: the Spark stages compute all of them again
+from the copied frames. The last step is one transaction that commits the offsets with their state. Before this step
+nothing of the new name counts: if the renaming is cut off, the next one recognises the copies and makes them anew. After
+this step only the old name is left to be removed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from workbench.lifetime.remains import refuse_while_alive
 from workbench.stored import stored
 
 COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots")
-"""Roles of the topics that go along. What the Spark stages write comes anew."""
+"""Roles of the topics that are copied. The Spark stages write their topics anew."""
+# These two must hold all records from the first one on.
 _FIRST_HAVE: tuple[TopicRole, ...] = ("routed", "rejected")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Renaming:
-    """A renaming that was found possible. sources: the topics to copy by role. states: of every input partition."""
+    """A renaming that is possible. sources: role -> topic to copy. states: input partition -> its committed state."""
 
     before: Settings
     after: Settings
@@ -46,7 +47,7 @@ class Renaming:
     states: dict[int, PartitionState]
 
     def lines(self) -> list[str]:
-        """What is copied."""
+        """A line for each topic that is copied."""
         return [
             f"{topic.name} -> {self.after.topic(role)}: {topic.records:,} offsets"
             for role, topic in self.sources.items()
@@ -60,11 +61,11 @@ def examine(
     now: Callable[[], float] = time.time,
     waiting: Callable[[str], None] = lambda line: None,
 ) -> Renaming:
-    """Look at everything that the renaming rests on. Nothing is made.
+    """Check everything that the renaming depends on. Nothing is made.
 
     after: the same query under its new name and with the same input topic. now, waiting: as `refuse_while_alive` takes
-    them. Raises IncompatibleStateError when a service of the query runs, when it has not begun or the new name has,
-    ConfigError when the name is the same, DataLossError when the frames are not all there.
+    them. Raises IncompatibleStateError if a service of the query runs, if the query has not begun, or if the new name is
+    taken. Raises ConfigError if the name is the same, and DataLossError if the frames are not all there.
     """
     before, after = admitted(before), settled(after)
     if before.query.name == after.query.name:
@@ -78,21 +79,23 @@ def examine(
 
 
 def carry_out(found: Renaming, *, progress: Callable[[int], None]) -> None:
-    """Copy, check, and commit the offsets under the new name. What is left of the old name stays.
+    """Copy, check, and commit the offsets under the new name. The old name's topics and checkpoints stay.
 
-    Raises IncompatibleStateError when something read on meanwhile, ServiceError when the broker refuses or another
-    process begins the new name.
+    progress: called with the number of records copied so far. Raises IncompatibleStateError if a partitioner has read on
+    meanwhile, and ServiceError if the broker refuses or another process begins the new name.
     """
     before, after = found.before, found.after
     watchdog = Watchdog()
     watchdog.start()
     try:
+        # The lock fences any process that was beginning the new name. One that has begun it since `examine` is found here.
         producer = lock(after, watchdog)
         _refuse_taken(after)
         made = _empty_topics(found)
         copier = Copier(before.kafka, progress=progress)
         for role, source in found.sources.items():
             copier.copy(source.name, after.topic(role), wanted=_goes_along)
+        # After the copy: whatever a partitioner routed meanwhile is not in it.
         if all_states(before, stable=True) != found.states:
             raise IncompatibleStateError(
                 f"query {before.query.name} has read on while it was copied",
@@ -116,7 +119,7 @@ def _begun(settings: Settings) -> dict[int, PartitionState]:
 
 
 def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicRole, TopicState]:
-    """The topics to copy, if they are those of these states and hold all that was ever written to them."""
+    """Role -> topic to copy. Raises DataLossError if a topic is missing, or not all that was written to it is there."""
     names = {role: settings.topic(role) for role in ("input", *COPIED)}
     topics = describe(settings.kafka, names.values())
     missing = [names[role] for role in ("input", *_FIRST_HAVE) if names[role] not in topics]
@@ -138,7 +141,10 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicR
 
 
 def _refuse_taken(after: Settings) -> None:
-    """A name that has begun, or that an earlier query has left things under, is not free. A cut-off copy is."""
+    """Raise IncompatibleStateError if the new name has begun, or if an earlier query has left something under it.
+
+    Copies that an earlier renaming left are no reason: they are made anew.
+    """
     name = after.query.name
     reset = f"`evenflow reset` with query.name = '{name}' removes what there is under that name"
     if all_states(after, stable=True):
@@ -169,7 +175,7 @@ def _refuse_taken(after: Settings) -> None:
 
 
 def _empty_topics(found: Renaming) -> dict[str, TopicState]:
-    """The new name's topics, made anew, with the configuration of the old ones. By role."""
+    """Role -> topic of the new name. The topics are made anew, with the configuration of the old ones."""
     after, specs = found.after, pipeline_topics(found.after)
     delete_topics(after.kafka, [after.topic(role) for role in COPIED])
     wanted = {role: _like(specs[role], found.sources.get(role)) for role in COPIED}
@@ -178,19 +184,19 @@ def _empty_topics(found: Renaming) -> dict[str, TopicState]:
 
 
 def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
-    """As specified, but with what the user has set otherwise at the old topic."""
+    """The specification, with the values that the old topic has for the same settings."""
     known = {} if source is None else source.config
     return replace(spec, config={name: known.get(name, value) for name, value in spec.config.items()})
 
 
 def _goes_along(message: Record) -> bool:
-    """All but what says of the old name that it has begun, and where its results are."""
+    """Whether a record is copied. Those that say that the old name has begun, and where its results are, are not."""
     key = message.key() or b""
     return key != IDENTITY_KEY and not key.startswith(b"spark/")
 
 
 def _moved(found: Renaming, made: dict[str, TopicState]) -> list[TopicPartition]:
-    """The same offsets and state, which name the copies."""
+    """The same offsets and states, but naming the copies as their topics."""
     routed, rejected = (made[role].topic_id for role in _FIRST_HAVE)
     topic = found.after.topic("input")
     return [

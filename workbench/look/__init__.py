@@ -1,7 +1,7 @@
-"""A look at the records of the live input topic, held against the settings.
+"""A look at the records of the live input topic, compared with the settings.
 
-`sample` reads the newest records, `shape` and `facts` say what is there, the modules named `judge_*` hold it against
-the settings, `propose` writes the settings that would fit, `start` is what a service calls before it begins.
+`sample` reads the newest records. `shape` and `facts` say what is there. The modules named `judge_*` compare that with
+the settings. `propose` writes the settings that would fit. `start` is what a service calls before it begins.
 Only `sample` and `start` talk to a broker. Everything else is a function of plain values.
 """
 

@@ -25,9 +25,9 @@ from workbench.registered import RegisteredRecords
 class PartitionFacts:
     """One partition of the sample.
 
-    length: offsets that the partition holds. records: those sampled, markers aside. ended: a producer's end was
-    among them. times: event times (ms) of the readable ones, in offset order, without those that max_jump would
-    reject. jumps: how many these are.
+    length: offsets that the partition holds. records: how many were sampled, without markers. ended: whether an
+    end-of-stream marker was among them. times: event times (ms) of the readable records, in offset order, without the
+    jumps that max_jump would reject. jumps: how many jumps there are.
     """
 
     partition: int
@@ -40,7 +40,10 @@ class PartitionFacts:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Records that the partitioner would reject for one reason: how many, its words for the first, and that record."""
+    """Records that the partitioner would reject for one reason.
+
+    count: how many. reason: in the partitioner's words, for the first of them. example: the value of that record.
+    """
 
     count: int
     reason: str
@@ -51,8 +54,9 @@ class Unreadable:
 class Facts:
     """A sample as the settings read it.
 
-    unreadable: by reason, the commonest first. keys: different keys. hottest: the commonest key and its tuples.
-    keyless: records without a record key. filtered: records that can be read, of which no tuple is kept. kept: tuples.
+    unreadable: one entry for each reason, the commonest first. keys: how many different keys there are. hottest: the
+    commonest key and its number of tuples. None if there is no tuple. keyless: records without a record key. filtered:
+    readable records of which no tuple is kept. kept: tuples that are kept.
     """
 
     topic: str
@@ -68,22 +72,22 @@ class Facts:
 
     @property
     def rejected(self) -> int:
-        """Records that cannot be read."""
+        """How many records cannot be read."""
         return sum(group.count for group in self.unreadable)
 
     @property
     def readable(self) -> int:
-        """Records that can be read."""
+        """How many records can be read."""
         return self.records - self.rejected
 
     @property
     def times(self) -> tuple[Int64s, ...]:
-        """Event times of each partition that has any."""
+        """Event times (ms) of each partition that has any."""
         return tuple(part.times for part in self.partitions if part.times.size)
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Least and largest event time, ms. None without a tuple."""
+        """Least and largest event time in ms. None if there is no tuple."""
         ends = [(int(times.min()), int(times.max())) for times in self.times]
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
@@ -95,9 +99,10 @@ def facts_of(
     shape: Shape | None = None,
     registry: Lookup | None = None,
 ) -> Facts:
-    """Read the sample as the settings say. shape: what is known of its columns already.
+    """Read the sample as the settings say.
 
-    registry: of the schemas of Avro and Protobuf records, None: that of the settings.
+    shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and Protobuf records
+    are looked up. None: the registry of the settings.
     """
     schemas = Schemas(registry or Registry(settings.input)) if settings.input.registered else None
     parser = Parser(settings, schemas=schemas)
@@ -131,7 +136,7 @@ def facts_of(
 
 
 class _Known:
-    """Schemas that the parser has asked for."""
+    """The parser's schemas as a registry, so that none is asked for twice."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
@@ -146,7 +151,7 @@ def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) ->
 
 
 class _Reasons:
-    """Reasons of unreadable records, put together where only what the record holds differs."""
+    """Reasons of unreadable records. Reasons that differ only in what the record holds are one."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

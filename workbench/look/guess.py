@@ -1,4 +1,4 @@
-"""A first evenflow.toml for a topic of which nothing is known: key, event time and values guessed by their contents."""
+"""A first evenflow.toml for an unknown topic. Key, event time and values are guessed by what the columns hold."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from workbench.look.sample import TopicRecords
 from workbench.look.shape import NUMBERS, Column, Shape, can_be_named, shape_of, unit_of
 
 _NEARLY = 0.99
+"""Share of the records that must hold a fitting value in a column that is guessed."""
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|^at$|_at$|^when$", re.IGNORECASE)
 _KEY_NAME = re.compile(r"key|user|customer|account|device|sensor|client|session|word|id$", re.IGNORECASE)
 
 
 def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
-    """The lines of a settings file that reads this topic. What is guessed says so in a comment."""
+    """The lines of a settings file that reads this topic. A comment marks each guess. now: ms since 1970."""
     comments: dict[tuple[str, str], str] = {}
     changes = _guessed(settings, sample, comments)
     begun = applied(settings, changes)
@@ -32,12 +33,13 @@ def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
 
 
 def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str, str], str]) -> Changes:
+    """The guessed settings. What is to be said behind their lines is added to `comments`."""
     values = sample.values
     keyed = all(key is not None for stretch in sample.stretches for key in stretch.keys)
     records = {"topic": sample.topic} | _format(settings, values, comments)
     shape = shape_of(settings.input.model_copy(update=records), values)
     nameable = {name: column for name, column in shape.columns.items() if can_be_named(name)}
-    shape = replace(shape, columns=nameable)
+    shape = replace(shape, columns=nameable)  # the settings cannot name the others
     time = guess_time(shape)
     key = guess_key(shape, time, keyed=keyed)
     query: dict[str, Any] = {"name": _query_name(sample.topic), "key": key, "time": time or "@timestamp"}
@@ -60,7 +62,7 @@ def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str,
 
 
 def guess_time(shape: Shape) -> str | None:
-    """The column that most likely holds event times: its values are times, and best its name says so."""
+    """The column that most likely holds event times, or None. Its values are times, and if possible its name says so."""
     timed = [
         column.name
         for column in shape.columns.values()
@@ -70,7 +72,10 @@ def guess_time(shape: Shape) -> str | None:
 
 
 def guess_key(shape: Shape, time: str | None, *, keyed: bool) -> str:
-    """The column that most likely is the key: text or whole numbers that come again. Else the record key."""
+    """The column that is most likely the key: text or whole numbers that repeat. `@key` if no column is likely.
+
+    time: the column of event times, which is no key. keyed: whether all records have a record key.
+    """
     able = [
         column
         for column in shape.columns.values()
@@ -84,6 +89,7 @@ def guess_key(shape: Shape, time: str | None, *, keyed: bool) -> str:
 
 
 def _like_a_key(column: Column) -> tuple[bool, bool, bool, int]:
+    """How likely the column is a key, to compare: by repetition first, then name, type and number of values."""
     comes_again = 1 < column.distinct <= column.filled / 2
     return comes_again, bool(_KEY_NAME.search(column.name)), column.mostly == "text", column.distinct
 
@@ -114,7 +120,7 @@ def _format(
 
 
 def _sums(shape: Shape, taken: set[str | None]) -> dict[str, str]:
-    """A sum of the first column of numbers, decimals before whole ones."""
+    """The aggregate that sums the first column of decimals, or else of whole numbers. Empty if there is none."""
     able = [
         column for column in shape.columns.values() if column.name not in taken and column.mostly in NUMBERS
     ]

@@ -29,14 +29,18 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
     "ms": ("a whole number of milliseconds", frozenset({"whole number"})),
     "us": ("a whole number of microseconds", frozenset({"whole number"})),
 }
-"""By column type or time unit: what a column must hold, in words and as kinds."""
+"""Column type or time unit -> what a column must hold, in words and as kinds."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
 
 
 @dataclass(frozen=True)
 class _Need:
-    """What reads a column, what it must hold (a key of `_FITTING`), and whether a record without it is rejected."""
+    """What a query needs of a column.
+
+    role: what reads the column. form: what it must hold, a key of `_FITTING` or a decimal type. csv: whether records are
+    csv. required: whether a record without the column is rejected.
+    """
 
     role: str
     column: Column
@@ -48,18 +52,19 @@ class _Need:
     def fitting(self) -> tuple[str, frozenset[Kind]]:
         if decimal_scale(self.form) is not None:
             return _FITTING["float64"]
+        # In csv any field is text, also if it looks like a number.
         return _ANY if self.csv and self.form in ("string", "bool", "date") else _FITTING[self.form]
 
 
 def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """Key, time and aggregated columns."""
+    """Findings about the columns of key, event time and aggregates, and those that expressions read."""
     if settings.query.key == "@key":
         yield from _judge_record_keys(facts)
     if facts.shape.rows:
         absent = tuple(_judge_explode(settings, facts))
         yield from absent
         if absent:
-            return  # what lies within is absent with it
+            return  # columns within elements are then absent too
         yield from _judge_key(settings, facts)
         yield from _judge_time(settings, facts)
         yield from _judge_values(settings, facts)
@@ -85,7 +90,7 @@ def _judge_explode(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def _exploding(query: Query, explosion: Explosion, column: str) -> dict[str, Any]:
-    """What changes where another column is taken apart: what lies within it changes its name with it."""
+    """What changes in the query if another column is taken apart. The columns within its elements are renamed with it."""
 
     def renamed(name: str) -> str:
         way = explosion.within(name)
@@ -176,7 +181,7 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """Columns that only expressions read."""
+    """Findings about columns that only expressions read."""
     query = settings.query
     known = {*query.key_columns, query.time, *query.value_columns}
     for name, form in query.read_as.items():
@@ -199,7 +204,7 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
 
 
 def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes] | None:
-    """The type that the column's values have, where the query can have it. None: it needs what it says it needs."""
+    """The advice to declare the type that the column's values have. None if the query cannot have another type."""
     kinds = {"whole number": ("float64", "int64"), "decimal": ("float64",), "truth value": ("bool",)}
     if settings.query.key_columns.count(column.name):
         kinds["whole number"] = ("int64",)
@@ -217,13 +222,16 @@ def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes]
 def _can_be(settings: Settings, changes: Changes) -> bool:
     try:
         applied(settings, changes)
-    except ValueError:  # as a sum of text
+    except ValueError:  # for example a sum of text
         return False
     return True
 
 
 def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Changes) -> Finding:
-    """A column that no record has. `found`: what is likely meant, which `changes` would put into the settings."""
+    """The finding about a column that no record has.
+
+    found: the column that is likely meant. changes: put that column into the settings.
+    """
     what = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
     if found is not None:
         return Finding(role, "problem", what, f"did you mean {found!r}?", changes)
@@ -231,7 +239,10 @@ def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Chan
 
 
 def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Finding]:
-    """Records in which the column is missing, null, or holds something else."""
+    """Findings about records in which the column is missing, is null, or holds something else than needed.
+
+    do, changes: what to do about the last of these.
+    """
     column, (words, kinds) = need.column, need.fitting
     missing = shape.rows - column.filled
     if missing and need.required:
@@ -247,7 +258,7 @@ def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Find
 
 
 def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | None:
-    """The column whose name is much like this one, if there is one. None of those in `but`."""
+    """The column whose name is much like this one, or None. but: columns that do not count."""
     lower = {column.lower(): column for column in shape.columns if column not in but and can_be_named(column)}
     close = get_close_matches(name.lower(), lower, n=1)
     close += [column for column in lower if column.endswith(f".{name.lower()}")]  # within another field
@@ -255,7 +266,7 @@ def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | N
 
 
 def likely_time(name: str, shape: Shape) -> dict[str, Any] | None:
-    """Settings `time` and `time_unit`: a column much like this name, else the only one that holds times."""
+    """Settings `time` and `time_unit` for the column with a name like this, or else for the only column of times."""
     units = {column.name: unit_of(column.examples) for column in shape.columns.values()}
     timed = {name: unit for name, unit in units.items() if unit not in (None, "ns") and can_be_named(name)}
     found = likely_name(name, shape) or (next(iter(timed)) if len(timed) == 1 else None)
@@ -269,6 +280,6 @@ def _grade(wrong: int, of: int) -> Status:
 
 
 def _cut(value: Any) -> str:
-    # `repr` goes as deep as a value does, and may end in a RecursionError.
+    # `repr` of a deeply nested value may end in a RecursionError. `reprlib` stops before.
     text = reprlib.repr(value) if isinstance(value, dict | list) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""Whether the records are what input.format says, how many are unreadable, and which keys they have."""
+"""Whether the records have the format that `input.format` says, how many are unreadable, and which keys they have."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from workbench.look.words import counted
 
 _DELIMITERS = ",;\t|"
 _SCHEMA_REGISTRY = 0
-"""First byte of a record that was written with a schema registry (Avro, Protobuf). Four bytes of its id follow."""
+"""First byte of a record that was written with a schema registry (Avro, Protobuf). The schema's id follows in 4 bytes."""
 _SHOWN = 3
 
 
 def judge_format(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
-    """Records of which none is what the format says, and csv records of another number of fields."""
+    """Findings if no record has the format that the settings say, or if csv records have another number of fields."""
     shape, form = facts.shape, settings.input.format
     if not settings.needed_columns:
-        return  # nothing of their values is read
+        return  # the query reads nothing of the values
     if form == "json" and not shape.rows:
         what = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"
         yield Finding("format", "problem", what, *_other_format(values))
@@ -45,7 +45,7 @@ def _judge_fields(settings: Settings, facts: Facts, values: list[bytes | None]) 
 
 
 def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """How many records would be rejected as unreadable, and why."""
+    """A finding about how many records would be rejected as unreadable, and why."""
     if not facts.unreadable:
         return
     what = f"{counted(facts.rejected, facts.records)} records would be rejected ({share(facts.rejected, facts.records)}): "
@@ -57,7 +57,7 @@ def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """How many tuples `query.where` and `query.explode` leave. None is most likely a mistake."""
+    """Findings about how many tuples `query.where` and `query.explode` leave. If none is left, that is likely a mistake."""
     query = settings.query
     if query.explode is not None and facts.readable:
         yield from _judge_exploded(query, facts)
@@ -84,7 +84,7 @@ def _judge_exploded(query: Query, facts: Facts) -> Iterator[Finding]:
 
 
 def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """How many keys there are, and how much of a worker the hottest takes."""
+    """A finding about how many keys there are, and how the share of the hottest compares with a worker's fair share."""
     if facts.hottest is None:
         return
     key, tuples = facts.hottest
@@ -98,7 +98,7 @@ def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """Partitions that hold back the windows of all others."""
+    """Findings about partitions that hold back the windows of all others."""
     if settings.partitioner.idle_timeout is not None:
         return
     mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
@@ -137,7 +137,7 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
 
 
 def in_wire_format(values: Sequence[bytes | None]) -> bool:
-    """Whether these look like records that were written with a schema registry."""
+    """Whether these values look like records that were written with a schema registry."""
     filled = [value for value in values if value]
     return bool(filled) and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled)
 
@@ -150,7 +150,7 @@ def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:
 
 
 def likely_csv(values: Sequence[bytes | None]) -> tuple[str, int]:
-    """The delimiter that cuts most records into the same number of fields, and that number (1: it is no csv)."""
+    """The delimiter that cuts most records into the same number of fields, and that number. It is 1 if this is no csv."""
     best = (",", 1, 0)
     for delimiter in _DELIMITERS:
         split = (split_line(value, delimiter) for value in values[-1_000:])

@@ -1,4 +1,4 @@
-"""Whether the event times can be meant, in which order they come, and who holds back the others."""
+"""Whether the event times make sense, in which order they come, and which partitions hold back the others."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from workbench.look.words import counted, shown_span
 
 _YEAR_1971, _YEAR_2200 = 31_536_000_000, 7_258_118_400_000
 _LIVE = 3_600_000
+"""ms: event times this near to the clock are live."""
 _FUTURE = 86_400_000
+"""ms: event times further ahead of the clock than this lie in the future."""
 
 
 def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
-    """Everything about event times. `now`: ms since 1970."""
+    """All findings about event times. now: ms since 1970."""
     if facts.span is None:
         return
     unit = list(_judge_unit(settings, facts))
     yield from unit
     if unit:
-        return  # order and distances mean nothing in a wrong unit
+        return  # in a wrong unit, order and distances mean nothing
     wild = list(_judge_jumps(settings, facts, now=now))
     yield from wild
     if wild:
-        return  # nor while one wrong clock leads
+        return  # nor do they mean anything while one wrong clock is ahead
     yield from _judge_order(settings, facts)
     yield from _judge_behind(settings, facts)
     yield from _judge_clock(facts, now=now)
@@ -45,7 +47,7 @@ def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
     column, unit = settings.query.time, settings.query.time_unit
     real = unit_of(facts.shape.column(column).examples)
     if real in (None, "ns", unit):
-        return  # numbered, or from another age: no unit would make more sense of them
+        return  # numbers that are no times, or times of another age: no unit makes more sense of them
     first = facts.shape.column(column).examples[0]
     what = f"column {column!r} read as {unit} gives times at {shown_span(low, high)} (e.g. {first!r})"
     yield Finding("time", "problem", what, f'set query.time_unit = "{real}"', {"query": {"time_unit": real}})
@@ -92,7 +94,7 @@ def _order(facts: Facts) -> str:
 
 
 def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """Partitions whose newest tuple is far behind: windows wait for them, and the others are paused."""
+    """Partitions whose newest tuple is far behind. Windows wait for them, and the other partitions are paused."""
     ends = {
         part.partition: int(part.times.max())
         for part in facts.partitions

@@ -1,4 +1,4 @@
-"""A sample held against the settings: what is there, what is wrong with it, and which settings would fit."""
+"""A sample compared with the settings: what is there, what is wrong with it, and which settings would fit."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from workbench.look.sample import TopicRecords
 from workbench.look.words import shown_span
 
 _ROUNDS = 5
+"""How often the sample is judged again with changed settings, at most."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at a sample found. proposal: all that would have to change in `settings` for the sample to fit."""
+    """What a look at a sample has found. proposal: all changes that make `settings` fit the sample."""
 
     settings: Settings
     facts: Facts
@@ -38,7 +39,7 @@ class Look:
 
     @property
     def problems(self) -> list[Finding]:
-        """What cannot be meant: with it a query would reject everything, or compute nothing."""
+        """Findings with which a query would reject everything, or compute nothing."""
         return [finding for finding in self.findings if finding.status == "problem"]
 
     @property
@@ -48,7 +49,7 @@ class Look:
         return jumps + late_tuples(self.settings.query, self.facts.times)
 
     def toml(self) -> str:
-        """The proposal as lines for evenflow.toml. Empty when there is nothing to change."""
+        """The proposal as lines for evenflow.toml. Empty if there is nothing to change."""
         return as_toml(self.settings, self.proposal)
 
     def summary(self) -> str:
@@ -81,7 +82,7 @@ class Look:
 
 
 def look_at(settings: Settings, sample: TopicRecords, *, now: int, registry: Lookup | None = None) -> Look:
-    """Hold the sample against the settings. `now`: ms since 1970. registry: of schemas, None: that of the settings."""
+    """Compare the sample with the settings. now: ms since 1970. registry: of schemas. None: that of the settings."""
     facts = facts_of(settings, sample, registry=registry)
     findings = _judged(settings, facts, sample, now)
     look = Look(settings, facts, findings, merged(findings))
@@ -89,15 +90,16 @@ def look_at(settings: Settings, sample: TopicRecords, *, now: int, registry: Loo
 
 
 def _fitting(look: Look, sample: TopicRecords, now: int, registry: Lookup | None) -> Changes:
-    """All changes together: what one mends may show what else is to be changed."""
+    """All changes together. One change may show what else is to be changed, so the sample is judged again after each."""
     changes, settings = look.proposal, look.settings
     for _ in range(_ROUNDS):
         try:
             mended = applied(settings, changes)
         except ValueError:
-            break  # more is to be said first, as the names of csv fields
+            break  # the changes alone do not suffice: csv fields, for example, must be named by a person
         if mended == settings:
             break
+        # Columns depend on nothing but the format, and looking for them is the costly part.
         shape = look.facts.shape if mended.input == settings.input else None
         facts = facts_of(mended, sample, shape=shape, registry=registry)
         more = merged(_judged(mended, facts, sample, now), changes)

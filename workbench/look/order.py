@@ -1,6 +1,6 @@
-"""How far out of order the tuples of a sample are, by the very rule that the partitioner applies.
+"""How far out of order the tuples of a sample are, by the same rule that the partitioner applies.
 
-`times` is everywhere the event times (ms) of one partition in offset order, or a list of those of several.
+Everywhere `times` is the event times (ms) of one partition in offset order, or a list of such arrays, one a partition.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ _ROUND = (
 )
 _JUMPS = (7 * _D, _D, 6 * _H, _H)
 _PATIENT = 2**60
+"""An out_of_orderness (ms) with which no tuple is late."""
 
 
 def late_tuples(query: Query, times: Sequence[Int64s]) -> int:
-    """How many tuples come after their pane's end was marked; max_jump aside."""
+    """How many tuples come after their pane was closed by the mark. max_jump is left aside."""
     plain = query.model_copy(update={"max_jump": None})
     return sum(int((_verdicts(plain, one, begun=False) == Verdict.LATE).sum()) for one in times)
 
 
 def without_jumps(query: Query, times: Int64s) -> Int64s:
-    """The times that max_jump does not reject, if it is set: progress stands where the first of them are."""
+    """The times that max_jump does not reject. All times if max_jump is not set."""
     if query.max_jump is None or not times.size:
         return times
     patient = query.model_copy(update={"out_of_orderness": _PATIENT})
@@ -44,16 +45,16 @@ def needed_out_of_orderness(query: Query, times: Sequence[Int64s]) -> int:
 
 
 def rounded_up(milliseconds: int) -> int:
-    """The next duration that a person would write."""
+    """The next larger duration (ms) that a person would write, such as 200 ms, 5 s or 1 h."""
     if milliseconds == 0:
         return 0
     return next((one for one in _ROUND if one >= milliseconds), -(-milliseconds // _D) * _D)
 
 
 def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | None:
-    """A max_jump (ms) with which fewer tuples are lost than without any, and how many jumps it rejects.
+    """A max_jump (ms) with which fewer tuples are lost than without one, and how many jumps it rejects. None if none helps.
 
-    One wrong clock moves its partition's watermark ahead, and every right tuple behind it is late.
+    One wrong clock moves its partition's watermark ahead, and every right tuple that comes after is late.
     """
     least = late_tuples(query, times)
     best: tuple[int, int] | None = None
@@ -68,12 +69,16 @@ def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | Non
 
 
 def furthest_behind(times: Sequence[Int64s]) -> int:
-    """How far (ms) a tuple lies at most behind the largest event time before it in its partition."""
+    """How far (ms) any tuple lies at most behind the largest event time before it in its partition."""
     return max((int((np.maximum.accumulate(one) - one).max()) for one in times if one.size), default=0)
 
 
 def _verdicts(query: Query, times: Int64s, *, begun: bool) -> UInt8s:
-    """begun: the partition was read before, up to where the first three tuples are (a sample is from mid-stream)."""
+    """The partitioner's verdict about each tuple, from one partition alone.
+
+    begun: whether to act as if the partition had been read before, up to the least time of the first three tuples. A sample
+    is from the middle of a stream, and without progress its first tuples would be jumps.
+    """
     first = int(times[:3].min()) if begun else None
     state = PartitionState(fingerprint="", topic_id="", offset=0, first_time=first, max_time=first)
     return judge(query, state, times).verdicts
@@ -84,5 +89,6 @@ def _behind(slide: int, times: Int64s) -> int:
     if times.size < 2:
         return 0
     before = np.maximum.accumulate(times)[:-1]
+    # A tuple is late if its pane's end is at or before the mark. Hence the + 1 below.
     pane_ends = (times[1:] // slide + 1) * slide
     return max(0, int((before - pane_ends).max()) + 1)

@@ -12,12 +12,12 @@ from evenflow.settings import AggregateSpec, Query, Settings
 from workbench.findings import Changes, Finding
 
 Comments = Mapping[tuple[str, str], str]
-"""(section, field) -> what is said behind the line."""
+"""(section, field) -> the comment behind its line."""
 _SECTIONS = ("query", "input", "partitioner", "kafka")
 
 
 def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str, dict[str, Any]]:
-    """What these findings would change, all together. What comes first stays."""
+    """All changes of these findings together, on top of `onto`. Of two values for one setting the first stays."""
     changes = {section: dict(fields) for section, fields in (onto or {}).items()}
     for finding in findings:
         for section, fields in finding.settings.items():
@@ -28,7 +28,7 @@ def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str
 
 
 def applied(settings: Settings, changes: Changes) -> Settings:
-    """The settings with these changes. ValueError if they cannot be."""
+    """The settings with these changes. Raises ValueError if the result is not valid."""
     update = {section: _changed(settings, section, fields) for section, fields in changes.items()}
     mended = settings.model_copy(update=update)
     if mended.input.format == "csv" and not set(mended.needed_columns) <= set(mended.input.columns):
@@ -50,7 +50,7 @@ def _given(settings: Settings, section: str, fields: Mapping[str, Any]) -> dict[
 
 
 def _drop_unread_types(query: dict[str, Any]) -> None:
-    """A column that is no longer read has no type: settings refuse one."""
+    """Remove the types of columns that are no longer read, because settings refuse such types."""
     written = [query.get("aggregates", {})]
     written += [dict(view)["aggregates"] for view in query.get("views", {}).values()]
     specs = (
@@ -65,7 +65,7 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
 
 
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
-    """The lines that make these changes. `types` whole, as the file has it once."""
+    """The lines of evenflow.toml that make these changes. `types` stands there in full, because it is one table."""
     blocks = []
     types = _given(settings, "query", changes.get("query", {})).get("types", {})
     for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):

@@ -1,4 +1,4 @@
-"""The newest records of a topic, every partition by its length: bounded in number, bytes and time."""
+"""The newest records of a topic, bounded in number, bytes and time. A longer partition gives more of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from topics.state import TopicState
 
 SAMPLE = 20_000
 _LEAST = 100
-"""Records of a partition that are read at least, however short it is beside the others."""
+"""How many records of a partition are read at least, if it has so many, however long the other partitions are."""
 _MOST_BYTES = 64_000_000
 _MOST_SECONDS = 4.0
 _PATIENCE = 2.0
@@ -25,8 +25,8 @@ _PATIENCE = 2.0
 class Stretch:
     """Consecutive records at the end of one partition, without end-of-stream markers.
 
-    length: offsets that the partition holds. ended: a marker is among the records. timestamps: ms, -1 where a
-    record has none.
+    length: offsets that the partition holds. ended: whether a marker was among the records. values, keys, timestamps:
+    one entry for each record. A timestamp is in ms, and -1 if the record has none.
     """
 
     partition: int
@@ -37,7 +37,7 @@ class Stretch:
     timestamps: list[int] = field(default_factory=list)
 
     def add(self, records: Iterable[Record]) -> None:
-        """The next records of this partition, in offset order."""
+        """Add the next records of this partition, in offset order."""
         for record in records:
             if marker_of(record) is not None:
                 self.ended = True
@@ -49,7 +49,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class TopicRecords:
-    """A sample of a topic: one stretch a partition, empty where the partition is."""
+    """A sample of a topic: one stretch for each partition, which is empty if the partition is."""
 
     topic: str
     stretches: tuple[Stretch, ...]
@@ -66,15 +66,15 @@ class TopicRecords:
 
     @property
     def oldest(self) -> int | None:
-        """Least record timestamp, ms. None where no record has one."""
+        """Least record timestamp in ms. None if no record has a timestamp."""
         stamps = (stamp for stretch in self.stretches for stamp in stretch.timestamps if stamp >= 0)
         return min(stamps, default=None)
 
 
 def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
-    """At most about `most` of the newest records. Fewer when they are large or come slowly.
+    """About `most` of the newest records, or fewer if they are large or come slowly.
 
-    ServiceError or DataLossError (deleted meanwhile) when nothing can be read.
+    Raises ServiceError or DataLossError (records were deleted meanwhile) if nothing can be read.
     """
     found = {part: Stretch(part, state.end[part] - state.begin[part]) for part in sorted(state.begin)}
     sample = TopicRecords(state.name, tuple(found.values()))
@@ -91,7 +91,7 @@ def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPL
             size += sum(map(len, block))
             if size > _MOST_BYTES or time.monotonic() > deadline:
                 break
-    except (ServiceError, DataLossError):  # of what could be read there is something to say
+    except (ServiceError, DataLossError):  # a part of the sample is better than none
         if not sample.records:
             raise
     finally:
@@ -100,11 +100,14 @@ def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPL
 
 
 def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Begin and end by partition: of each the same share of its records, `tuples` or a few more in all."""
+    """Where to read from and to, by partition: the same share of each, and `tuples` records or a few more in all.
+
+    first: whether the first records are wanted. Otherwise the newest are.
+    """
     begin, end = dict(state.begin), dict(state.end)
     for partition in begin:
         length = end[partition] - begin[partition]
-        wanted = min(length, -(-length * tuples // state.records))
+        wanted = min(length, -(-length * tuples // state.records))  # rounded up
         if first:
             end[partition] = begin[partition] + wanted
         else:
@@ -113,6 +116,9 @@ def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int
 
 
 def begin_of_newest(state: TopicState, most: int) -> dict[int, int]:
-    """Where the newest records begin: each partition by its length, none with less than is needed to judge it."""
+    """Offset by partition from which the newest records are read.
+
+    Each partition gives a share by its length, but enough records to judge it.
+    """
     by_length, end = stretch(state, most, first=False)
     return {part: max(state.begin[part], min(by_length[part], end[part] - _LEAST)) for part in state.begin}

@@ -1,4 +1,4 @@
-"""What records look like before any query is asked of them: which columns there are, and what they hold."""
+"""What records look like, whatever the query: which columns there are, and what they hold."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ Row = dict[str, Any]
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
 _CELLS = 500_000
-"""Values that are looked at, at most about: of wide records every second, third, ... is taken."""
+"""About how many values are looked at. Of many wide records only every second, third, ... record is taken."""
 _MOST_FIELDS = 1_000
-"""Of a record, about."""
+"""About how many fields of a record are looked at."""
 _MOST_PARTS = 100
-"""Elements of a record that is taken apart."""
+"""How many elements of a record that is taken apart are looked at."""
 _INT64_DIGITS = len(str(-(2**63)))
 _NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
 _PER_MS: dict[NumericUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
-"""1990 and 2100: event times between them (ms) need no explanation."""
+"""1990 and 2100 in ms. Numbers between them are taken for event times."""
 
 
 @dataclass(frozen=True)
 class Column:
     """What a column of the sample holds.
 
-    kinds: records by what they hold there. examples: some of the values that are not null, numbers as numbers.
-    distinct: different values, of text and numbers.
+    kinds: kind -> number of records that hold it. examples: some of the values that are not null, with numbers as numbers.
+    distinct: how many different texts and numbers there are.
     """
 
     name: str
@@ -57,21 +57,21 @@ class Column:
 
     @property
     def present(self) -> int:
-        """Records that have the column, null or not."""
+        """How many records have the column, null or not."""
         return sum(self.kinds.values())
 
     @property
     def filled(self) -> int:
-        """Records in which it holds something."""
+        """How many records hold something in the column."""
         return self.present - self.kinds.get("null", 0)
 
     def count(self, kinds: Iterable[Kind]) -> int:
-        """Records in which it holds one of these kinds."""
+        """How many records hold one of these kinds in the column."""
         return sum(self.kinds.get(kind, 0) for kind in kinds)
 
     @property
     def mostly(self) -> Kind:
-        """The commonest kind that is not null."""
+        """The commonest kind but null. "null" if the column holds nothing else."""
         filled: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "null"}
         return max(filled, key=filled.__getitem__, default="null")
 
@@ -80,8 +80,9 @@ class Column:
 class Shape:
     """Columns of the sampled records.
 
-    rows: records that hold columns at all, of `records` that were looked at, or the tuples that they become. columns: fields
-    within objects too, as "outer.inner". fields: csv records by their number of fields.
+    records: how many were looked at. rows: how many of these hold columns at all, or how many tuples they become. columns:
+    name -> column. Fields within objects are columns too, such as "outer.inner". fields: number of fields -> csv records
+    that have so many.
     """
 
     records: int
@@ -90,7 +91,7 @@ class Shape:
     fields: Mapping[int, int]
 
     def column(self, name: str) -> Column:
-        """The column of this name. One that never occurs if there is none."""
+        """The column of this name. If there is none, an empty column."""
         return self.columns.get(name) or Column(name, {}, (), 0)
 
 
@@ -103,9 +104,10 @@ def shape_of(
 ) -> Shape:
     """The columns of these record values, read as input.format says.
 
-    registered: reads a record of avro or protobuf, Unreadable where it cannot. Without it their columns are not known.
-    explosion: what is taken apart. A record in which there is nothing to take apart stays as it is.
+    registered: reads a record of avro or protobuf, or raises Unreadable. Without it the columns of such records are not
+    known. explosion: what is taken apart. A record that holds nothing to take apart stays as it is.
     """
+    # The width of the newest records tells how many records keep the number of values within `_CELLS`.
     width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
     rows = _rows(settings, some, registered)
@@ -121,7 +123,7 @@ def shape_of(
 
 
 def _flat(row: Row) -> Row:
-    """The fields, and those within objects, by the names that settings give them."""
+    """The fields of a record and the fields within its objects, by the names that settings give them."""
     found: Row = {}
     waiting: list[tuple[tuple[str, ...], Row]] = [((), row)]
     while waiting and len(found) < _MOST_FIELDS:
@@ -135,7 +137,7 @@ def _flat(row: Row) -> Row:
 
 
 def _exploded(row: Row, explosion: Explosion) -> list[Row]:
-    """The tuples of a record, each with the record's other columns."""
+    """The tuples of a record. Each has the record's other columns too."""
     whole = row.get(explosion.column)
     parts: list[Any] = []
     if explosion.way == "list" and isinstance(whole, list):
@@ -180,7 +182,7 @@ def _registered_rows(values: Sequence[bytes | None], registered: Callable[[bytes
 
 
 def split_line(value: bytes | None, delimiter: str) -> list[str] | None:
-    """The fields of a csv record. None if it is no text or not one line."""
+    """The fields of a csv record. None if the record is no text, or not exactly one line."""
     if value is None:
         return None
     try:
@@ -209,7 +211,7 @@ def kind_of(value: Any) -> Kind:
 
 
 def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
-    """The unit in which these values are times between 1990 and 2100 (most of them). None: in none."""
+    """The unit in which most of these values are times between 1990 and 2100. None if there is no such unit."""
     texts = [value for value in examples if isinstance(value, str)]
     if texts:
         return "iso" if len(texts) == len(examples) and all(map(_is_iso, texts[:100])) else None
@@ -218,6 +220,7 @@ def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
     if not finite or len(numbers) < len(examples):
         return None
     middle = float(np.median(np.array(finite, np.float64)))
+    # The ranges of the units do not overlap, so at most one fits.
     for unit, per_ms in _PER_MS.items():
         if EARLIEST <= middle / per_ms <= LATEST:
             return unit
@@ -260,7 +263,8 @@ def _csv_value(field: str) -> str | int | float | None:
 
 
 def _whole(text: str) -> int | float:
-    """An int of 64 bits. As a float what is larger, be it infinite. ValueError if it is no whole number."""
+    """The whole number as an int of 64 bits, or as a float (perhaps infinite) if it is larger. Raises ValueError."""
+    # Python's int() refuses very long texts, and nothing of that length fits 64 bits.
     if len(text) > _INT64_DIGITS:
         return float(text)
     whole = int(text)

@@ -1,4 +1,4 @@
-"""What a service says and refuses before it begins: nothing is made, read or committed until then."""
+"""What a service logs and refuses before it begins. Until then it makes, reads and commits nothing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ log = logging.getLogger("evenflow.look")
 def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
     """Look at a sample of the input topic (at most `most` records) and log in a few lines what it holds.
 
-    Raises ConfigError when the query has not begun and what the sample holds cannot be meant: nothing readable, a
-    column that never occurs or never holds what is needed, times of a wrong unit. What a query that has begun finds
-    is said only, since its data may have changed. A look that fails is a warning: no record stops a service by an
-    error in what only looks. Raises what `settled` does of a missing topic.
+    Raises ConfigError if the query has not begun, and the sample cannot be the input that the query means: nothing is
+    readable, a column never occurs or never holds what is needed, or event times are of a wrong unit. For a query that
+    has begun this is only logged, because its data may have changed. If the look itself fails, that is a warning, because
+    no record may stop a service by an error in code that only looks. Raises what `settled` raises for a missing topic.
     """
     settings = settled(settings)
     begun = _begun(settings)
@@ -33,7 +33,7 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
         refusal = _look(settings, most, begun=begun)
     except (ServiceError, DataLossError) as error:
         _warn_unknown(settings, error.message)
-    except Exception as error:
+    except Exception as error:  # records may hold anything
         _warn_unknown(settings, unforeseen(error))
     else:
         if refusal is not None:
@@ -41,7 +41,7 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
 
 
 def _look(settings: Settings, most: int, *, begun: bool) -> ConfigError | None:
-    """Log what is there. The refusal of a query that cannot be meant and has not begun."""
+    """Log what the sample holds. Returns the refusal if the query has not begun and there are problems."""
     topic = settings.topic("input")
     sample = newest_records(settings.kafka, describe(settings.kafka, [topic])[topic], most=most)
     look = look_at(settings, sample, now=int(time.time() * 1000))
@@ -63,7 +63,7 @@ def _begun(settings: Settings) -> bool:
     try:
         return bool(all_states(settings))
     except (EvenflowError, KafkaException):
-        return True  # what is committed there is not ours to judge: the service says what is wrong with it
+        return True  # the service itself will say what is wrong with the committed state
 
 
 def _refusal(look: Look) -> ConfigError:

@@ -1,4 +1,4 @@
-"""What a look says of a sample: stretches of time, bytes and names as a person reads them."""
+"""Stretches of time, counts and names of a sample, as a person reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 80
 
 
 def shown_span(low: int, high: int) -> str:
-    """ "2026-11-20 10:00 .. 11:59": the day once, to the ms where the minutes are equal."""
+    """ "2026-11-20 10:00 .. 11:59". The day stands once if it is the same, and ms stand there if the minutes are equal."""
     begin, end = clock(low, minutes=True), clock(high, minutes=True)
     if begin == end:
         begin, end = clock(low), clock(high)
@@ -25,11 +25,11 @@ def counted(part: int, whole: int) -> str:
 
 
 def listed(names: Iterable[str], *, most: int = 12) -> str:
-    """ "a, b, c". "none" of nothing, and "..." after many."""
+    """ "a, b, c", or "none" if there are no names. Only the first `most` are named, and "..." follows them."""
     every = [printable(name[:_LONGEST]) for name in names]
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "") if every else "none"
 
 
 def plural(kind: str) -> str:
-    """A kind of value, of which there are several."""
+    """The plural of a kind of value."""
     return {"text": "text", "null": "nulls", "nested": "nested values"}.get(kind, f"{kind}s")

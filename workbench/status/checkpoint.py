@@ -1,4 +1,4 @@
-"""How far the Spark stages are, by Spark's own commit files, where the checkpoint can be reached without Spark."""
+"""How far the Spark stages are, by Spark's own commit files. It needs a checkpoint that can be reached without Spark."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _STAGES = ("fused", "combine", "reduce")
 
 
 def stages(settings: Settings) -> Iterator[StageFacts]:
-    """The stages that have a checkpoint there. Raises ServiceError when an object store does not answer."""
+    """The stages that have a checkpoint. Raises ServiceError if an object store does not answer."""
     place = stored(settings, settings.query_checkpoint)
     if place is None:
         return
     for stage in _STAGES:
+        # Spark writes the file `commits/N` once micro-batch N is done.
         commits = {
             int(info.base_name): info
             for info in place.files(f"{stage}/commits")

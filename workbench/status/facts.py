@@ -1,4 +1,4 @@
-"""What a look at a query finds. Times are event times in ms unless said otherwise. None is "not known", never 0."""
+"""What a look at a query finds. Times are event times in ms unless said otherwise. What is not known is None, never 0."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from workbench.alive import Part
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionFacts:
-    """One input partition: what its log holds, and the state that partitioners have committed of it.
+    """One input partition: what its log holds, and the state that partitioners have committed for it.
 
-    log_begin, log_end: offsets. state: None before the query has begun. mark: None before the first tuple.
+    log_begin, log_end: offsets. state: None before the query has begun. watermark: None before the first tuple. mark: None
+    before the first tuple, and after the end of the partition.
     """
 
     partition: int
@@ -30,7 +31,7 @@ class PartitionFacts:
     def of(
         cls, query: Query, partition: int, log: tuple[int, int], state: PartitionState | None
     ) -> PartitionFacts:
-        """From the committed state. log: first offset and end."""
+        """The facts that follow from the committed state. log: first offset and end offset."""
         mark = NO_MARK if state is None else state.mark(query)
         largest = None if state is None else state.max_time
         return cls(
@@ -44,27 +45,28 @@ class PartitionFacts:
 
     @property
     def lag(self) -> int:
-        """Offsets that are not read yet."""
+        """How many offsets are not read yet."""
         return max(0, self.log_end - (self.log_begin if self.state is None else self.state.offset))
 
     @property
     def ended(self) -> bool:
-        """All announced producers have ended."""
+        """Whether all announced producers have ended."""
         return self.state is not None and self.state.ended
 
     @property
     def blank(self) -> bool:
-        """It has given no event time yet, and holds the windows back."""
+        """Whether the partition has given no event time yet, and so holds the windows back."""
         return self.mark is None and not self.ended
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowFacts:
-    """Ends of windows. due: the newest that all partitions have closed. written: the newest among the results, and when
+    """Which windows are due, written and next. A window is named by its end.
 
-    it was written (`written_at`, processing time in ms). missing: most windows that are due and not written. next: the
-    one that closes next, once every partition has had an event time of `needs`. sparse: whether a window that is due may
-    have no row, as of a filter that keeps nothing, or where nothing changed.
+    due: the newest window that all partitions have closed. written: the newest window among the results. written_at: when
+    it was written (processing time in ms). missing: at most how many windows are due and not written. next: the window
+    that closes next. needs: the event time that every partition must have reached for that. sparse: whether a window that
+    is due may have no row, for example because a filter keeps nothing or because nothing has changed.
     """
 
     due: int | None
@@ -78,7 +80,7 @@ class WindowFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
-    """By reason, of the newest records of the rejected topic. whole: of all that there are."""
+    """Reason -> number of records, among the newest of the rejected topic. whole: whether these are all its records."""
 
     by_reason: Mapping[str, int]
     whole: bool
@@ -86,7 +88,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFacts:
-    """The newest published plan; effective_from: None is at the next slide."""
+    """The newest published plan. effective_from: event time from which on it holds. None: from the next slide on."""
 
     epoch: int
     workers: int
@@ -96,7 +98,10 @@ class PlanFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class StageFacts:
-    """A Spark stage's checkpoint on this machine: micro-batches done, and when the last one was (ms, processing time)."""
+    """A Spark stage by its checkpoint.
+
+    batches: how many micro-batches are done. last_at: when the last one was done (ms of processing time).
+    """
 
     stage: str
     batches: int
@@ -105,7 +110,7 @@ class StageFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewFacts:
-    """A view of the query, by the name that it has there."""
+    """A view of the query. name: that of the view in the query."""
 
     name: str
     windows: WindowFacts
@@ -114,9 +119,12 @@ class ViewFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that one look found. now: processing time in ms. recorded: whether Kafka holds the record with which a query
-    begins. workers: of the settings, in use until a plan says otherwise. ignored: records of the newest telemetry that are
-    none of this query. troubles: in words, what could not be read and why.
+    """All that one look has found.
+
+    now: processing time in ms. recorded: whether Kafka holds the record with which a query begins. changed: what differs
+    from the settings of that record, in words. workers: those of the settings, in use until a plan says otherwise.
+    ignored: how many of the newest telemetry records are not of this query. troubles: in words, what could not be read
+    and why. idle_timeout: of the settings, ms.
     """
 
     query: str
@@ -144,12 +152,12 @@ class Facts:
 
     @property
     def ended(self) -> bool:
-        """Every input partition has ended."""
+        """Whether every input partition has ended."""
         return bool(self.partitions) and all(one.ended for one in self.partitions)
 
     @property
     def lag(self) -> int:
-        """Offsets not read yet, of all partitions."""
+        """How many offsets of all partitions are not read yet."""
         return sum(one.lag for one in self.partitions)
 
     def total(self, name: str) -> int:
@@ -160,13 +168,17 @@ class Facts:
 def windows_of(
     query: Query, partitions: tuple[PartitionFacts, ...], written: tuple[int, int] | None
 ) -> WindowFacts:
-    """What is due by these partitions. written: end of the newest written window and when it was written (ms)."""
+    """Which windows are due according to these partitions.
+
+    written: end of the newest written window, and when it was written (ms). None if none is written.
+    """
     end, at = (None, None) if written is None else written
     begun = [one.state for one in partitions if one.state is not None]
     first = [state.first_time for state in begun if state.first_time is not None]
     if not first:
         return WindowFacts(due=None, written=end, written_at=at, missing=0, next=None, needs=None)
     slide = query.slide_ms
+    # The first window that can have a tuple ends with the pane of the first tuple.
     oldest = (min(first) // slide + 1) * slide
     if query.emit_from is not None:
         oldest = max(oldest, query.emit_from + query.window)
@@ -187,12 +199,13 @@ def windows_of(
 
 
 def _closed(query: Query, partitions: tuple[PartitionFacts, ...]) -> int | None:
-    """End of the newest window that every partition has closed. None while one holds all of them back."""
+    """End of the newest window that every partition has closed. None while a partition without a mark holds all back."""
     slide = query.slide_ms
     open_ones = [one for one in partitions if not one.ended]
     if any(one.mark is None for one in open_ones):
         return None
     if open_ones:
         return min(one.mark // slide * slide for one in open_ones if one.mark is not None)
+    # All have ended, so every window that holds a tuple is closed: the last one begins with the newest tuple's pane.
     latest = max(one.state.max_time or 0 for one in partitions if one.state is not None)
     return latest // slide * slide + query.window

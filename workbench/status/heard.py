@@ -1,4 +1,4 @@
-"""What a part of the pipeline has last told of itself, in words."""
+"""What a part of the pipeline has last reported, in words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, Par
 from workbench.status.words import count
 
 _HUGE = 10**15
+"""No counter of a pipeline gets so large."""
 _LONGEST_REASON = 300
 
 
 def said_of(said: Telemetry) -> str:
-    """One line, behind the part's name."""
+    """One line in words, to stand behind the part's name."""
     match said:
         case PartitionerRecord():
             return ", ".join(_partitioner(said))
@@ -67,5 +68,5 @@ def _plan(epoch: int) -> str:
 
 
 def _number(value: float) -> str:
-    """A question mark for one that nobody can have counted."""
+    """The number for people. A question mark if it is too large to be true, as anybody may write telemetry."""
     return f"{value:,.0f}" if value < _HUGE else "?"

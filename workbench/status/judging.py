@@ -1,4 +1,4 @@
-"""What is wrong with a query, in words, from the facts alone. Empty where nothing is."""
+"""What is wrong with a query, in words, from the facts alone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from workbench.status.facts import Facts
 
 SILENT_MS = 60_000
-"""Nothing heard of Spark for so long, while windows are due: nothing aggregates."""
+"""If windows are due and Spark has been silent for this long, nothing aggregates."""
 _TOLERABLE = 0.01
 
 
 def wrong(facts: Facts) -> list[str]:
-    """One sentence for each thing that somebody should look at, the worst first."""
+    """One sentence for each thing that somebody should look at, the worst first. Empty if nothing is wrong."""
     found = list(facts.troubles)
     if facts.changed:
         found.append("the query began with other settings; changed since then: " + "; ".join(facts.changed))
@@ -75,7 +75,7 @@ def _waiting(facts: Facts) -> Iterator[str]:
 
 def _aggregating(facts: Facts) -> Iterator[str]:
     seen = [facts.windows, *(view.windows for view in facts.views)]
-    # After the end of the input nothing more may ever be written where the last windows have no row.
+    # If the last windows have no row, nothing more is ever written after the end of the input. That is no fault.
     missing = max(
         0 if one.sparse and one.next is None and one.written is not None else one.missing for one in seen
     )

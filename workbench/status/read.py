@@ -1,4 +1,4 @@
-"""One look at a query: bounded reads of its topics. Makes no topic, joins no group, writes nothing."""
+"""One look at a query, by bounded reads of its topics. The look makes no topic, joins no group and writes nothing."""
 
 from __future__ import annotations
 
@@ -30,12 +30,17 @@ from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, V
 from workbench.status.results import newest_written
 
 _REJECTED = 10_000
+"""How many of the newest offsets of the rejected topic are read, shared out evenly among its partitions."""
 _PLANS = 1_000
+"""How many of the newest offsets of each partition of the plan topic are read."""
 _T = TypeVar("_T")
 
 
 def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
-    """What the topics say. Raises ServiceError when the broker does not answer. All else is told in the facts."""
+    """What the topics say. Raises ServiceError if the broker does not answer. Any other trouble is in the facts.
+
+    now: seconds since 1970.
+    """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
     troubles: list[str] = []
@@ -76,7 +81,7 @@ def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFac
 
 
 def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
-    """What `ask` gives. What it finds incompatible is a trouble to tell, not an end."""
+    """What `ask` returns. If it raises IncompatibleStateError, that is added to `troubles`, and `otherwise` is returned."""
     try:
         return ask()
     except IncompatibleStateError as error:
@@ -108,7 +113,7 @@ def _rejected(settings: Settings, partitions: int) -> Rejected:
 
 
 def _reason(message: Record) -> str:
-    """Why it was rejected. A question mark for what no partitioner wrote."""
+    """Why a record was rejected. A question mark if no partitioner has written the record."""
     reason = dict(message.headers() or ()).get(REASON)
     known = {name.encode(): name for name in (UNREADABLE, *REASONS.values())}
     return known.get(reason, "?") if isinstance(reason, bytes) else "?"
@@ -117,7 +122,7 @@ def _reason(message: Record) -> str:
 def _plan(settings: Settings) -> PlanFacts | None:
     plans: list[Plan] = []
     for message in read_newest(settings.kafka, settings.topic("plan"), _PLANS):
-        with suppress(ValueError):  # partitioners ignore it as well, and say so
+        with suppress(ValueError):  # partitioners ignore such a record as well, and say so
             plans.append(plan_in(message.value(), settings))
     newest = max(plans, key=lambda plan: plan.epoch, default=None)
     if newest is None:

@@ -1,4 +1,4 @@
-"""The newest window among the results, wherever they go, without reading them all."""
+"""The newest window among the results, without reading all of them, whatever the sink."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from spark_consumers.sinks import sink_of
 from topics.reader import read_newest
 
 _NEWEST = 10
+"""How many of the newest offsets of each partition of the results topic are read."""
 _FILES = 10
 _LARGEST = 10_000_000
 
@@ -27,7 +28,10 @@ Written = tuple[int, int]
 
 
 def newest_written(settings: Settings) -> Written | None:
-    """Windows of a bucket are written in order, so the newest records or files have it. None when there is none."""
+    """The newest written window. None if none is written.
+
+    The windows of a bucket are written in order, so the newest records or files hold the newest window.
+    """
     if "results" in sink_of(settings).topics:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
         found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
@@ -40,6 +44,7 @@ def newest_written(settings: Settings) -> Written | None:
 def end_of(value: bytes | None) -> int | None:
     """End of the window (ms) of a row or frame of results. None for a record that is no result of ours."""
     try:
+        # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
         said = value if value is None or value[:1] == b"{" else _frame_header(value)
         return read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
     except (ValueError, OSError, pa.ArrowException):
@@ -52,7 +57,7 @@ def _frame_header(value: bytes) -> bytes | None:
 
 
 def _newest_files(folder: Path) -> list[Path]:
-    """Parquet files that readers see, the newest few."""
+    """The newest few of the Parquet files that readers see."""
     if not folder.is_dir():
         return []
     files = [folder / name for name in visible(os.listdir(folder))]
@@ -60,7 +65,10 @@ def _newest_files(folder: Path) -> list[Path]:
 
 
 def _of_file(file: Path) -> tuple[int | None, int]:
-    """By the statistics in the file's footer."""
+    """(end of the file's newest window, when the file was written), both ms, by the statistics in the file's footer.
+
+    (None, 0) for a file that is no Parquet, is of others, or has no statistics.
+    """
     try:
         found = pq.ParquetFile(file)
         column = found.schema_arrow.get_field_index("window_end")

@@ -16,11 +16,11 @@ from workbench.status.judging import wrong
 from workbench.status.words import ago, count, moment
 
 _WIDE = 125
-"""Columns of a terminal from which on one table is enough."""
+"""From this width of the terminal on, one table is enough."""
 
 
 def screen(facts: Facts, *, width: int) -> Group:
-    """Tables and lines for a terminal so many columns wide. The last lines say what is wrong."""
+    """Tables and lines for a terminal. The last lines say what is wrong. width: columns of the terminal."""
     parts: list[Table | Text] = [Text(f"query {facts.query}, input {facts.topic}", style="bold")]
     if facts.partitions:
         counts = {
@@ -37,7 +37,7 @@ def screen(facts: Facts, *, width: int) -> Group:
 
 
 def lines(facts: Facts) -> Iterator[str]:
-    """All but the table and what is wrong: a line a subject, `subject: words`."""
+    """Everything but the table and what is wrong: one line `subject: words` for each subject."""
     if facts.begun:
         yield f"rejected: {_rejected(facts)}"
         yield from _windows(facts)
@@ -60,7 +60,7 @@ def lines(facts: Facts) -> Iterator[str]:
 
 
 def as_json(facts: Facts) -> dict[str, Any]:
-    """JSON-able fields. Times are ms."""
+    """The facts as plain JSON. Times are in ms."""
     windows, plan = facts.windows, facts.plan
     return {
         "query": facts.query,

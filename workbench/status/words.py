@@ -1,4 +1,4 @@
-"""What a screen says where words are missing, or a number is none."""
+"""Times, durations and numbers as the screen shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def moment(ms: int | None) -> str:
 
 
 def ago(ms: int) -> str:
-    """How long. Clocks of two machines may differ a little, so never less than nothing."""
+    """A duration in words. Clocks of two machines may differ a little, so a negative duration counts as 0."""
     return span(max(0, ms))
 
 

@@ -1,4 +1,4 @@
-"""What each part of a pipeline must be allowed in Kafka, and nothing more."""
+"""What each part of a pipeline must be allowed to do in Kafka, and nothing more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = ("partitioner", "combiner", "reducer", "controller", "tools")
 
 @dataclass(frozen=True)
 class Right:
-    """Operations on the resource of this name, or on all whose names begin with it."""
+    """Operations on the resource of this name, or with `prefix` on all resources whose names begin with it."""
 
     kind: Kind
     name: str
@@ -24,7 +24,7 @@ class Right:
 
 
 def rights(settings: Settings, part: str) -> list[Right]:
-    """Of one of PARTS. `tools` replays a stream and verifies the results."""
+    """The rights of one of PARTS. `tools` is who replays a stream and verifies the results."""
     of = {
         "partitioner": _partitioner,
         "combiner": _combiner,
@@ -36,7 +36,7 @@ def rights(settings: Settings, part: str) -> list[Right]:
 
 
 def _looking(settings: Settings) -> list[Right]:
-    """Each part checks the topics that it uses before it starts, and reads what the query is."""
+    """Rights of every part: before it starts, it checks the topics that it uses, and reads what the query is."""
     query = settings.query.name
     outside = {one.topic(role) for one in queries(settings) for role in ("input", "results")}
     strangers = sorted(name for name in outside if not name.startswith(f"{query}."))
@@ -53,7 +53,7 @@ def _may(settings: Settings, operation: Operation, role: TopicRole) -> Right:
 
 
 def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> list[Right]:
-    """In the query's topics of these roles and in those that its views have of their own."""
+    """The operation in the topics of these roles, both the query's and those that its views have of their own."""
     names = dict.fromkeys(one.topic(role) for one in queries(settings) for role in roles)
     return [Right("topic", name, (operation,)) for name in names]
 
@@ -72,7 +72,7 @@ def _partitioner(settings: Settings) -> list[Right]:
 
 
 def _combiner(settings: Settings) -> list[Right]:
-    """It reads its own partials where its checkpoint is lost: they say how far it was."""
+    """Rights of the combiner. It reads its own partials if its checkpoint is lost, because they say how far it was."""
     return [
         *_may_each(settings, "Read", "routed", "partials", "plan"),
         *_may_each(settings, "Write", "partials", "telemetry"),
@@ -89,7 +89,7 @@ def _reducer(settings: Settings) -> list[Right]:
 
 
 def _of_spark(settings: Settings) -> list[Right]:
-    """Before it starts, a stage holds the query against a sample of the input."""
+    """Rights of both Spark stages. A stage reads the input, because it compares a sample with the query as it starts."""
     return [
         _may(settings, "Read", "input"),
         Right("group", "spark-kafka-source-", ("Read",), prefix=True),

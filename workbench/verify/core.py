@@ -1,7 +1,7 @@
-"""The whole check on tables: pure but for the scratch space DuckDB is given.
+"""The whole check, on tables. It is pure, except that DuckDB may write to the scratch folder that it is given.
 
-What must be there is recomputed once (`Recomputed`), and compared as often as needed: results that are written
-while verify runs are read again, with the marks of that later moment.
+`Recomputed` computes once what must be there, and compares it with the results as often as needed. Results that
+are written while verify runs are read again, with the marks of that later moment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_dig
                       md5_number(value) AS value_digest,
                       coalesce(starts_with(detail, 'the registry has no schema of id '), false) AS without_schema
                FROM source"""
-"""Rejected records pass through: what is kept of a key or value is its digest, to compare with the input record's."""
+"""Rejected records without their keys and values. Digests are enough to compare these with the input record's."""
 
 
 def check(
@@ -54,9 +54,10 @@ def check(
     scratch: Path | None = None,
     memory: str = "2GB",
 ) -> Report:
-    """Recompute the due windows from `inputs` less `rejected` and compare with `written`, once. Schemas in inputs.py.
+    """Recompute the due windows from `inputs` without `rejected`, and compare them with `written` once.
 
-    The other words are those of `Recomputed` and of its method `compare`.
+    The schemas of the tables are in inputs.py. The other parameters are those of `Recomputed` and of its method
+    `compare`: `results_begin` is what `begins` returns, and `due_within` is `bound`.
     """
     with Recomputed(
         settings, inputs, rejected, committed, kept=kept, limit=limit, scratch=scratch, memory=memory
@@ -72,11 +73,12 @@ def check(
 
 
 class Recomputed:
-    """The input checked against its rejections and counters, and the results that are due by it.
+    """The input, checked against its rejections and counters, and the results that are due according to it.
 
     committed: one state per input partition. Records at or after its offset are left out. kept: what retention has
     left of the topics. limit: how many differences of each kind are kept. scratch: existing folder for data beyond
-    `memory`. None: all in memory. Tables may be readers: each is streamed through once.
+    `memory` (a size in DuckDB's words). None: all data stay in memory. A table may be a reader, which is streamed
+    through once. Raises ConfigError for an aggregate that verify cannot recompute.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Recomputed:
         try:
             self._recompute(inputs, rejected, committed, kept)
         except BaseException:
+            # The caller's `with` has not begun yet, so nothing else would close the database.
             self._db.close()
             raise
 
@@ -116,11 +119,13 @@ class Recomputed:
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]
         _keep(db, "committed", pa.Table.from_pylist(states, schema=_COMMITTED_SCHEMA))
         _keep(db, "rejected", rejected, _REJECTED)
+        # The input is read up to the committed offset only, so later rejections have no input record here.
         db.execute(
             "DELETE FROM rejected USING committed c WHERE c.partition = rejected.partition "
             'AND rejected."offset" >= c."offset"'
         )
         records.load(db, settings, inputs)
+        # Before any check: this also deletes the records and rejections that can no longer be judged.
         self._lost = lost.find_lost(db, settings, committed, kept)
         rejections.check_rejections(db, settings, committed, self._lost, found)
         self._without_schema = rejections.without_schema(db, settings)
@@ -139,17 +144,18 @@ class Recomputed:
         bound: float = DUE_WITHIN,
         repeats: bool = True,
     ) -> Report:
-        """What these results look like beside those that are due.
+        """Compare these results with those that are due.
 
-        begins: asked once `written` has been read, first offset that is left of each partition of the results. now:
-        mark (ms) that had been committed when the end of `written` was known. None: that of `committed`. seconds:
-        how long ago `committed` was read. bound: for how many seconds a due window may be pending. repeats: whether
-        equal rows may be there several times.
+        begins: called after `written` has been read. Returns the first offset that is left of each partition of the
+        results. now: the mark (ms) that was committed when the end of `written` was known. None: the mark of
+        `committed`. seconds: how long ago `committed` was read. bound: for how many seconds a due window may be
+        pending. repeats: whether equal rows may be there several times.
         """
         db, settings, found = self._db, self._settings, self._found.copy()
         now = self._mark if now is None else max(now, self._mark)
         results.load(db, settings, written)
         results.leave_out(db, settings.query, mark=self._mark, now=now, compared_from=self._compared_from)
+        # `begins` is called last: retention may have deleted results while they were read.
         doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
         results.compare(db, settings, now, found, repeats=repeats)
@@ -184,7 +190,7 @@ class Recomputed:
 
 
 def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Findings) -> None:
-    """The findings that are no differences."""
+    """Add the findings that are no differences: results are behind for too long, or nothing could be compared."""
     if not far.in_time:
         found.add(
             Difference(kind=BEHIND, detail=f"{far}; {far.bound:g} s are allowed: is the Spark job alive?")
@@ -195,7 +201,7 @@ def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Finding
 
 
 def _computable(settings: Settings) -> None:
-    """Refuse what cannot be recomputed here, rather than pass it."""
+    """Raise ConfigError for an aggregate that verify cannot recompute, so that it does not pass unchecked."""
     for name, spec in settings.query.aggregates.items():
         if spec.function not in FUNCTIONS:
             raise ConfigError(f"verify cannot recompute {name} = {str(spec)!r}")
@@ -208,6 +214,7 @@ def _database(scratch: Path | None, memory: str) -> duckdb.DuckDBPyConnection:
         db = duckdb.connect(str(scratch / "verify.duckdb"))
         db.execute("SET temp_directory = '" + str(scratch / "spill").replace("'", "''") + "'")
     db.execute(f"SET memory_limit = '{memory}'")
+    # Keeping the order of insertion costs memory. A query that needs an order asks for it.
     db.execute("SET preserve_insertion_order = false")
     return db
 

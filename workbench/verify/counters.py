@@ -1,9 +1,9 @@
 """read = routed + rejected + filtered, and the committed progress of each input partition.
 
-The markers' tuple counts are a lower bound. A partition ends when every announced producer has ended (rule 6),
-whatever was written before: a replay without an end, or one that was interrupted, leaves tuples that no marker
-announces. The partitioner reads and counts them like all others, so they belong to the results, and verify only
-says how many they are. Fewer tuples than announced are a difference: some were lost on the way.
+The markers' tuple counts are a lower bound. A partition ends when every announced producer has ended, whatever
+was written before. A replay without an end, or a replay that was interrupted, leaves tuples that no marker
+announces. The partitioner reads and counts these tuples like all others, so they belong to the results, and verify
+only says how many they are. Fewer tuples than announced are a difference: some were lost on the way.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check_counters(
 
 
 def _compare(counters: Counters, lost: Lost | None, found: Findings) -> None:
-    """What is there against what was counted. Of a partition that has lost some there may be less."""
+    """Compare what is there with what was counted. If the partition has lost tuples, less may be there."""
     for name in ("read", "routed", "rejected", "filtered"):
         here, there = getattr(counters, name), getattr(counters, f"committed_{name}")
         if here > there or (here < there and lost is None):
@@ -91,7 +91,7 @@ def _unannounced(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | N
         [state.partition, end.offset],
     )
     held += 0 if lost is None else lost.tuples
-    # Producers also count what they wrote before the place where the query began: at most so many records.
+    # Producers also count what they wrote before the place where the query began: at most `begin` records.
     if held + state.begin < end.announced:
         detail = "the producers' markers announce more tuples than the partition holds"
         found.add(_off("counters", state.partition, "tuples", end.announced, held, detail))
@@ -106,14 +106,14 @@ def _check_state(
     lost: Lost | None,
     found: Findings,
 ) -> None:
-    """Maximum, mark and end as they follow from the records."""
-    # `until` is the committed maximum itself where a lost tuple can have made it
+    """Compare the committed maximum, mark and end with those that follow from the records."""
+    # If a lost tuple can have had the largest event time, `until` is the committed maximum itself.
     if state.max_time not in (largest, None if lost is None else lost.until):
         found.add(
             _off("state", state.partition, "max_time", largest, state.max_time, "the committed maximum")
         )
     ended = end_of(db, state.partition) is not None
-    if ended != state.ended and (ended or lost is None):  # a marker may be among what is lost
+    if ended != state.ended and (ended or lost is None):  # the markers may be lost
         detail = "whether the partition has ended"
         found.add(_off("state", state.partition, "ended", str(ended), str(state.ended), detail))
     delay = query.out_of_orderness + query.allowed_lateness

@@ -1,4 +1,4 @@
-"""JSON objects that Python's own reader does not take but the partitioner does: of any depth, and with Inf or -NaN."""
+"""Reads JSON objects that Python's own reader refuses and the partitioner reads: of any depth, and with Inf or -NaN."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _DEEPEST = MOST_LEVELS + 1
-"""Brackets around a column: of its objects, and of the list whose elements they may be."""
+"""How many brackets can be around a column: those of its objects, and that of the list whose elements they may be."""
 _CLOSERS = {"{": "}", "[": "]"}
 
 
 class Fields(list[tuple[str, Any]]):
-    """Fields of a JSON object in order, so that a repeated one is seen."""
+    """Fields of a JSON object in order. A dict would hide that a field is repeated."""
 
 
 def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
-    """Fields of the object in order. Raises ValueError when it is no JSON object.
+    """Fields of the JSON object in this text, in order. Raises ValueError if the text is no JSON object.
 
-    What lies deeper than a column can is empty. `number` makes a number from its text.
+    Objects and lists that lie deeper than any column are empty. number: makes a number from its text.
     """
     scanner = _Scanner(text, number)
     scanner.run()
@@ -32,8 +32,10 @@ def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
 
 
 class _Scanner:
-    """Reads values, names and brackets one after the other. `open` holds the brackets still to be closed, `made` what lies
-    in each of them so far, and `names` the field of each that is read.
+    """Reads values, names and brackets one after the other, without recursion, so that any depth can be read.
+
+    `_open` holds the closing brackets that are still to come. `_made` holds what lies in each open bracket so far, and
+    `_names` the field of each that is being read.
     """
 
     def __init__(self, text: str, number: Callable[[str], Any]) -> None:
@@ -45,7 +47,7 @@ class _Scanner:
         self._names: list[str] = []
 
     def run(self) -> None:
-        """Read it all."""
+        """Read the whole text."""
         if self._next() != "{":
             raise ValueError("the JSON value is no object")
         self._value()
@@ -55,7 +57,7 @@ class _Scanner:
             raise self._error("extra data")
 
     def _value(self) -> None:
-        """One value. Of an object or a list, all brackets that begin with it."""
+        """Read one value. If it is an object or a list, read on until its first value that is neither, or its end."""
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])
             self._made.append(Fields())

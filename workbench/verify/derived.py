@@ -1,4 +1,4 @@
-"""From the columns that were read to tuples: derived columns, the condition, the bytes of keys."""
+"""Makes tuples of the columns that were read: derived columns, the condition, the bytes of keys."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from workbench.verify.strict import cell_types
 
 _HELD = ("partition", "offset", "reason", "key", "time")
 _OWN = {name: f'"@{name}"' for name in _HELD}
-"""Ours have names here that no column has: a name with @ is refused."""
+"""Name of our own columns here. The settings refuse names with @, so no column of the query has such a name."""
 
 
 def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
-    """Make `tuples` (partition, offset, reason, key, time, values v*, chosen) of what `records` and `strict` have read.
+    """Make `tuples` and `readable` of what `records` and `strict` hold.
 
-    chosen: whether `query.where` keeps it. Where a derived column has no value that fits, or a derived key is null, the
-    record is unreadable: it is so in `strict` then. And `readable` (partition, offset, reason, time, kept): the records that
-    can be read, and whether a tuple of each is chosen.
+    `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the tuple.
+    `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept: whether one of the
+    record's tuples is chosen. A record is unreadable if a derived column has no value that fits its type, or if a
+    derived key is null. Such a record is then noted in `strict` as unreadable.
     """
     read = _read(query)
     if not query.resolved.derived and query.where is None:
@@ -40,7 +41,7 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
 
 def _read(query: Query) -> str:
-    """What was read of the columns. Of a record that is taken apart, a row for each element."""
+    """SQL of the columns that were read: a row for each record, or for each element if records are taken apart."""
     names = list(cell_types(query))
     held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
     if query.explode is not None:  # all such records were read strictly
@@ -57,6 +58,7 @@ def _read(query: Query) -> str:
 
 
 def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> None:
+    """Make `tuples` of a query with derived columns or a condition. Records that do not fit become unreadable."""
     opened(db)
     db.execute(f"CREATE TABLE derived AS {_derived(query, read)}")
     if query.explode is not None:  # one tuple that does not fit makes the record unreadable
@@ -75,7 +77,7 @@ def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> Non
 
 
 def _tell(db: duckdb.DuckDBPyConnection) -> None:
-    """What was read plainly and does not fit is among the unreadable too."""
+    """Note in `strict` every record with a value that does not fit, also those that were not read strictly."""
     why = "'a derived column has no value that fits its type, or a derived key is null'"
     db.execute(
         f"UPDATE strict SET why = {why} FROM derived d WHERE strict.partition = d.partition "
@@ -92,6 +94,7 @@ def _derived(query: Query, read: str) -> str:
     columns = query.resolved
     fits = []
     for number, (name, expression) in enumerate(columns.derived.items()):
+        # One subquery around the other, because a derived column may use those before it.
         value, fine = derived_sql(expression)
         read = f'SELECT *, {value} AS {_name(name)}, {fine} AS "@fits {number}" FROM ({read})'
         fits.append(f'"@fits {number}"')
@@ -101,7 +104,7 @@ def _derived(query: Query, read: str) -> str:
 
 
 def _tuple(query: Query) -> str:
-    """Partition, offset, reason, key, time and values, under our names."""
+    """SQL of partition, offset, reason, key, time and values, under the names that `tuples` has."""
     own = [f'{_key(query) if name == "key" else own} AS "{name}"' for name, own in _OWN.items()]
     return ", ".join([*own, *_values(query)])
 
@@ -118,10 +121,14 @@ def _key(query: Query) -> str:
 
 
 def _key_part(name: str, type_: str) -> str:
-    """JSON text of a column in a key of several: DuckDB's own, but `\\u001f` in small letters, as others write it."""
+    """JSON text of a column in a key of several columns.
+
+    DuckDB writes the hex digits of escapes (`\\u001f`) in capitals. Here they are small, as in the pipeline.
+    """
     plain = f"to_json({name})::VARCHAR"
     if type_ != "string":
         return plain
+    # The text is taken apart into characters, as only those below a space may be changed.
     small = "(CASE WHEN c < ' ' THEN lower(to_json(c)::VARCHAR) ELSE to_json(c)::VARCHAR END)[2:-2]"
     letters = f"[{small} FOR c IN regexp_extract_all({name}, '(?s).')]"
     escapes = f"regexp_matches({name}, '[\\x00-\\x1f]')"

@@ -1,7 +1,8 @@
-"""What of the windows comes out, again: the rows that `emit` picks, from all rows of all windows, by SQL window functions.
+"""The rows that `emit` picks, again: taken from all rows of all windows, by SQL window functions.
 
-Where values are only known to within a tolerance it is not certain whether a row changed, or which rank it has. Such rows
-may be there or not (`sure` is false), at any rank that the tolerance leaves. What is there is compared all the same.
+Some values are known only to within a tolerance. Then it is not certain whether a row has changed, or which rank it
+has. Such a row may be there or not (`sure` is false), and may have any rank that the tolerance allows. If the row is
+there, its values are compared all the same.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from workbench.verify.oracles import Oracle, is_number, oracles
 
 
 def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
-    """Make of `expected`, all rows of all windows, what comes out of them, with the columns that `emit` adds (a*).
+    """Reduce `expected` from all rows of all windows to the rows that are emitted.
 
-    mark: event time (ms) up to which windows are due. Adds `sure`, whether a row must be there, and of `top` `least` and
-    `most`, the ranks that it may have. Needs `panes` and `keys`.
+    Adds the columns of `emit` (a*) and `sure`: whether the row must be there. For `top` it also adds `least` and `most`,
+    the bounds of the row's rank. mark: event time (ms) up to which windows are due. Needs `panes` and `keys`.
     """
     mode = query.emission.mode
     if mode == "all":
@@ -33,7 +34,10 @@ def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
 
 
 def compared_from(query: Query, begin: int | None) -> int | None:
-    """Where windows from `begin` on are as they were: from where on what came out of them is."""
+    """Event time (ms) from which on emitted windows can be compared, if windows that begin at `begin` or later are exact.
+
+    With `changes`, a row also depends on the window one slide before, which must be exact too.
+    """
     return begin if begin is None or query.emission.mode != "changes" else begin + query.slide_ms
 
 
@@ -44,6 +48,10 @@ def _changes(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
     differ = " OR ".join(_differs(i, oracle) for i, oracle in enumerate(due))
     doubtful = " OR ".join(_may_differ(due)) or "false"
     none = [f"NULL AS a{i}, 0 AS t{i}" for i in range(len(due))]
+    # `touched` holds the windows that gain a pane of the key, and those that have just dropped one. In any other window
+    # the key's tuples are those of the window before, so nothing may differ. A key that was not in the window before is
+    # `fresh`. The second SELECT makes the retractions: one slide after the last window of each unbroken run. The last two
+    # columns are the revision, and whether the row is a retraction.
     db.execute(
         f"""CREATE TABLE expected AS
             WITH beside AS (SELECT *, lag(window_end) OVER w AS end_, {before} FROM whole
@@ -65,17 +73,18 @@ def _changes(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
 
 
 def _differs(i: int, oracle: Oracle) -> str:
-    """SQL: that the value is certainly another one than in the window before."""
+    """SQL: whether the value certainly differs from that of the window before."""
     if _exact(oracle):
         return f"a{i} IS DISTINCT FROM a{i}_"
     if oracle.wrong is not None or not is_number(oracle.kind):
         return "false"
+    # With an infinite tolerance a null says nothing: the oracle has left large values out (see oracles._spread).
     apart = f"abs(a{i}::DOUBLE - a{i}_::DOUBLE) > t{i} + t{i}_"
     return f"coalesce((a{i} IS NULL) <> (a{i}_ IS NULL) AND t{i} + t{i}_ < 1e300 OR {apart}, false)"
 
 
 def _may_differ(due: list[Oracle]) -> Iterator[str]:
-    """SQL for each column of which that is not certain."""
+    """SQL for each column whose value may or may not differ."""
     for oracle in due:
         if not _exact(oracle):
             yield "true"
@@ -86,7 +95,7 @@ def _exact(oracle: Oracle) -> bool:
 
 
 def _top(db: duckdb.DuckDBPyConnection, query: Query) -> None:
-    """The rows that may be among the first K."""
+    """Make `expected` of the rows that may be among the first K of their window."""
     emission, due = query.emission, oracles(query)
     at = list(query.aggregates).index(emission.column)
     value, rank = f"a{at}", f"a{len(due)}"
@@ -103,6 +112,9 @@ def _top(db: duckdb.DuckDBPyConnection, query: Query) -> None:
         return
     sign = "-" if emission.ascending else ""
     worth = f"coalesce(CASE WHEN NOT isnan({value}::DOUBLE) THEN {sign}{value}::DOUBLE END, '-inf'::DOUBLE)"
+    # A row's value lies between `low` and `high`. One pass over all these ends, from the largest down, counts for each
+    # row how many rows are certainly above it (their `low` is above its `high`), and how many may be (their `high` is
+    # not below its `low`). At equal ends a `high` comes first, so that equal values count as "may be".
     wide = "'inf'::DOUBLE" if due[at].wrong is not None else f"t{at}::DOUBLE"
     db.execute(
         f"""CREATE TABLE expected AS

@@ -1,4 +1,4 @@
-"""Where an input partition ended, by the markers in it (rule 6)."""
+"""Where an input partition ended, by the end-of-stream markers in it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from workbench.verify.sql import stream
 
 @dataclass(frozen=True)
 class End:
-    """Where a partition ended: offset of the last marker it took. `announced` tuples by its producers."""
+    """Where a partition ended.
+
+    offset: that of the marker with which all announced producers had ended. announced: tuples that its producers
+    announced in all.
+    """
 
     offset: int
     announced: int
 
 
 def end_of(db: duckdb.DuckDBPyConnection, partition: int) -> End | None:
-    """Where every announced producer of the partition had ended. None if they have not."""
+    """Where every announced producer of the partition had ended. None if one of them has not."""
     tuples: dict[str, int] = {}
     announced = 0
     rows = stream(
@@ -29,7 +33,7 @@ def end_of(db: duckdb.DuckDBPyConnection, partition: int) -> End | None:
     )
     for offset, producer, count, producers in rows:
         if producer in tuples:
-            continue
+            continue  # only a producer's first marker counts
         tuples[producer] = count
         announced = max(announced, producers)
         if len(tuples) >= announced:

@@ -1,4 +1,4 @@
-"""What is checked: four Arrow schemas and the committed state of an input partition."""
+"""What is checked: the Arrow schemas of three topics, and the committed state of an input partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INPUT_SCHEMA = pa.schema(
         ("marker", pa.struct([("producer", pa.string()), ("tuples", pa.int64()), ("producers", pa.int64())])),
     ]
 )
-"""Records of the input topic. `marker` is null but for end-of-stream markers. timestamp: ms, negative if none."""
+"""Records of the input topic. marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none."""
 
 REJECTED_SCHEMA = pa.schema(
     [
@@ -35,16 +35,18 @@ REJECTED_SCHEMA = pa.schema(
         ("at_offset", pa.int64()),
     ]
 )
-"""Rejected records by their source position, null for a record that names none. Mark is null where there is none.
+"""Rejected records.
 
-`omitted`: the record was too large to travel, so key and value are not compared. Null compares nothing.
-at_partition, at_offset: where the record itself stands in the rejected topic.
+partition, offset: position of the input record, null if the rejected record names none. mark: the mark (ms) that the
+tuple was held against, null if the record names none. omitted: whether key and value were left out because the record
+was too large. They are compared only if this is false, and not if it is null. at_partition, at_offset: where the
+record itself stands in the rejected topic.
 """
 
 RESULTS_SCHEMA = JSON_RECORDS
 """JSON rows as a sink reads them back, each with its record's place and key.
 
-Typed results have columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
+Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
 REASONS = ("late", "idle", "jump", "unreadable", "after-end")
@@ -55,10 +57,11 @@ END_MARK = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Committed:
-    """What the partitioner committed for one input partition with `offset`, the next record to read.
+    """What the partitioner committed for one input partition.
 
-    begin: offset at which the query began to read.
-    mark, max_time and idle_mark are event times in ms; max_time and idle_mark are None if there was none.
+    offset: that of the next record to read. begin: offset at which the query began to read. mark, max_time, idle_mark:
+    event times in ms. max_time is None if no tuple was accepted, and idle_mark is None if the partition was never idle.
+    read, routed, rejected, filtered: tuples before `offset`.
     """
 
     partition: int
@@ -91,10 +94,10 @@ def nothing_committed(partition: int) -> Committed:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """Where what is left of a log begins, by partition: above 0, the broker has deleted something of the query below it.
+    """Where the logs begin after retention has deleted records.
 
-    inputs, rejected: first offset that is left of the input and of the rejected topic. A partition that is absent has
-    all that the query was to read.
+    inputs, rejected: partition -> first offset that is left, in the input and in the rejected topic. If it is above 0,
+    the broker has deleted something of the query below it. A partition that is absent has all its records.
     """
 
     inputs: Mapping[int, int] = field(default_factory=dict)
@@ -106,7 +109,10 @@ EVERYTHING = Kept()
 
 
 def gone_below(left: Mapping[int, int], committed: Iterable[Committed]) -> dict[int, int]:
-    """`Kept.inputs` of a topic whose logs begin at `left`: only what lay behind the place where the query began is lost."""
+    """`Kept.inputs` of a topic whose logs begin at `left` (partition -> offset).
+
+    A record before the place where the query began is no part of the query, so it is not lost.
+    """
     return {
         state.partition: first for state in committed if (first := left.get(state.partition, 0)) > state.begin
     }

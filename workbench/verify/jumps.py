@@ -1,4 +1,4 @@
-"""Rule 5, replayed tuple by tuple: which tuples are too far ahead, and which of those are confirmed."""
+"""Jumps, replayed tuple by tuple: which tuples are too far ahead, and which of those are confirmed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from workbench.verify.sql import stream
 def check_jumps(
     db: duckdb.DuckDBPyConnection, query: Query, partition: int, lost: Lost | None, found: Findings
 ) -> None:
-    """The last consecutive tuples too far ahead confirm the jump when they lie within max_jump.
+    """Check which tuples were rejected as jumps.
 
-    Where tuples were lost, nothing is checked until progress is known again: at an accepted tuple no earlier than
-    any lost one.
+    A jump is confirmed if the last consecutive tuples that are too far ahead lie within `max_jump` of each other. If
+    tuples were lost, nothing is checked until progress is known again, that is until an accepted tuple is no earlier
+    than any lost tuple.
     """
     if query.max_jump is None:
         for (offset,) in stream(
@@ -45,6 +46,7 @@ def check_jumps(
         if known and not jump and reason == "jump":
             detail = f"rejected as jump, but {time} is no unconfirmed jump from {progress}"
             found.add(wrong(partition, offset, detail))
+        # What the partitioner did counts here, not what it should have done: so an error is reported once.
         if reason is None:
             progress = time if progress is None else max(progress, time)
             if lost is not None and not known and (lost.until is None or progress >= lost.until):

@@ -1,15 +1,21 @@
-"""Was what came late rejected, and only that? Late by the partition's own tuples, or by a mark it got while idle.
+"""Was every tuple rejected that came late, and no other? A tuple is late by its partition's own mark (`late`), or by
+the mark that the partition got while it was idle (`idle`).
 
-`late` follows from the input alone: the largest accepted event time before a tuple, less the delay, is the mark.
+`late` follows from the input alone: the mark is the largest accepted event time before the tuple, less the delay.
 
-`idle` does not: when a partition was put to sleep, and by which of the others, was decided by the clock. What can
-be checked of each idle rejection is that it names the mark that it was held against, that the tuple's pane had
-ended by that mark and not by the partition's own, that some input partition did have that mark (idle marks are
-copied from another partition, so each is an accepted event time less the delay), that it does not exceed the last
-one committed, that the marks of a partition only grow from one rejection to the next, and that no later tuple
-behind it was let through. What cannot be checked: that the partition had really been silent for idle_timeout, and
-that the mark was that of the slowest partition at that moment. Both change which tuples are rejected, never
-whether results are those of the tuples that were not.
+`idle` does not follow from the input, because the clock decided when a partition became idle, and which other
+partition gave it a mark. For each idle rejection this can be checked:
+* The rejection names the mark that the tuple was held against.
+* The tuple's pane had ended by that mark, and not by the partition's own mark.
+* Some input partition had that mark. Idle marks are copied from another partition, so each is an accepted event time
+  less the delay.
+* The mark does not exceed the last idle mark that was committed.
+* The marks of a partition only grow from one rejection to the next.
+* No later tuple of a pane that had ended by that mark was let through.
+
+Two things cannot be checked: that the partition had really been silent for `idle_timeout`, and that the mark was that
+of the slowest partition at that moment. Both change which tuples are rejected. Neither changes the results of the
+tuples that were not rejected.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from workbench.verify.sql import pane_end, scalar, stream
 
 
 def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """Needs `readable`, `rejected`, `committed` and `lost`."""
+    """Check the rejections as `late` and `idle`. Needs tables `readable`, `rejected`, `committed` and `lost`."""
     delay = query.out_of_orderness + query.allowed_lateness
     _judge(db, query.origin.slide_ms, delay)
     _given_marks(db, delay)
@@ -36,7 +42,11 @@ def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings)
 
 
 def _judge(db: duckdb.DuckDBPyConnection, slide: int, delay: int) -> None:
-    """Tuples that are or might be late. low, high: bounds of the own mark. They differ where tuples were lost."""
+    """Table `judged`: the tuples that are late or might be late.
+
+    low, high: bounds (ms) of the partition's own mark before the tuple. They differ only where tuples were lost.
+    """
+    # greatest() skips nulls, so `high` is `low` where nothing was lost.
     db.execute(
         f"""CREATE TABLE judged AS
             SELECT j.*, largest - {delay} AS low, greatest(largest, l.until) - {delay} AS high,
@@ -54,12 +64,14 @@ def _judge(db: duckdb.DuckDBPyConnection, slide: int, delay: int) -> None:
 
 
 def _given_marks(db: duckdb.DuckDBPyConnection, delay: int) -> None:
-    """Table `given`: those of the marks in question that some partition did have."""
+    """Table `given`: the marks that rejections or the committed state name, and that some partition did have."""
+    # Where `low` is null the partition has no mark yet. `claimed - 1` then makes the comparison true.
     db.execute(
         "CREATE TABLE questioned AS SELECT DISTINCT claimed AS mark FROM judged WHERE reason IN ('late', 'idle') "
         "AND claimed > coalesce(low, claimed - 1) UNION SELECT idle_mark FROM committed WHERE idle_mark IS NOT NULL"
     )
     db.execute("CREATE TABLE given (mark BIGINT)")
+    # The search for them goes through all tuples, so it is left out if no mark is in question.
     if scalar(db, "SELECT count(*) FROM questioned"):
         db.execute(
             f"""INSERT INTO given SELECT DISTINCT time - {delay} FROM (
@@ -69,14 +81,17 @@ def _given_marks(db: duckdb.DuckDBPyConnection, delay: int) -> None:
                     FROM readable WHERE reason IS NULL)
                 WHERE time > coalesce(before, time - 1) AND time - {delay} IN (SELECT mark FROM questioned)"""
         )
-    # a mark that came from a lost tuple cannot be looked up
+    # A mark that came from a lost tuple cannot be looked up, so it is believed.
     db.execute(
         f"INSERT INTO given SELECT mark FROM questioned WHERE mark <= (SELECT max(until) FROM lost) - {delay}"
     )
 
 
 def _claims(db: duckdb.DuckDBPyConnection, delay: int) -> None:
-    """Rejections and the mark each was held against. `fine`: such a mark can have been in force there."""
+    """Table `claims`: the rejections, each with the mark that it names.
+
+    fine: whether that mark can have been in force, and makes the tuple late.
+    """
     db.execute(
         """CREATE TABLE claims AS
            SELECT *, coalesce(claimed >= pane_end AND CASE reason
@@ -132,6 +147,7 @@ def _why_not_idle(end: int, own: int | None, claimed: int | None, last: int | No
 
 
 def _growing(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+    """Rejections by a mark below the mark of an earlier rejection in the same partition."""
     for partition, offset, mark, before in stream(
         db,
         """SELECT partition, "offset", claimed, before FROM (
@@ -145,6 +161,9 @@ def _growing(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
 
 
 def _let_through(db: duckdb.DuckDBPyConnection, slide: int, found: Findings) -> None:
+    """Tuples that were accepted although an earlier rejection had a mark by which their panes had ended."""
+    # The ASOF join finds the last such rejection before each tuple. Marks up to the partition's own are left out, because
+    # `_late` checks all tuples against these.
     for partition, offset, end, mark in stream(
         db,
         f"""SELECT t.partition, t."offset", {pane_end(slide)} AS pane_end, c.claimed

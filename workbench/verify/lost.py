@@ -1,13 +1,14 @@
-"""What retention has taken from the input, and from when on windows can be compared all the same.
+"""What retention has deleted of the input, and from when on windows can be compared all the same.
 
-A partition has lost something when its log begins above 0 and the partitioner has counted more tuples than are
-left, or has read an end of stream that is not there any more. Whatever was accepted among the lost ones is bounded
-from above: a tuple that was accepted later had a pane that ended behind the partition's mark, so no tuple before
-it was later than the end of that pane plus the delay. Windows that begin after that bound hold no lost tuple and
-are compared exactly.
+A partition has lost something if its log begins after the place where the query began, and if the partitioner has
+counted more tuples than are left or has read an end of stream that is no longer there. The event times of lost tuples
+that were accepted have an upper bound. When a later tuple was accepted, its pane ended after the partition's mark. So
+no tuple before it had an event time at or after the end of that pane plus the delay. Windows that begin after this
+bound hold no lost tuple and are compared exactly.
 
-Rejections count as well: where the rejected topic has lost some, which of the input records they stood for is not
-known, and those records count as lost. They lie in the block of the first rejection that is left, or before it.
+Lost rejections matter too. If the rejected topic has lost records, it is not known which input records they stood
+for. So all input records that they can have stood for count as lost: those up to the end of the block of the first
+rejection that is left.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from workbench.verify.sql import pane_end, scalar
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """One input partition of which records below offset `before` are gone, or cannot be judged any more.
+    """One input partition whose records below offset `before` are gone, or can no longer be judged.
 
-    tuples: how many of its tuples that is, `routed` of them. until: none of those has a later event time (ms), None
-    when none was routed.
+    tuples: how many tuples that are. routed: how many of these were accepted (routed, or filtered by the condition).
+    until: no accepted lost tuple has a later event time (ms). None if none was accepted.
     """
 
     partition: int
@@ -47,7 +48,10 @@ _SCHEMA = pa.schema(
 def find_lost(
     db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], kept: Kept
 ) -> dict[int, Lost]:
-    """Lost parts by input partition. Makes table `lost`. What cannot be judged is taken out of the tables."""
+    """What each input partition has lost. Also makes table `lost`.
+
+    Records and rejections that cannot be judged are deleted from the tables.
+    """
     found = {}
     for state in committed:
         before = _before(db, settings, state, kept)
@@ -61,7 +65,7 @@ def find_lost(
 
 
 def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, kept: Kept) -> int:
-    """Offset from which on everything of this partition is there. 0 when nothing is lost."""
+    """Offset from which on everything of this partition is there. 0 if nothing is lost."""
     before = 0
     first = min(kept.inputs.get(state.partition, 0), state.offset)
     marker_gone = state.ended and end_of(db, state.partition) is None
@@ -71,12 +75,15 @@ def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed,
         'SELECT count(*), min("offset") FROM rejected WHERE partition = ?', [state.partition]
     ).fetchall()[0]
     if kept.rejected.get(state.partition, 0) and state.rejected > rejected:
+        # Within a block rejections are not written in the order of offsets. So the first that is left may have lost others
+        # of its block with later offsets.
         block_end = state.offset if oldest is None else oldest + settings.partitioner.block_tuples
         before = max(before, min(block_end, state.offset))
     return before
 
 
 def _lost(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, before: int) -> Lost:
+    """Delete what lies before offset `before`, and say by the committed counters how much is lost."""
     for table in ("records", "strict", "rejected"):
         db.execute(f'DELETE FROM {table} WHERE partition = ? AND "offset" < ?', [state.partition, before])
     read = _read(db, state.partition)
@@ -100,6 +107,7 @@ def _read(db: duckdb.DuckDBPyConnection, partition: int) -> int:
 
 
 def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed) -> int | None:
+    """Upper bound (ms) of the event times that were accepted and lost. The module's docstring has the argument."""
     query = settings.query
     delay = query.out_of_orderness + query.allowed_lateness
     end = scalar(

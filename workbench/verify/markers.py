@@ -1,8 +1,9 @@
 """End-of-stream markers, read strictly and by other code than the partitioner's.
 
-A record without key and value whose first header of this name holds an object of exactly three fields: who ended
-(`producer`), how many tuples it wrote here (`tuples`), how many producers were announced (`producers`). Anything
-else marks nothing: the partitioner takes such a record for an unreadable one, and so does verify.
+A marker is a record without key and value. Its first header of the marker's name holds an object of exactly three
+fields: who has ended (`producer`), how many tuples this producer wrote to the partition (`tuples`), and how many
+producers were announced (`producers`). Any other record without key and value is unreadable, for the partitioner
+and for verify.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BOUNDS = {"tuples": (0, 2**62), "producers": (1, 16)}
 
 
 def marker_of(headers: Sequence[tuple[str, bytes | str | None]] | None) -> dict[str, Any] | None:
-    """The marker in these headers as INPUT_SCHEMA has it. None when there is none or it is damaged."""
+    """The marker in these headers, with the fields of INPUT_SCHEMA. None if there is no marker or it is damaged."""
     for name, value in headers or ():
         if name == _HEADER:
             return _decoded(value)
@@ -31,7 +32,7 @@ def _decoded(value: bytes | str | None) -> dict[str, Any] | None:
     if raw is None or len(raw) > _LONGEST:
         return None
     try:
-        # pairs, so that a field that is there twice is seen
+        # The hook keeps the pairs, so that a repeated field is seen. The tuple tells an object from a list.
         pairs = json.loads(raw.decode(), object_pairs_hook=lambda found: ("object", found))
     except (ValueError, RecursionError):
         return None
@@ -40,6 +41,7 @@ def _decoded(value: bytes | str | None) -> dict[str, Any] | None:
     fields = dict(pairs[1])
     if fields.keys() != {"producer", "tuples", "producers"}:
         return None
+    # Exact types, not isinstance: True is an int of Python, but no number of JSON.
     producer = fields["producer"]
     if type(producer) is not str or not _PRODUCER.fullmatch(producer):
         return None

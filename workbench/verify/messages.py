@@ -1,4 +1,4 @@
-"""Kafka records as rows of the tables that verify checks. Takes any bytes: what is not ours becomes a finding."""
+"""Kafka records as rows of the tables that verify checks. Any bytes are taken: a foreign record becomes a difference."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def input_row(record: Record) -> tuple[Any, ...]:
 
 
 def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
-    """A record of the rejected topic (REJECTED_SCHEMA). Without a position when it names none in `topic`.
+    """A record of the rejected topic (REJECTED_SCHEMA). Its position is null if the record names none in `topic`.
 
-    Our headers come last: an input record may have been rejected elsewhere before.
+    An input record may have been rejected elsewhere before. So headers may occur twice, and ours are the last.
     """
     headers = dict(record.headers() or ())
     texts = {name: _text(value) for name, value in headers.items()}
@@ -38,7 +38,7 @@ def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
 
 
 def _position(source: str, topic: str) -> tuple[int | None, int | None]:
-    parts = source.rsplit(":", 2)
+    parts = source.rsplit(":", 2)  # <topic>:<partition>:<offset>
     if len(parts) == 3 and parts[0] == topic:
         partition, offset = _whole(parts[1], 32), _whole(parts[2], 64)
         if partition is not None and offset is not None and min(partition, offset) >= 0:

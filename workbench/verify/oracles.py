@@ -1,7 +1,7 @@
 """Every aggregate again, in DuckDB: SQL of the exact value, and of how far a result may be from it.
 
-Where an aggregate can be made of panes' totals it is `folded`: O(result rows). Any other is `whole`: it is computed over
-the tuples of each window, so a tuple is looked at once for each window that it is in.
+If the totals of panes are enough for an aggregate, it is computed from them in O(result rows). Any other aggregate is
+`whole`: it is computed over the tuples of each window, so a tuple is looked at once for each window that it is in.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from evenflow.settings import Query
 from workbench.verify.report import FLOAT_BOUND
 
 _FITS = f"(s{{0}} BETWEEN {-(2**63)} AND {2**63 - 1})"
-"""Sums of int64 are 128 bits wide here. A result that does not fit int64 is null."""
+"""Whether a sum of int64, which is 128 bits wide here, fits int64. The result is null if it does not."""
 _SQUARES = 1e150
-"""Doubles of which the squares are doubles too."""
+"""Doubles below this have squares that are finite doubles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle:
-    """One result column.
+    """One result column, as verify computes it.
 
-    value: SQL of what it must be. tolerance: SQL of how far it may be off, 0 for not at all. Infinite: any value but null
-    is fine. whole: whether both are over a window's tuples (columns `time`, `v0`, ...) and not over its totals. unfit:
-    SQL, whether it is null because it does not fit. kind: type of the result. wrong: SQL, whether result `g` is wrong
-    where `e` must be, of those that are no number with a tolerance.
+    value: SQL of the exact value. tolerance: SQL of how far the result may be off, 0 for not at all. If the tolerance is
+    infinite, any result but null is right. whole: whether `value` and `tolerance` are over the tuples of a window
+    (columns `time`, `v0`, ...) and not over its totals. unfit: SQL, whether the value is null because it does not fit
+    int64. kind: type of the result. wrong: SQL, whether result `g` is wrong beside the exact value `e`. It is for values
+    that a tolerance cannot judge. None: the tolerance judges.
     """
 
     value: str
@@ -41,24 +42,24 @@ class Oracle:
 
 
 def oracles(query: Query) -> list[Oracle]:
-    """One for each result column, in their order."""
+    """One oracle for each aggregate of the query, in the order of the result columns."""
     columns = list(query.value_columns)
     found = []
     for (_, aggregate, call), field in zip(
         AggregatePlan.of(query).outputs, AggregatePlan.of(query).output_schema, strict=True
     ):
-        at = columns.index(call.column) if call.column else -1
+        at = columns.index(call.column) if call.column else -1  # count() has no column
         found.append(_MAKERS[aggregate.name](at, call.type, call.options, field.type))
     return found
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """DuckDB's type for values of a result column. Whole numbers are wider, so that any can be read."""
+    """DuckDB's type for the values of a result column. Whole numbers are wider, so that a wrong one can be read too."""
     return "HUGEINT" if pa.types.is_integer(kind) else _sql_type(kind)
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a tolerance has a meaning."""
+    """Whether values of this type are numbers, so that a tolerance has a meaning."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
@@ -92,6 +93,8 @@ def _mean(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataTy
 
 
 def _spread(at: int, options: tuple[Any, ...], kind: pa.DataType, *, root: bool) -> Oracle:
+    """Variance, or its root. The tolerances are the bounds that docs/aggregates.md promises."""
+    # The squares of larger values overflow. Such values are left out, and any result but null is then accepted.
     x, ends = f"v{at}::DOUBLE", "pop" if "population" in options else "samp"
     small = f"CASE WHEN abs({x}) < {_SQUARES!r} THEN {x} END"
     mean = f"abs(avg({small}))"
@@ -111,6 +114,7 @@ def _spread(at: int, options: tuple[Any, ...], kind: pa.DataType, *, root: bool)
 
 
 def _count_distinct(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
+    # Without `exact` the result is HyperLogLog's. docs/aggregates.md says how far it may be off.
     exact = f"count(DISTINCT v{at})"
     return Oracle(
         value=exact, kind=kind, tolerance="0" if options else f"{exact} / 10.0::DOUBLE + 4", whole=True
@@ -119,13 +123,16 @@ def _count_distinct(at: int, type_: pa.DataType, options: tuple[Any, ...], kind:
 
 def _quantile(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
     q, exact = options
+    # The nearest rank: the value below or at which a share q of the values lies.
     rank = f"greatest(1, ceil({q!r}::DOUBLE * count(v{at}))::BIGINT)"
     value = f"list_sort(list(v{at}) FILTER (v{at} IS NOT NULL))[{rank}]"
+    # docs/aggregates.md promises 1/256 of the value. The rest allows for the rounding of doubles, also near 0.
     bound = "0" if exact else f"abs(({value})::DOUBLE) / 256 * (1 + 1e-12) + 1e-305"
     return Oracle(value=value, kind=kind, tolerance=bound, whole=True)
 
 
 def _in_time(at: int) -> str:
+    """SQL: the values that are not null, by event time. Of equal times the smaller value comes first."""
     return f"(list(v{at} ORDER BY time, v{at}) FILTER (v{at} IS NOT NULL))"
 
 
@@ -135,13 +142,14 @@ def _top_k(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataT
     if counters:
         value = f"list_transform({entries}, lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
         return Oracle(value=value, kind=kind, whole=True, wrong=_beyond_bounds(k, counters))
+    # With negative counts an ascending sort puts the most frequent first, and of equally frequent values the smaller.
     pairs = f"list_sort(list_transform({entries}, lambda e: {{'n': -e.value::BIGINT, 'v': e.key}}))"
     value = f"list_transform({pairs}[1:{k}], lambda p: {{'value': p.v, 'count': -p.n}})"
     return Oracle(value=value, kind=kind, whole=True)
 
 
 def _beyond_bounds(k: int, counters: int) -> str:
-    """SQL: that a list of counters breaks a promise of docs/aggregates.md. `e` are all values with their counts."""
+    """SQL: whether the counters `g` break a promise of docs/aggregates.md. `e` holds every value with its exact count."""
     mine = "list_transform(g, lambda x: x.value)"
     true = "coalesce(list_filter(e, lambda y: y.value = x.value)[1].count, 0)"
     inside = f"list_bool_and(list_transform(g, lambda x: {true} BETWEEN x.count - x.error AND x.count))"
@@ -149,6 +157,7 @@ def _beyond_bounds(k: int, counters: int) -> str:
     left_out = f"coalesce(list_max(list_transform({others}, lambda y: y.count)), 0)"
     most = f"list_sum(list_transform(e, lambda y: y.count)) // {counters + 1}"
     counts = "list_transform(g, lambda x: x.count)"
+    # No value that is missing from the list may be more frequent than this.
     last = f"CASE WHEN len(g) = {k} THEN greatest(g[-1].count, g[-1].error) WHEN len(g) > 0 THEN g[-1].error ELSE {most} END"
     fine = [
         f"len(g) <= {k}",
@@ -162,6 +171,9 @@ def _beyond_bounds(k: int, counters: int) -> str:
 
 
 def _clusters(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
+    """There is no one right clustering. A result is accepted if it holds every text once, with its exact count, and if
+    the similarities within its clusters do not sum to less than 0, which is the sum when every text is alone.
+    """
     value = f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
     longest = "greatest(strlen(x.value), strlen(y.value), 1)"
     alike = f"(1 - 2.0::DOUBLE * levenshtein(x.value, y.value) / {longest}) * x.count * y.count"
@@ -192,4 +204,4 @@ _MAKERS: dict[str, Callable[..., Oracle]] = {
 }
 
 FUNCTIONS = frozenset(_MAKERS)
-"""The aggregates that can be recomputed."""
+"""Names of the aggregates that verify can recompute."""

@@ -1,14 +1,14 @@
-"""How far results reach, and what of the due rows is compared.
+"""How far results reach, and which of the due rows are compared.
 
-While the input runs the reducer may be behind: windows newer than the newest written one are pending, not missing.
-A reducer that is dead looks the same for a moment. What tells them apart is time. So pending windows are waited for
-(shell.py), and those that have been due for longer than the bound are a finding. The bound is processing time by
-verify's own clock: how far results are behind in event time says nothing when data are replayed faster than they
-were recorded, and is only reported.
+While the input runs, the reducer may be behind. Windows newer than the newest written one are then pending, not
+missing. A dead reducer looks the same for a moment, and only time tells the two apart. So verify waits for pending
+windows (shell.py), and windows that have been due for longer than the bound are a finding. The bound is processing
+time by verify's own clock. How far results are behind in event time is only reported: it says nothing when data are
+replayed faster than they were recorded.
 
-Where retention has deleted results, a row that is not there was deleted or never written. A bucket emits its windows
-in order, so of all keys of one bucket in one partition, whatever is newer than the oldest row left there was written
-after it: only older rows are doubtful. The rest is compared as ever.
+Where retention has deleted results, a row that is not there was either deleted or never written. A bucket emits its
+windows in order. So among the rows of one bucket in one partition, every row newer than the oldest row that is left
+was written after that row, and cannot have been deleted. Only older rows are doubtful. All others are compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ANYWHERE = -1
 
 
 def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[int, int]) -> int:
-    """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted. How many.
+    """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted. Returns their number.
 
     begins: first offset that is left of each partition of the results. Needs `expected`, `keys` and `single`.
     """
@@ -37,6 +37,8 @@ def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[i
     if not trimmed:
         return 0
     _bucket_keys(db, buckets)
+    # A key with rows is judged by its own partition. A key without rows may lie in any trimmed partition (`anywhere`), so
+    # it is judged by the newest bound among them, and is doubtful throughout if one of them has no row of its bucket.
     placed = bool(scalar(db, "SELECT count(partition) FROM single"))
     listed = ", ".join(f"({partition})" for partition in (trimmed if placed else [_ANYWHERE]))
     db.execute(
@@ -64,6 +66,7 @@ def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[i
 
 def _bucket_keys(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
     schema = pa.schema([("id", pa.int64()), ("bucket", pa.int32())])
+    # A cursor of its own, because `db` reads the stream that is made of these rows.
     source = db.cursor().sql("SELECT id, key FROM keys").to_arrow_reader(100_000)
 
     def bucketed() -> Iterator[pa.RecordBatch]:
@@ -79,9 +82,10 @@ def _bucket_keys(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
 def find_due(
     db: duckdb.DuckDBPyConnection, query: Query, *, now: int, ended: bool, seconds: float, bound: float
 ) -> Reach:
-    """Make view `due`: the expected rows that must be there. Those pending or doubtful are not in it.
+    """Make view `due`: the expected rows that must be there. Pending and doubtful rows are not in it.
 
-    now: mark (ms) when the results had been read. seconds: since the marks that make windows due were read.
+    now: mark (ms) when the results had been read. ended: whether the input has ended. seconds: time since the marks that
+    make windows due were read. bound: for how many seconds windows may be pending.
     """
     newest, behind_newest = db.execute(
         f"SELECT max(window_end), max(window_end) FILTER (window_end <= {now}) FROM single "
@@ -90,6 +94,7 @@ def find_due(
     certain = "(SELECT * FROM expected ANTI JOIN doubtful USING (id, window_end))"
     oldest, last = db.execute(f"SELECT min(window_end), max(window_end) FROM {certain}").fetchall()[0]
     written = newest if ended else behind_newest
+    # After the end of the input all due windows are compared. Before it, those up to the newest written one, or none.
     limit = last if ended or last is None else written if written is not None else oldest - 1
     pending = 0
     if last is not None and limit < last:
@@ -98,6 +103,7 @@ def find_due(
         )
     compared = "" if limit is None else f" WHERE window_end <= {limit}"
     db.execute(f"CREATE OR REPLACE VIEW due AS SELECT * FROM {certain}{compared}")
+    # Without any result, results are taken to reach the window before the oldest due one.
     since = written if written is not None else None if oldest is None else oldest - query.slide_ms
     return Reach(
         written=written,

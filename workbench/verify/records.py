@@ -1,9 +1,9 @@
 """Records to tuples: DuckDB reads what is plainly fine, strict.py everything else.
 
 The SQL accepts a record only where there is no room for two opinions (no escapes, no repeated names, no
-odd spelling of a number). What it does not accept is read by the strict reader. So the bulk is fast, and a
-poison record is judged by code that does nothing else. Table `records` has every record below the
-committed offsets. View `tuples` those of the readable ones.
+odd spelling of a number). The strict reader reads the other records. So the bulk is fast, and a poison record
+is judged by code that does nothing else. Table `records` has every record below the committed offsets. View
+`tuples` has the tuples of the readable records.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_type
 _ROWS = 20_000
 _SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
 _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
+"""JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf. DuckDB accepts the last three."""
 _ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
-"""Numbers that DuckDB may have rounded when it takes them out of JSON."""
+"""Numbers that DuckDB may round when it takes them out of JSON: those with an exponent or of 17 characters and more."""
 _ISO = r"[1-9]\d{3}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z?"
 _INPUTS = """
             FROM inputs i
@@ -39,7 +40,7 @@ _DATE = r"[1-9]\d{3}-\d{2}-\d{2}"
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | pa.RecordBatchReader) -> None:
-    """Make `records` and `tuples` from the input, once through. Needs tables `committed` and `rejected`."""
+    """Make `records` and `tuples` from the input, which is read once. Needs tables `committed` and `rejected`."""
     db.register("inputs", inputs)
     # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the input.
     db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
@@ -63,6 +64,10 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
 
 
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
+    """The rows of `strict`: each record that the SQL has not accepted, or why it is unreadable.
+
+    A record that was rejected as `after-end` is not read: nothing depends on what it holds.
+    """
     reader = StrictReader(settings)
     types, elements = cell_types(settings.query), settings.query.element_columns
     schema = pa.schema(
@@ -92,7 +97,7 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             try:
                 found = reader.read(key, value, timestamp)
             except Unreadable as why:
-                nothing = (None for _ in range(3 + len(types)))
+                nothing = (None for _ in range(3 + len(types)))  # elements, key, time and the cells
                 read.append((partition, offset, reason, False, str(why), *nothing))
             else:
                 told = (partition, offset, reason, True, None, found.elements)
@@ -105,7 +110,7 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
 
 
 def _select(settings: Settings) -> str:
-    """The single pass: cells, their types, then key, time and columns. Raw bytes only where still needed."""
+    """SQL of the single pass over the input: the cells, their types, then key, time and columns."""
     query = settings.query
     if settings.input.registered or query.explode is not None:
         return _unread(query)
@@ -120,6 +125,7 @@ def _select(settings: Settings) -> str:
         ["well_formed", f"time_read BETWEEN -{MAX_TIME} AND {MAX_TIME}", *_key_is_there(query)]
         + [f"coalesce({ok}, false)" for _, ok in cells]
     )
+    # Raw bytes are kept for the comparison with the rejected record, and for the strict reader.
     kept = "(reason IS NOT NULL OR NOT readable)"
     return f"""
         WITH raw AS (
@@ -142,7 +148,7 @@ def _select(settings: Settings) -> str:
 
 
 def _unread(query: Query) -> str:
-    """The same where all records are left to the strict reader."""
+    """The same columns if all records are left to the strict reader."""
     cells = "".join(
         f", NULL::{sql_type(type_)} AS x{i}" for i, type_ in enumerate(cell_types(query).values())
     )
@@ -152,7 +158,7 @@ def _unread(query: Query) -> str:
 
 
 def _key_is_there(query: Query) -> list[str]:
-    """Of a key that is read. A derived one is looked at when it is there."""
+    """Conditions that the key is not null. The condition for a derived key column is added in derived.py."""
     if query.key == "@key":
         return ["key_read IS NOT NULL"]
     names = list(cell_types(query))
@@ -160,7 +166,7 @@ def _key_is_there(query: Query) -> list[str]:
 
 
 def _cut(settings: Settings) -> str:
-    """Cut the text once: `found` (list of cells), for json `kinds` (their types), and `well_formed`."""
+    """SQL that cuts the text once: `found` (list of cells), `kinds` (their types, json only), and `well_formed`."""
     columns = settings.needed_columns
     if not columns:
         return "true AS well_formed"
@@ -168,6 +174,7 @@ def _cut(settings: Settings) -> str:
         return "[text] AS found, text IS NOT NULL AS well_formed"
     if settings.input.format == "csv":
         delimiter = quoted(settings.input.delimiter)
+        # A quoted field or a second line needs the strict reader. 65279 is the byte order mark.
         return (
             f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND ascii(text) <> 65279 AND NOT "
             f"regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) "
@@ -178,6 +185,7 @@ def _cut(settings: Settings) -> str:
     once = " AND ".join(
         _is_there_once(field) for field in dict.fromkeys(field for way in ways for field in way)
     )
+    # DuckDB finds nothing below a field that holds no object. For the strict reader such a record is unreadable.
     for outer in dict.fromkeys(way[:length] for way in ways for length in range(1, len(way))):
         once += f" AND coalesce(TRY(json_type(text, {quoted(pointer(outer))})), 'NULL') IN ('OBJECT', 'NULL')"
     if any(decimal_scale(type_) is not None for type_ in cell_types(settings.query).values()):
@@ -209,6 +217,7 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
     cell = at[query.time]
     if query.time_unit == "iso":
         typed = f"{_kind(cell)} = 'VARCHAR' AND " if json else ""
+        # Digits beyond milliseconds are cut off, as the strict reader does.
         plain = f"regexp_replace(rtrim({cell}, 'Z'), '(\\.\\d{{3}})\\d+$', '\\1')"
         return (
             f"CASE WHEN {typed}regexp_full_match({cell}, {quoted(_ISO)}) "
@@ -216,6 +225,7 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
         )
     if query.time_unit == "s":
         typed = f"{_kind(cell)} IN ('BIGINT', 'UBIGINT', 'DOUBLE') AND " if json else ""
+        # So few digits are always in range. round_even() rounds as Python's round() does in the strict reader.
         return (
             f"CASE WHEN {typed}regexp_full_match({cell}, '-?[0-8]?\\d{{1,9}}(\\.\\d{{1,6}})?') "
             f"THEN round_even(TRY_CAST({cell} AS DOUBLE) * 1000, 0)::BIGINT END"
@@ -225,7 +235,7 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
 
 
 def _typed(cell: str, type_: str, json: bool) -> tuple[str, str]:
-    """SQL of the value, and of whether the cell plainly holds one of this type or is plainly null."""
+    """SQL of the value, and of whether the cell plainly holds a value of this type or is plainly null."""
     if type_ in ("int64", "float64"):
         return _number(cell, type_, json)
     if type_ == "string":
@@ -252,12 +262,13 @@ def _typed(cell: str, type_: str, json: bool) -> tuple[str, str]:
 
 
 def _null_or(json_kind: str, cell: str, fine: str) -> str:
+    """SQL: whether the JSON cell is null, or is of this kind and `fine`."""
     kinds = "'BIGINT', 'UBIGINT', 'DOUBLE'" if json_kind == "number" else quoted(json_kind)
     return f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN ({kinds}) AND coalesce({fine}, false))"
 
 
 def sql_type(type_: str) -> str:
-    """DuckDB's word for a column of this type."""
+    """DuckDB's name of the type of such a column."""
     scale = decimal_scale(type_)
     return _SQL_TYPES[type_] if scale is None else f"DECIMAL({DECIMAL_DIGITS}, {scale})"
 
@@ -279,9 +290,11 @@ def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:
 
 
 def _kind(cell: str) -> str:
+    """The column that holds the JSON type of a cell: c3 -> k3."""
     return "k" + cell[1:]
 
 
 def _is_there_once(column: str) -> str:
+    """SQL: whether the quoted name is in the text at most once. Then no object can hold this field twice."""
     name = quoted(f'"{column}"')
     return f"length(text) - length(replace(text, {name}, '')) IN (0, length({name}))"

@@ -1,8 +1,8 @@
 """Was each rejection right, and was everything rejected that had to be?
 
-Each input partition is judged by itself, in offset order. Progress comes from the tuples that were not
-rejected: so a wrong rejection is reported once, and does not make those after it look wrong. Lateness and jumps
-have files of their own.
+Each input partition is judged by itself, in offset order. Progress comes from the tuples that were not rejected.
+So a wrong rejection is reported once, and does not make later rejections look wrong. Lateness and jumps have files
+of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_rejections(
     lost: dict[int, Lost],
     found: Findings,
 ) -> None:
-    """Everything about the rejected topic but its counters."""
+    """Check everything about the rejected topic but its counters."""
     _foreign(db, found)
     _sources(db, found)
     _unreadable(db, settings, found)
@@ -78,7 +78,7 @@ def _sources(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
 
 
 def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
-    """Records that were rejected because the registry had no schema of theirs, and that can be read now."""
+    """How many records were rejected because the registry had no schema for them, and can be read now."""
     return (
         int(scalar(db, f"SELECT count(*) FROM strict s WHERE {_WITHOUT_SCHEMA}"))
         if settings.input.registered
@@ -88,7 +88,7 @@ def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
 
 _WITHOUT_SCHEMA = """readable AND reason = 'unreadable' AND EXISTS (
     FROM rejected r WHERE r.partition = s.partition AND r."offset" = s."offset" AND r.without_schema)"""
-"""What the registry has learned since tells nothing of what it knew when the record was read."""
+"""Such a rejection is no difference. The registry has the schema now, and may not have had it when the record was read."""
 
 
 def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findings) -> None:
@@ -112,8 +112,9 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findin
 
 def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, found: Findings) -> None:
     end = end_of(db, state.partition)
-    last = 2**62 if end is None else end.offset
-    if end is None and lost is not None and state.ended:  # the markers are lost: the first rejection tells
+    last = 2**62 if end is None else end.offset  # 2**62: after every offset
+    # If the markers are lost, the first record that was rejected as `after-end` says where the partition ended.
+    if end is None and lost is not None and state.ended:
         first = scalar(
             db,
             "SELECT min(\"offset\") FROM records WHERE partition = ? AND reason = 'after-end'",

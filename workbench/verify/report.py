@@ -15,7 +15,7 @@ FLOAT_BOUND = 1e-9
 
 BEHIND, BLIND = "behind", "blind"
 FINDINGS = (BEHIND, BLIND)
-"""behind: results have not reached in time what is due. blind: nothing of what is due could be compared."""
+"""behind: results have not reached what is due in time. blind: nothing that is due could be compared."""
 
 _SHOWN = 120
 
@@ -25,9 +25,10 @@ class Difference:
     """One thing that is not as it should be. Fields that do not apply are None.
 
     kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
-    unreadable | counters | state, or one of FINDINGS, which are no differences: nothing that is there is wrong.
-    window_* in ms. Key as text, cut when long. Partition and offset are those of the input record, or those of
-    the results record for `duplicate`, `malformed` and `placement`, or of the rejected one for `malformed`.
+    unreadable | counters | state, or one of FINDINGS. FINDINGS are no differences, because nothing that is there is
+    wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the input record. For
+    `duplicate`, `placement` and `malformed` they are those of the results record. A record of the rejected topic can
+    be `malformed` too, and is then named by its own place.
     """
 
     kind: str
@@ -75,11 +76,12 @@ class Counters:
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """How far results reach. All event times in ms. None where there is none.
+    """How far results reach. Event times are in ms.
 
-    written: newest window end among the results. due: newest window end that the committed marks make due.
-    windows: due windows newer than any result (pending), `behind` ms of event time. seconds: how long, by verify's
-    own clock, the pending windows have been due at least. bound: how many seconds they may be.
+    written: newest window end among the results, None if there are no results. due: newest window end that the
+    committed marks make due, None if no window is due. windows: number of pending windows, which are due but newer than
+    any result. behind: how much event time (ms) lies between the results and `due`. seconds: how long, by verify's own
+    clock, the pending windows have been due at least. bound: for how many seconds they may be pending.
     """
 
     written: int | None
@@ -91,7 +93,7 @@ class Reach:
 
     @property
     def in_time(self) -> bool:
-        """Nothing is pending, or not for too long."""
+        """Whether nothing is pending, or nothing for too long."""
         return self.windows == 0 or self.seconds < self.bound
 
     def __str__(self) -> str:
@@ -109,16 +111,19 @@ class Reach:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """windows and rows: due and compared; open_windows: begun but not closed yet; pending_windows: due, but
-    after the newest that was written while the input is still running (the reducer may be behind, see `reach`).
+    """What a comparison of the results with the input has shown.
 
-    differences is how many there are, `first` some of them. Kinds counts them, and findings, by kind. mark is the
-    event time (ms) up to which windows are due, None when none is or all are (`ended`). unread: records of the
-    input behind the committed offsets, which nothing here looks at. unfit: values that are null because they do
-    not fit int64. without_schema: records rejected because the registry had no schema of theirs, which it has
-    now. lost: what retention has taken of the input. Windows that begin at `compared_from` (ms) or later
-    hold none of it and are compared exactly, skipped_windows begin before. doubtful_rows: rows that are due and
-    not there, but lie where retention has deleted results.
+    windows, rows: how many are due and were compared. open_windows: windows that have begun and are not closed yet.
+    pending_windows: windows that are due but newer than the newest result. They exist only while the input is running,
+    because the reducer may be behind (see `reach`). mark: event time (ms) up to which windows are due. None if no
+    window is due, or if all are (`ended`). read, routed, rejected, filtered: tuples of the input, by rule
+    `read = routed + rejected + filtered`. differences: how many there are. kinds: how many differences and findings there
+    are of each kind. first: some of them. unread: records of the input from the committed offsets on, which verify does
+    not look at. unfit: values that are null because they do not fit int64. without_schema: records that were rejected
+    because the registry had no schema for them, and has one now. lost: what retention has deleted of the input.
+    compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared exactly. None
+    if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that are due and
+    not there, where retention has deleted results.
     """
 
     windows: int
@@ -147,20 +152,20 @@ class Report:
 
     @property
     def exact(self) -> bool:
-        """Nothing differs, something was compared if anything is due, and results reach what is due."""
+        """Whether nothing differs, results reach what is due, and something was compared if anything is due."""
         return not self.kinds
 
     @property
     def settled(self) -> bool:
-        """Waiting changes nothing: all that is due is there, or the input has ended."""
+        """Whether waiting changes nothing, because all that is due is there or because the input has ended."""
         return self.ended or not (self.pending_windows or "missing" in self.kinds)
 
     def json(self) -> str:
-        """One line of JSON, every field."""
+        """One line of JSON with every field."""
         return json.dumps(asdict(self))
 
     def text(self) -> str:
-        """For a person. The last line is `N differences`, followed by the findings if there are any."""
+        """The report for a person. The last line is `N differences`, followed by the findings if there are any."""
         lines = [str(difference) for difference in self.first]
         more = sum(self.kinds.values()) - len(self.first)
         if more > 0:
@@ -235,48 +240,48 @@ _CONCLUSIONS = {
 
 @dataclass
 class Findings:
-    """Differences as they are found: all are counted, the first `limit` of each kind kept."""
+    """Differences as they are found. All are counted, and the first `limit` of each kind are kept."""
 
     limit: int
     kinds: dict[str, int] = field(default_factory=dict)
     kept: list[Difference] = field(default_factory=list)
 
     def add(self, difference: Difference) -> None:
-        """One difference."""
+        """Add one difference."""
         seen = self.kinds.get(difference.kind, 0)
         self.kinds[difference.kind] = seen + 1
         if seen < self.limit:
             self.kept.append(difference)
 
     def count_only(self, kind: str, number: int) -> None:
-        """`number` more of this kind that nobody will look at one by one."""
+        """Count `number` more differences of this kind, without keeping them."""
         if number > 0:
             self.kinds[kind] = self.kinds.get(kind, 0) + number
 
     @property
     def total(self) -> int:
-        """How many differences there are. Findings are none."""
+        """How many differences there are. FINDINGS do not count."""
         return sum(number for kind, number in self.kinds.items() if kind not in FINDINGS)
 
     def copy(self) -> Findings:
-        """To go on from here more than once."""
+        """A copy, so that several comparisons can begin with the same differences."""
         return Findings(self.limit, dict(self.kinds), list(self.kept))
 
 
 def wrong(partition: int, offset: int, detail: str) -> Difference:
-    """A rejection that was not right."""
+    """The difference for a rejection that was not right."""
     return Difference(kind="rejected", detail=detail, partition=partition, offset=offset)
 
 
 def missed(partition: int, offset: int, detail: str) -> Difference:
-    """A record that was let through and should not have been."""
+    """The difference for a record that should have been rejected and was not."""
     return Difference(
         kind="not-rejected", detail=f"should have been rejected: {detail}", partition=partition, offset=offset
     )
 
 
 def _shown_time(time: int | None) -> str:
-    """An event time for people, with the milliseconds that it is."""
+    """An event time for people: its milliseconds, and the moment in words."""
     return "none" if time is None else f"{time} ({moment(time)})"
 
 

@@ -20,14 +20,16 @@ from workbench.verify.windows import first_emitted_pane
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | pa.RecordBatchReader) -> None:
-    """Make `got`: one row per result, with its place. `malformed` where it is no result row, `misplaced` where the
-    record's key is not the row's. Then `single`: one row per (window, key), with how many `times` it was written.
-    `differs` where values differ.
+    """Make tables `got` and `single`, and add the keys of the results to `keys`.
 
-    results: RESULTS_SCHEMA or typed columns, streamed through once. Their keys are added to `keys`.
+    `got` has one row per result, with its place. The row is `malformed` if it is no result row of the query, and
+    `misplaced` if the record's key is not the row's key. `single` has one row per (window, key). It holds how many
+    `times` that row was written, and whether the values of these times differ (`differs`).
+
+    results: RESULTS_SCHEMA or typed columns, streamed through once.
     """
     query = settings.query
-    if not results.schema.names:
+    if not results.schema.names:  # a Parquet sink without files
         results = RESULTS_SCHEMA.empty_table()
     typed = "window_start" in results.schema.names
     source = _from_columns(query, results.schema) if typed else _from_json(query)
@@ -39,6 +41,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
         "FROM (SELECT key FROM got WHERE NOT malformed EXCEPT SELECT key FROM keys)"
     )
     names = [f"a{i}" for i in range(len(_columns(query)))]
+    # min and max skip nulls. The count tells that a value is null in some of the rows only.
     differ = " OR ".join(
         f"(min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)))" for name in names
     )
@@ -54,8 +57,10 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
 def leave_out(
     db: duckdb.DuckDBPyConnection, query: Query, *, mark: int, now: int, compared_from: int | None
 ) -> None:
-    """Take out of `single` the rows of windows that became due since `mark` (now: the mark of today), and of those
-    that begin before `compared_from`, which are noted in `skipped`.
+    """Delete from `single` the rows that are not compared.
+
+    These are the rows of windows that became due after `mark` and not after `now`, and the rows of windows that
+    begin before `compared_from`. The latter windows are noted in `skipped`. All three are event times in ms.
     """
     db.execute(
         f"DELETE FROM single WHERE window_end > {mark} AND window_end <= {now} AND window_start = window_end - "
@@ -73,8 +78,10 @@ def leave_out(
 def compare(
     db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings, *, repeats: bool
 ) -> None:
-    """Every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`. now: the mark (ms) up to
-    which windows were closed when the results had been read. repeats: whether equal rows may be there several times.
+    """Compare every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`.
+
+    now: the mark (ms) up to which windows were closed when the results had been read. repeats: whether equal rows may
+    be there several times.
     """
     query = settings.query
     _malformed(db, found)
@@ -96,7 +103,7 @@ def compare(
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
-    """Result column -> its type. Those that `emit` adds are behind the aggregates."""
+    """Result column -> its type. The columns that `emit` adds come after the aggregates."""
     plan = AggregatePlan.of(query)
     return {
         field.name: field.type for schema in (plan.output_schema, plan.emission_schema) for field in schema
@@ -104,12 +111,13 @@ def _columns(query: Query) -> dict[str, pa.DataType]:
 
 
 def _from_json(query: Query) -> str:
+    """SQL of JSON rows: each text is cut into cells once, then the cells are cast to the types of the columns."""
     fields = ["window_start", "window_end", "key", "key_base64", *_columns(query)]
     paths = ", ".join(quoted(pointer([field])) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
     for i, (name, kind) in enumerate(_columns(query).items()):
-        at = i + 5
+        at = i + 5  # after the four fields of each row, and DuckDB's lists count from 1
         values.append(f"{_json_value(name, kind, at)} AS a{i}")
         fine.append(f"(kinds[{at}] = 'NULL' OR ({_json_fits(kind, at, i)}) AND a{i} IS NOT NULL)")
     return f"""
@@ -128,7 +136,10 @@ def _from_json(query: Query) -> str:
 
 
 def _json_value(name: str, kind: pa.DataType, at: int) -> str:
-    """SQL of a value, null where it is none. Decimals and lists are read from the text itself: a cell's are doubles."""
+    """SQL of a value, null if the row holds no value of this type.
+
+    Decimals and lists are read from the row's text, because DuckDB has made doubles of the numbers in `cells`.
+    """
     if pa.types.is_decimal(kind) or pa.types.is_list(kind):
         field = '"' + name.replace('"', '""') + '"'
         return f"struct_extract(TRY_CAST(TRY_CAST(text AS JSON) AS STRUCT({field} {sql_type(kind)})), {quoted(name)})"
@@ -136,9 +147,10 @@ def _json_value(name: str, kind: pa.DataType, at: int) -> str:
 
 
 def _json_fits(kind: pa.DataType, at: int, i: int) -> str:
-    """SQL: that the JSON is that of a value of this type."""
+    """SQL: whether the JSON has the form of a value of this type."""
     whole = f"kinds[{at}] IN ('BIGINT', 'UBIGINT')"
     if pa.types.is_integer(kind):
+        # DuckDB calls a whole number beyond 64 bits a DOUBLE.
         return f"{whole} OR (kinds[{at}] = 'DOUBLE' AND regexp_full_match(cells[{at}], '-?\\d+'))"
     if pa.types.is_floating(kind):
         return (
@@ -152,7 +164,7 @@ def _json_fits(kind: pa.DataType, at: int, i: int) -> str:
 
 
 def _json_key(query: Query) -> str:
-    """SQL of a row's key as bytes, null where it has not the type of the query's key."""
+    """SQL of a row's key as bytes, null if the row's key does not have the type of the query's key."""
     kinds = "('BIGINT', 'UBIGINT')" if query.key_kind == "int64" else "('VARCHAR')"
     plain = f"WHEN kinds[3] IN {kinds} AND kinds[4] IS NULL THEN encode(cells[3])"
     raw = "WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4]))"
@@ -160,7 +172,7 @@ def _json_key(query: Query) -> str:
 
 
 def _from_columns(query: Query, schema: pa.Schema) -> str:
-    """Typed results: a timestamp is milliseconds all the same."""
+    """SQL of typed results. Their timestamps become milliseconds, whatever the unit."""
     _check_columns(query, schema)
     bounds = [f"epoch_ms({name}) AS {name}" for name in ("window_start", "window_end")]
     values = [
@@ -213,7 +225,10 @@ def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
 
 
 def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """A reader finds a key's rows by the record's key, in their order only within one partition."""
+    """Rows where a reader does not look for them.
+
+    A reader finds the rows of a key by the record's key. It gets them in order only within one partition.
+    """
     _report(
         db,
         found,
@@ -235,7 +250,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
 
 
 def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """Rows that were written with different values."""
+    """Rows that were written more than once, with different values."""
     _report(
         db,
         found,
@@ -248,7 +263,7 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) ->
 
 
 def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """Equal rows, which a reader counts twice who was promised each once."""
+    """Equal rows that were written more than once. The sink has promised each row once, so a reader counts it twice."""
     _report(
         db,
         found,
@@ -261,6 +276,7 @@ def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -
 
 
 def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+    """Rows that must be there and are not. A row that may be there or not (`sure` is false) is never missing."""
     _report(
         db,
         found,
@@ -274,6 +290,7 @@ def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> No
 
 
 def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Findings) -> None:
+    """Rows that are not expected: of windows that are still open, of windows before `emit_from`, and all others."""
     db.execute(
         'CREATE OR REPLACE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition, s."offset", '
         f"coalesce(s.window_start = s.window_end - {query.window} AND s.window_end % {query.slide_ms} = 0 "
@@ -310,9 +327,10 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
 
 
 def _wrong(query: Query, i: int, oracle: Oracle) -> str:
-    """SQL: that value i of row s is not what it must be by row e."""
+    """SQL: whether value i of result row s is wrong beside the expected row e."""
     if oracle.wrong is not None:
         wrong = f"(SELECT {oracle.wrong} FROM (SELECT e.a{i} AS e, s.a{i} AS g))"
+        # With emit = "changes" this column says that the row is a retraction, which holds no values.
         gone = f"e.a{len(query.aggregates) + 1}"
         return (
             wrong
@@ -322,6 +340,7 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
     unequal = f"e.a{i} IS DISTINCT FROM s.a{i}"
     if is_number(oracle.kind):
         close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= e.t{i}"
+        # An infinite tolerance accepts every value but null.
         unequal += f" AND NOT coalesce(e.t{i} > 0 AND {close} OR isinf(e.t{i}::DOUBLE) AND s.a{i} IS NOT NULL, false)"
     return unequal
 
@@ -344,7 +363,7 @@ def _values(
 
 
 def _ranks(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """The ranks of a window that is due are 1, 2, 3, ..., and its values are in their order."""
+    """Check that the ranks of a due window are 1, 2, 3, ..., in the order of its values. Nulls and NaN come last."""
     rank = f"a{len(query.aggregates)}"
     value = f"a{list(query.aggregates).index(query.emission.column)}"
     nan = f"isnan({value}::DOUBLE)" if is_number(_columns(query)[query.emission.column]) else "false"
@@ -375,7 +394,7 @@ _NOT_THERE = {
 
 
 def _shown(value: Any) -> int | float | str | None:
-    """A value that JSON can hold. A list is cut when long."""
+    """The value as JSON can hold it. A list becomes text, cut when long."""
     return value if value is None or isinstance(value, int | float | str) else shortened(str(value))
 
 
@@ -389,7 +408,7 @@ def _report(
     column: str | None = None,
     window: int = 0,
 ) -> None:
-    """Count what the query finds and keep the first by window and key."""
+    """Count what the query finds, and keep the first `found.limit` rows by window, key and offset."""
     count = scalar(db, f"SELECT count(*) FROM ({select})")
     if not count:
         return

@@ -1,9 +1,9 @@
 """The thin shell: read committed state, input, rejected records and results from Kafka, then check.
 
-The committed state is read first: it says what is due. The results are read last, and the committed state once
-more after their end was looked up: so no result counts as written too early. While the input runs, results may
-still be on their way, and a micro-batch may be half written: they are read again, until all that was due at the
-beginning is there or the bound has passed.
+The committed state is read first, because it says what is due. The results are read last. Once their end is known,
+the committed state is read again, so that no result counts as written too early. While the input runs, results may
+still be on their way, and a micro-batch may be half written. So the results are read again, until all that was due at
+the beginning is there or the bound has passed.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def verify(
 ) -> Report:
     """Recompute and compare everything the partitioner has committed.
 
-    limit: differences of each kind to keep. due_within: for how many seconds a due window may be missing while the
-    input runs. Results are waited for that long. progress: called with the number of records read so far. waiting:
-    called with what is known before each pause. Raises ServiceError (broker, topics), IncompatibleStateError
-    (another query's state, with what changed), ConfigError (no such input topic),
-    DataLossError (deleted while they were read).
+    limit: how many differences of each kind to keep. due_within: for how many seconds a due window may be missing while
+    the input runs. verify waits that long for results. progress: called with the number of records read so far. waiting:
+    called before each pause with what is known by then. clock, sleep: seconds. Raises ServiceError (broker, topics),
+    IncompatibleStateError (another query's state, with what changed), ConfigError (no such input topic), DataLossError
+    (records were deleted while they were read).
     """
     sink = sink_of(settings)
     settings = admitted(settings)
@@ -65,6 +65,8 @@ def verify(
         _recomputed(settings, committed, limit, Path(scratch), progress) as due,
     ):
         while True:
+            # The end of the results is fixed here, and the marks are read below. The other way round, a window that
+            # was closed and written in between would look as if it had been written too early.
             written = _results(sink, settings)
             waited = clock() - began
             with _as_it_was(written):
@@ -125,7 +127,7 @@ def read_committed(settings: Settings) -> list[Committed]:
 
 
 def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """Asked again while a transaction holds the answer back."""
+    """The group's committed offsets. The broker is asked again while a pending transaction holds the answer back."""
     group = data_plane_group(settings)
     asker = clients.consumer(settings.kafka, group=group)
     deadline = time.monotonic() + clients.seconds(settings.kafka)
@@ -154,13 +156,14 @@ class _Watched:
         try:
             yield from batches
         except Exception as error:
+            # DuckDB, which pulls these batches, wraps any exception in its own. `_as_it_was` needs this one.
             self.error = error
             raise
 
 
 @contextmanager
 def _as_it_was(*streams: _Watched | pa.Table) -> Iterator[None]:
-    """What went wrong while reading Kafka reaches us wrapped by DuckDB: tell it as it was."""
+    """Raise an error of reading Kafka as it was, instead of the DuckDB error that wraps it."""
     try:
         yield
     except duckdb.Error:
@@ -178,7 +181,7 @@ def _recomputed(
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
     left = _described(settings, "input").begin
-    # What lies before the place where the query began is no part of it.
+    # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
     inputs = _Watched(_inputs(settings, committed, begin, progress), INPUT_SCHEMA)
@@ -217,7 +220,7 @@ def _results(sink: ResultSink, settings: Settings) -> _Watched | pa.Table:
 
 
 def _unread(settings: Settings, committed: list[Committed]) -> int:
-    """Offsets of the input at or behind the committed ones: records, and markers of transactions."""
+    """Number of input offsets at or after the committed ones. Transaction markers take offsets too, and count."""
     end = _described(settings, "input").end
     return sum(max(0, end.get(state.partition, 0) - state.offset) for state in committed)
 

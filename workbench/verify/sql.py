@@ -13,7 +13,8 @@ _ROWS = 10_000
 def stream(
     db: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, some thousand at a time."""
+    """The rows of a query, 10,000 at a time in memory."""
+    # A cursor of its own: the caller may run other queries on `db` while it reads these rows.
     cursor = db.cursor()
     cursor.execute(sql, parameters or [])
     while rows := cursor.fetchmany(_ROWS):
@@ -27,12 +28,12 @@ def scalar(db: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None
 
 
 def quoted(text: str) -> str:
-    """A string literal."""
+    """The text as a string literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def pointer(path: Iterable[str]) -> str:
-    """JSON pointer to a field. path: the fields on the way, the outermost first."""
+    """JSON pointer (RFC 6901) to a field. path: the fields on the way, the outermost first."""
     return "".join("/" + field.replace("~", "~0").replace("/", "~1") for field in path)
 
 

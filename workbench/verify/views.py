@@ -1,4 +1,4 @@
-"""A query and its views verified one after the other, and said together."""
+"""A query and its views, verified one after the other and reported together."""
 
 from __future__ import annotations
 
@@ -15,34 +15,38 @@ from workbench.verify.shell import verify
 
 @dataclass(frozen=True)
 class Reports:
-    """What verify found, by name: the query first, then each view."""
+    """Name -> report: that of the query first, then that of each view."""
 
     by_query: Mapping[str, Report]
 
     @property
     def differences(self) -> int:
-        """Of all together."""
+        """Differences of all reports together."""
         return sum(report.differences for report in self.by_query.values())
 
     @property
     def exact(self) -> bool:
-        """All of them are."""
+        """Whether all reports are exact."""
         return all(report.exact for report in self.by_query.values())
 
     @property
     def ended(self) -> bool:
-        """Their input is one: all of it was read and has ended."""
+        """Whether the input, which all share, has ended."""
         return all(report.ended for report in self.by_query.values())
 
     def json(self) -> str:
-        """One line: the report of a query without views, else the total and a report for each, with its name as `query`."""
+        """One line of JSON.
+
+        For a query without views this is its report. Otherwise it holds the total, and a report for the query and each
+        view, with its name as `query`.
+        """
         if len(self.by_query) == 1:
             return next(iter(self.by_query.values())).json()
         each = [{"query": name, **asdict(report)} for name, report in self.by_query.items()]
         return json.dumps({"differences": self.differences, "exact": self.exact, "queries": each})
 
     def text(self) -> str:
-        """The report of the query. Then a line a view, or its report where it is not exact. Then the total."""
+        """The report of the query, then one line for each view, then the total. A view that is not exact has its report."""
         whole, *views = self.by_query.items()
         if not views:
             return whole[1].text()
@@ -62,9 +66,10 @@ class Reports:
 
 
 def verify_all(settings: Settings, *, told: Callable[[str], None] = lambda name: None, **how: Any) -> Reports:
-    """`verify` for the query and then for each view. how: its words. told: called with the name before each.
+    """Call `verify` for the query and then for each view.
 
-    Each is a check of its own: the input is read, judged and aggregated anew.
+    told: called with the name before each. how: keyword arguments of `verify`. Each check is independent: the input is
+    read, judged and aggregated anew.
     """
     found: dict[str, Report] = {}
     for one in queries(settings):

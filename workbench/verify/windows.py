@@ -1,8 +1,8 @@
 """The windows again, from the tuples that were not rejected: panes, then windows, all in SQL.
 
-A pane's row stands for the windows that end with it and with the empty panes behind it, and a RANGE frame looks back
-over the window: so the work is O(result rows). Only for aggregates that totals cannot tell (`Oracle.whole`) is a tuple
-copied into its windows.
+A pane's row stands for the windows that end with this pane and with the empty panes after it. A RANGE frame looks back
+over the window, so the work is O(result rows). A tuple is copied into each of its windows only for aggregates that
+cannot be computed from totals (`Oracle.whole`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from workbench.verify.sql import floor_divided, scalar
 def recompute(
     db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None = None
 ) -> int:
-    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, tolerances t*, `unfit`, `emissions.pick`).
+    """Make `panes`, `keys`, `skipped` and `expected`. Returns the number of open windows. Needs `tuples`.
 
-    mark: event time (ms) up to which windows are due. compared_from: windows that begin earlier are in `skipped`
-    only. None: all are expected. unfit: how many of a row's values are null because they do not fit int64. Returns
-    the number of open windows. Needs `tuples`.
+    `expected` has a row for each window and key: the window's end, the key's id, values a*, tolerances t*, `unfit` (how
+    many of the values are null because they do not fit int64), and what `emissions.pick` adds. mark: event time (ms) up
+    to which windows are due. compared_from: windows that begin before this event time (ms) are in `skipped` only. None:
+    all windows are expected.
     """
     query = settings.query
     _panes(db, query)
@@ -49,9 +50,10 @@ def last_due_pane(query: Query, mark: int) -> int:
 
 
 def first_emitted_pane(query: Query) -> int:
-    """Windows that end with an earlier pane begin before `emit_from`."""
+    """Index of the first pane that a window may end with. Windows that end earlier begin before `emit_from`."""
     if query.emit_from is None:
         return -END_MARK
+    # Twice negated, // rounds up.
     return -((-(query.emit_from + query.window)) // query.slide_ms) - 1
 
 
@@ -81,6 +83,8 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
             f"WHERE pane BETWEEN {first} AND {last}"
         )
     else:
+        # `stop` is the first pane that this row need not stand for: the next pane of the key has a row of its own, and
+        # after `span` panes the window is empty. The copies hold nulls (`kept`), so that a pane is totalled once.
         over = {"lo": "min", "hi": "max"}
         frames = [
             f"{_folded(name, columns, query) if name[:2] not in over else over[name[:2]]}({name}) OVER w AS {name}"
@@ -142,7 +146,7 @@ def _is_number(kind: ColumnType) -> bool:
 
 
 def _folded(name: str, columns: list[str], query: Query) -> str:
-    """The function that totals a pane column: floats with care."""
+    """The SQL function that totals a pane column: fsum (Kahan's summation) for floats, else sum."""
     is_float_sum = name[0] == "s" and query.value_columns[columns[int(name[1:])]] == "float64"
     return "fsum" if is_float_sum else "sum"
 
@@ -150,6 +154,8 @@ def _folded(name: str, columns: list[str], query: Query) -> str:
 def _open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:
     """Distinct windows that have a tuple but are not due yet."""
     last, span = last_due_pane(query, mark), query.panes_per_window
+    # A pane is in the windows that end with the `span` panes from it on. Each pane's count stops at the next pane that
+    # has tuples, so that no window is counted twice.
     return int(
         scalar(
             db,

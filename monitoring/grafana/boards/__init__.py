@@ -1,4 +1,4 @@
-"""The dashboards, a module each: what a person asks, and which panels answer it."""
+"""The dashboards, one module each. The docstring of a module is the question that its panels answer."""
 
 from monitoring.grafana.boards import elasticity, faults, overview, skew, spark_stages
 
@@ -9,4 +9,4 @@ BOARDS = {
     "spark-stages": spark_stages.build,
     "faults": faults.build,
 }
-"""By file name."""
+"""Name of the file, without its ending -> function that makes the dashboard."""

@@ -80,6 +80,7 @@ def build() -> Any:
                 number(
                     "core-seconds",
                     "Of the last hour: slots that were held.",
+                    # Each sample of the subquery stands for its 15 s.
                     f"15 * sum_over_time(sum(evenflow_slots{QUERY})[1h:15s])",
                     "s",
                     width=6,
