@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: the same as `evenflow bench --json`, for where the command is not installed."""
+"""`python -m benchmarks` does the same as `evenflow bench --json` where the command `evenflow` is not installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.runner import GROUPS, known, run_all
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the scenarios named (default: all)."""
+    """Run the scenarios that the arguments name (default: all)."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("ids", nargs="*", metavar="ID", help=f"of {', '.join([*known(), *GROUPS])}")
     parser.add_argument("--smoke", action="store_true", help="small sizes: shows that they run, not how fast")

@@ -1,4 +1,4 @@
-"""Streams with bad records of one kind at a given share, and what the router takes for them."""
+"""Streams with bad records of one kind at a given share, and the CPU time that the router takes for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenflow.settings import Settings, load_settings
 from partitioner_service.route import Router, Slice
 
 SHARES = {"1/10,000": 10_000, "1/100": 100, "1/2": 2, "all": 1}
-"""Every so manieth record is bad."""
+"""Shares of bad records. The number n says that every n-th record is bad."""
 
 _START = 1_700_000_000_000
 _JSON = {"format": "json"}
@@ -23,7 +23,7 @@ _ISO = '"2024-01-02T03:04:{second:02}.{ms:03}Z"'
 
 @dataclass(frozen=True)
 class Kind:
-    """Templates of a good and a bad record of a query with this time unit and input."""
+    """A kind of bad record: templates of a good and of a bad record, and the query's time unit and input."""
 
     good: str
     bad: str
@@ -31,7 +31,7 @@ class Kind:
     input: tuple[tuple[str, Any], ...] = tuple(_JSON.items())
 
     def settings(self, **parts: Any) -> Settings:
-        """Key, time, count and an integer sum over windows of 60 s that slide by 1 s."""
+        """Settings of the query: count and an integer sum over windows of 60 s that slide by 1 s."""
         return load_settings(
             query={
                 "window": "60s",
@@ -46,7 +46,7 @@ class Kind:
         )
 
     def records(self, count: int, *, bad_every: int | None) -> list[bytes]:
-        """So many records, of 50 tuples a ms of event time. `bad_every` None: all are good."""
+        """`count` records, 50 per ms of event time. Every `bad_every`-th record is bad. None: all are good."""
         return [
             (self.bad if bad_every and number % bad_every == 0 else self.good)
             .format(
@@ -79,7 +79,10 @@ KINDS: dict[str, Kind] = {
 
 
 def routed(kind: Kind, count: int, repetitions: int) -> dict[str, float]:
-    """Nanoseconds of CPU time per record of one block in the router, by share. The best of the repetitions, in turns."""
+    """Nanoseconds of CPU time per record in the router, by share.
+
+    A figure is of one block, the best of the repetitions. The shares take turns.
+    """
     settings = kind.settings()
     blocks = {"good": kind.records(count, bad_every=None)}
     blocks |= {share: kind.records(count, bad_every=every) for share, every in SHARES.items()}
@@ -98,9 +101,12 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def route_one_block(settings: Settings, values: list[bytes]) -> Callable[[], object]:
-    """Routes these records as one block of one input partition, some of which came before (_START)."""
+    """A function that routes these records as one block of one input partition.
+
+    The partition has had a tuple before, at `_START`.
+    """
     router = Router(settings, create("hashing", workers=8, seed=1))
-    # Something came before, so that what is late is late.
+    # A tuple came before, so that late records are late.
     state = PartitionState(
         fingerprint=settings.fingerprint, topic_id="t", offset=0, first_time=_START, max_time=_START
     )

@@ -1,4 +1,4 @@
-"""A bare loop as the yardstick of a machine and an hour: the input topic read with the client alone."""
+"""A bare loop that reads the input topic with the client alone. It is the yardstick of a machine and an hour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from topics.reader import read_range
 
 
 def bare_read(settings: Settings, meter: CpuMeter, *, most: int) -> dict[str, object]:
-    """Records per second, and CPU seconds per million, of reading (at most) so many records and counting them."""
+    """Reads and counts at most `most` records of the input topic. Records per second, and CPU seconds per million."""
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic])[topic]
     end = {p: min(last, state.begin[p] + most // len(state.end)) for p, last in state.end.items()}

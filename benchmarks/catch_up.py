@@ -20,11 +20,12 @@ _Ends = dict[int, int]
 
 
 def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dict[str, float]]:
-    """Fill the input topic, start both services, and wait for the rows of the last window that is complete.
+    """Fill the input topic, start both services, and wait for the rows of the last complete window.
 
-    The length is from the start of the services to that window's rows. Beside it are the seconds from the start
-    to what comes first, and the CPU seconds until then. Both services go on running.
+    The first result is the time from the start of the services to that window's rows. The second has the seconds from the
+    start to the first frame and the first row, and the CPU seconds until the first row. Both services go on running.
     """
+    # So that the newest tuple is of now, and live replay can follow.
     start = int(time.time() * 1000) - tuples * 1000 // EVENT_RATE
     with step(f"writing {tuples:,} tuples (Zipf {zipf})"):
         write_input(running.settings, tuples=tuples, zipf=zipf, start=start, end=False)
@@ -34,6 +35,7 @@ def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dic
         running.start("partition")
         startup = _startup(running, spark, began)
         ends = _all_rows(running, last_window(start, tuples))
+        # A look after the last row, so that the meter knows what was used until then.
         running.meter.now()
         last = _newest_row(running, ends)[0] / 1000
     used = running.meter.between(began, last)
@@ -41,13 +43,13 @@ def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dic
 
 
 def last_window(start: int, tuples: int) -> int:
-    """End (ms) of the last window that closes without an end of the stream: that before the newest tuple."""
+    """End (ms) of the last window that closes without an end of the stream: the last end before the newest tuple."""
     newest = start + (tuples - 1) * 1000 // EVENT_RATE
     return (newest - 1) // _SLIDE_MS * _SLIDE_MS
 
 
 def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, float]:
-    """Seconds from the start of both services to the first of each, CPU seconds up to the first row."""
+    """Seconds from the start of both services to the first frame and row, and CPU seconds up to the first row."""
     found: dict[str, float] = {}
 
     def first_row() -> bool:
@@ -56,6 +58,7 @@ def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, f
         return running.ends("results").get(SAMPLE, 0) > 0
 
     running.wait(first_row, "the first results", every=0.1)
+    # The broker's clock says when rows and frames came, so that the pauses between two looks do not count.
     first = sampled_rows(running.settings, {SAMPLE: 0}, {SAMPLE: 1})
     found["first_frame"] = round(_first_append(running) / 1000 - began, 2)
     found["first_row"] = round(int(first[0, 0]) / 1000 - began, 2)
@@ -65,7 +68,10 @@ def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, f
 
 
 def _all_rows(running: Running, window_end: int) -> _Ends:
-    """Wait until rows of this window are there and nothing has come for a second. Ends of the results topic."""
+    """Wait until rows of this window are there and nothing has come for a second.
+
+    Returns the end offsets of the results topic.
+    """
     ends: _Ends = {}
     changed = time.monotonic()
 
@@ -81,13 +87,14 @@ def _all_rows(running: Running, window_end: int) -> _Ends:
 
 
 def _newest_row(running: Running, ends: _Ends) -> tuple[int, int]:
-    """Append time and window end (ms) of the last row of the sample below these ends."""
+    """Append time and window end (ms) of the sample's last row before these end offsets."""
     begin, end = {SAMPLE: ends[SAMPLE] - 1}, {SAMPLE: ends[SAMPLE]}
     (appended, window_end, _), *_ = sampled_rows(running.settings, begin, end).tolist()
     return appended, window_end
 
 
 def _first_append(running: Running) -> int:
+    """Append time (ms) of the first frame. Only the first record of each routed partition is read."""
     settings = running.settings
     stop = dict.fromkeys(range(settings.routed_partitions), 1)
     return min(

@@ -1,8 +1,8 @@
-"""CPU time by process while something is measured: what moves far less from machine to machine than wall time.
+"""CPU time by process while something is measured. It moves far less from machine to machine than wall time.
 
-A meter watches trees of processes. Each tree has a label, and the Java processes in it may have another one.
-CPU time is cumulative: a process that ended keeps what it used, and a child that lived between two looks is
-counted through its parent, which the kernel tells what its waited-for children used.
+A meter watches trees of processes. Each tree has a label, and the Java processes in it may have a label of their own.
+CPU time is cumulative: a process that has ended keeps what it used. A child that lived only between two looks is counted
+through its parent, because the kernel adds what a waited-for child used to its parent's figures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import TracebackType
 from benchmarks.processes import Process, ProcessTable, ancestors, machine_seconds
 
 Used = dict[str, float]
-"""CPU seconds by label. `COMPILERS` is a part of the JVM's and `MACHINE` is all there is: neither is in the sum."""
+"""CPU seconds by label. `COMPILERS` is a part of the JVM's, and `MACHINE` is of all processes: neither is in `total`."""
 COMPILERS = "jvm compilers"
 MACHINE = "machine"
 _NOT_SUMMED = (COMPILERS, MACHINE)
@@ -27,7 +27,7 @@ _Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Labels:
-    """How the processes of one tree are called."""
+    """The labels of the processes of one tree."""
 
     root: int
     itself: str
@@ -41,7 +41,7 @@ class _Labels:
 
 
 class Ledger:
-    """What watched processes have used so far, from one look at the process table after the other."""
+    """What watched processes have used so far. It takes in one look at the process table after the other."""
 
     def __init__(self) -> None:
         self._roots: dict[int, _Labels] = {}
@@ -51,7 +51,7 @@ class Ledger:
         self._alive: set[_Key] = set()
 
     def watch(self, pid: int, label: str, *, below: str | None = None, java: str | None = None) -> None:
-        """Count this process and those `below` it, under labels of their own if they are given."""
+        """Count this process and those below it. Labels `below` and `java` are used if they are given."""
         self._roots[pid] = _Labels(pid, label, below or label, java)
 
     def look(self, processes: Mapping[int, Process]) -> None:
@@ -60,7 +60,9 @@ class Ledger:
         for process in processes.values():
             line = ancestors(process.pid, processes)
             root = next((pid for pid in line if pid in self._roots), None)
+            # A pid alone may come again for another process.
             key = (process.pid, process.started)
+            # A process whose ancestors have ended has no known root any more, but stays watched.
             if root is None and key not in self._seen:
                 continue
             self._alive.add(key)
@@ -74,23 +76,25 @@ class Ledger:
     def used(self) -> Used:
         """CPU seconds by label since each process began."""
         told: dict[_Key, float] = {}
+        # What children that have ended had used when they were last seen. The kernel charges that to their parents.
         for key in self._seen.keys() - self._alive:
             parent, process = self._parents.get(key), self._seen[key]
             if parent is not None:
                 told[parent] = told.get(parent, 0.0) + process.own + process.reaped
         found: Used = {}
         for key, process in self._seen.items():
-            # What the kernel charged to the parent beyond what we saw of its children: those that we missed.
+            # Children that no look has seen: what the kernel charged to this parent beyond the children seen here.
             missed = max(0.0, process.reaped - told.get(key, 0.0))
             label = self._labels[key]
             found[label] = found.get(label, 0.0) + process.own + missed
+            # The broker is a JVM, too, but the compilers' share is told of Spark's JVM only.
             if process.compilers and label != "broker":
                 found[COMPILERS] = found.get(COMPILERS, 0.0) + process.compilers
         return found
 
 
 class CpuMeter:
-    """Looks twice a second, in a thread of its own, and tells what was used between two moments."""
+    """Looks at the processes twice a second, in a thread of its own, and says what was used between two moments."""
 
     def __init__(
         self,
@@ -108,13 +112,16 @@ class CpuMeter:
     def watch(
         self, pid: int | None, label: str, *, below: str | None = None, java: str | None = None
     ) -> None:
-        """Count this process, and all below it, from now on. `java`: label of the Java processes among them."""
+        """Count this process, and all below it, from now on.
+
+        `below`: label of the processes below it. `java`: label of the Java processes among them.
+        """
         assert pid is not None, f"{label} does not run"
         with self._lock:
             self._ledger.watch(pid, label, below=below, java=java)
 
     def now(self) -> float:
-        """Look, and tell the moment (seconds since 1970) for `between`."""
+        """Look at the processes. Returns the moment (seconds since 1970), which `between` takes."""
         with self._lock:
             self._ledger.look(self._look())
             moment = time.time()
@@ -122,7 +129,7 @@ class CpuMeter:
         return moment
 
     def between(self, begin: float, end: float) -> Used:
-        """CPU seconds by label between two moments. Looks lie half a second apart, in between it is a line."""
+        """CPU seconds by label between two moments. Between two looks, half a second apart, use is taken as even."""
         with self._lock:
             before, after = self._at(begin), self._at(end)
         grown = {label: seconds - before.get(label, 0.0) for label, seconds in after.items()}
@@ -130,6 +137,7 @@ class CpuMeter:
 
     def _at(self, moment: float) -> Used:
         place = bisect_left(self._series, moment, key=lambda entry: entry[0])
+        # After the last look nothing is known, so its figures stand.
         if place == len(self._series):
             return self._series[-1][1] if self._series else {}
         after, used = self._series[place]
@@ -163,7 +171,7 @@ def total(used: Used) -> float:
 
 
 def occupancy(used: Used, seconds: float) -> dict[str, float]:
-    """How many cores were busy with what is measured, and with anything else on this machine meanwhile."""
+    """How many cores were busy with what is measured, and how many with anything else on this machine meanwhile."""
     ours = total(used)
     found = {"cores_used": round(ours / seconds, 2)}
     if MACHINE in used:
@@ -174,7 +182,7 @@ def occupancy(used: Used, seconds: float) -> dict[str, float]:
 def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, object]:
     """CPU seconds per million tuples and per million result rows by process, and the compilers' share of the JVM.
 
-    A CPU second per million is a microsecond apiece. All of the CPU time is divided by both numbers.
+    A CPU second per million is a microsecond apiece. All CPU time is divided by `tuples`, and again by `rows`.
     """
     found: dict[str, object] = {"cpu_seconds_per_million_tuples": _per_million(used, tuples)}
     if rows:

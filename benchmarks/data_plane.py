@@ -1,9 +1,9 @@
 """The data plane of the partitioner service against a bare confluent-kafka loop on the same broker and data.
 
-Both are measured from their first to their last commit: start-up, the claim, joining the group and the first
-transaction are outside. The bare loop reads blocks of the same size from the same topic with the same client
-settings, looks at every record's error and value, and writes the very frames that the data plane wrote for as
-many tuples (recorded in a run that does not count), in transactions with offsets at the same interval. It parses
+Both are measured from their first to their last commit. Start-up, the claim, joining the group and the first
+transaction are outside. The bare loop reads blocks of the same size from the same topic with the same client settings,
+and looks at every record's error and value. It writes the very frames that the data plane wrote for as many tuples,
+which were recorded in a run that does not count. Its transactions with offsets have the same interval. It parses
 nothing and routes nothing. Garbage collection is set for both as the data plane sets it for itself.
 """
 
@@ -42,41 +42,42 @@ WORKERS = 8
 
 @dataclass
 class Commits:
-    """When commits ended, and how many tuples had been read by then."""
+    """The moments at which commits ended, and how many tuples had been read by then."""
 
     seen: list[tuple[float, int]] = field(default_factory=list)
-    """Seconds since 1970, tuples."""
+    """Pairs of seconds since 1970 and tuples."""
 
     def note(self, tuples: int) -> None:
-        """A commit has just ended."""
+        """Note a commit that has just ended."""
         self.seen.append((time.time(), tuples))
 
     def speed(self, meter: CpuMeter) -> Speed:
         """Tuples per second and CPU time from the first commit to the last."""
+        # A look at the end, so that the meter knows what was used up to the last commit.
         meter.now()
         (begin, before), (end, after) = self.seen[0], self.seen[-1]
         return Speed((after - before) / (end - begin), after - before, meter.between(begin, end))
 
 
 class MeasuredLoop(Loop):
-    """The data plane's loop as it is, noting its commits."""
+    """The data plane's loop, unchanged but for noting its commits."""
 
     def __init__(self, settings: Settings, parts: Parts, *, commits: Commits, **more: Any) -> None:
         super().__init__(settings, parts, **more)
         self._commits = commits
 
     def commit(self) -> None:
-        """As ever."""
+        """Commit, and note it."""
         super().commit()
         self._commits.note(self.counted())
 
     def counted(self) -> int:
-        """What the speed counts: tuples."""
+        """The number that speed is made of: tuples."""
         return self.work.tuples
 
 
 class MeasuredPlane(DataPlane):
-    """The data plane as it is, with a loop that is measured."""
+    """The data plane, unchanged but for a loop that is measured."""
 
     def __init__(self, settings: Settings, loop: type[MeasuredLoop] = MeasuredLoop) -> None:
         self.commits = Commits()
@@ -84,7 +85,7 @@ class MeasuredPlane(DataPlane):
 
 
 def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
-    """Rates of both, in turns."""
+    """Rates of data plane and bare loop, measured in turns."""
     tuples, repetitions = (300_000, 1) if smoke else (3_000_000, 3)
     interval = 50 if smoke else 500
     numbers = count()
@@ -119,7 +120,7 @@ def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
 
 
 def plane_speed(settings: Settings, meter: CpuMeter) -> Speed:
-    """Speed of the data plane."""
+    """Speed of the data plane over the whole input topic."""
     plane = MeasuredPlane(prepare(settings))
     plane.run()
     speed = plane.commits.speed(meter)
@@ -128,16 +129,17 @@ def plane_speed(settings: Settings, meter: CpuMeter) -> Speed:
 
 
 Frames = dict[int, list[tuple[int, bytes]]]
-"""Tuples routed before and in a block -> its frames as (worker, bytes)."""
+"""Tuples routed up to the end of a block -> the block's frames as (worker, bytes)."""
 
 
 def recorded(settings: Settings) -> Frames:
-    """What a run wrote, block by block, in the order in which it was written."""
+    """The frames that a run wrote, block by block, in the order in which they were written."""
     blocks: dict[tuple[tuple[int, int], ...], list[tuple[int, bytes, int]]] = defaultdict(list)
     for messages in read_range(settings.kafka, settings.topic("routed")):
         for message in messages:
             value = message.value() or b""
             frame = decode_frame(value, fingerprint=settings.fingerprint)
+            # Frames of one block carry the same offsets. A block without tuples only tells: then partition and offset told.
             read = frame.header.offsets[:, :2] if len(frame.header.offsets) else frame.header.told[:, ::2]
             block = tuple(sorted((int(part), int(last)) for part, last in read.tolist()))
             blocks[block].append((message.partition(), value, frame.batch.num_rows))
@@ -150,7 +152,7 @@ def recorded(settings: Settings) -> Frames:
 
 
 def bare_speed(settings: Settings, meter: CpuMeter, frames: Frames, *, tuples: int) -> Speed:
-    """Speed of the bare loop."""
+    """Speed of the bare loop over the whole input topic."""
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **consumer_config(settings))
     producer = clients.producer(settings.kafka, **producer_config(settings))
@@ -171,12 +173,15 @@ def _bare_loop(
     settings: Settings, consumer: Consumer, producer: Producer, frames: Frames, tuples: int
 ) -> Commits:
     options, routed = settings.partitioner, settings.topic("routed")
+    # Reversed, so that the block that is due next can be popped from the end.
     due = list(frames.items())[::-1]
     commits, opened, read = Commits(), 0.0, 0
+    # The last block is due once all tuples have been read, and the loop ends with its commit.
     while due:
         messages = consumer.consume(options.block_tuples, options.linger / 1000)
         records = [message for message in messages if message.error() is None]
         values = [record.value() for record in records]
+        # A record without a value marks the end of the stream.
         read += len(values) - values.count(None)
         if not opened:
             producer.begin_transaction()

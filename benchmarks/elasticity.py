@@ -1,8 +1,8 @@
-"""A closed loop for every policy, and for none, on one shape of stream.
+"""A closed loop with every policy, and with none, on one shape of stream.
 
 Each run is a whole pipeline on this machine (`workbench.elastic`): live replay, a partitioner, Spark with executor
-processes of its own, a controller. A tuple costs the combiner a wait, since two cores cannot show a gain of computing.
-Every run ends with all of its windows compared with a direct aggregation.
+processes of its own, and a controller. Two cores cannot show that more executors compute faster, so a tuple costs the
+combiner a wait. At the end of every run all of its windows are compared with a direct aggregation.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from workbench.elastic import SHAPES, LoopOptions, fields, run_loop, shape_of
 NONE = "none"
 _SMOKE_SECONDS = 20.0
 _OPTIONS: dict[str, dict[str, Any]] = {"prompt-plus": {"proportional": True, "max_step": 2}}
-"""Of policies that would otherwise need more micro-batches than a run of three minutes has."""
+"""Options of policies that would otherwise need more micro-batches than a run of three minutes has."""
 
 
 def policies() -> tuple[str, ...]:
-    """None, and all that are registered."""
+    """No policy, and all registered policies."""
     return (NONE, *elasticity.names())
 
 
 def measure(shape: str, *, smoke: bool) -> dict[str, object]:
-    """A row for each policy."""
+    """A row for each policy. ServiceError if a window differs from the direct aggregation."""
     chosen = shape_of(shape, seconds=_SMOKE_SECONDS) if smoke else SHAPES[shape]
     rows = []
     for policy in ("prompt-plus",) if smoke else policies():
@@ -48,11 +48,11 @@ def measure(shape: str, *, smoke: bool) -> dict[str, object]:
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table: without the course."""
+    """The row without its course and other fields that a table has no room for."""
     left_out = ("course", "plans", "profile", "wiring", "rows", "tuples", "slo_ms")
     return {name: NONE if value is None else value for name, value in row.items() if name not in left_out}
 
 
 def described(shape: str) -> str:
-    """What a scenario is about."""
+    """The words that describe the scenario of this shape."""
     return f"policies in a closed loop on the shape {SHAPES[shape].profile}: zones, cores, latency, actions"

@@ -1,4 +1,4 @@
-"""The courses of all policies on one shape, a column each: W, then p and executors, then latency."""
+"""The picture of all policies on one shape. Each policy has a column: W, then p and executors, then latency."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
 
 
 def title(rows: Rows) -> str:
-    """What is to be seen: the policy with the least overload among those that act, beside none."""
+    """What the picture shows: the least overloaded policy among those that act, compared with no policy."""
     without = next((row for row in rows if row["policy"] == "none"), None)
     acting = [row for row in rows if row["actions"]]
     if without is None or not acting:
@@ -100,7 +100,7 @@ def _late(row: dict[str, Any], x: Axis, y: Axis) -> Any:
 
 
 def _stairs(at: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """A line that stays until it jumps."""
+    """Points of a line of steps: each value stays until the next one begins."""
     xs, ys = [at[0]], [values[0]]
     for time, value in zip(at[1:], values[1:], strict=True):
         xs += [time, time]

@@ -1,21 +1,22 @@
-"""The whole pipeline on this machine: broker, replay, one partitioner, one Spark application, a process each.
+"""The whole pipeline on this machine: broker, replay, one partitioner and one Spark application, a process each.
 
 For each exponent:
 
-* bare read: reading the input topic with the bare client: the yardstick of this machine and hour.
-* catch-up: the topic is full before the services start. The speed is the slope between a long and a short topic,
-  each with new processes. Start-up (seconds to the first frame and row) is told by itself. What comes next is
-  measured with the processes of the short one, which go on running.
-* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work. Their share of the
-  JVM's CPU time stands beside every figure.
-* sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up:
-  the replay kept the rate up, and results came no later at the end of the step than in its middle, give or take
-  `latency.SLACK_MS`. At most `_MOST_STEPS` rates are tried. W stands beside it: median duration of a micro-batch
-  over the batch interval. Above 1 the micro-batches follow each other without a pause, and are larger.
-* half load: latency (`latency`) at half of the sustained rate; p50 and p99.
+* bare read: the bare client reads the input topic. This is the yardstick of the machine and the hour.
+* catch-up: the topic is full before the services start. The speed is the slope between a long and a short topic, each
+  with new processes. Start-up (seconds to the first frame and row) has figures of its own. The processes of the short
+  topic go on running for what follows.
+* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work. Their share of the JVM's CPU
+  time stands beside every figure.
+* sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up.
+  Nothing piles up if the replay kept the rate up, and if results came no later in the second half of the step than in
+  the first, give or take `latency.SLACK_MS`. At most `_MOST_STEPS` rates are tried. W stands beside the rate. It is the
+  median duration of a micro-batch over the batch interval. With W above 1, micro-batches follow each other without a
+  pause and are larger.
+* half load: latency (see `latency`) at half of the sustained rate, as p50 and p99.
 
-A trickle of `_TRICKLE` tuples per second goes on between the steps: without it the windows of a pause would all
-close at once when the next step begins, and their rows would stand in its way.
+Between the steps a trickle of `_TRICKLE` tuples per second goes on. Without it, the windows of a pause would all close at
+once when the next step begins, and their rows would stand in its way.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ LADDER = (
     *(12_500, 25_000, 30_000, 37_500, 45_000, 55_000, 65_000, 75_000, 87_500, 100_000, 125_000),
     *(150_000, 175_000, 200_000, 225_000, 250_000, 275_000, 300_000, 350_000, 400_000),
 )
-"""Tuples per second."""
+"""Rates of live replay that are tried, in tuples per second."""
 _LENGTHS = (2_000_000, 5_000_000)
 """Tuples of the short and of the long catch-up."""
 _STEP_SECONDS = 15.0
 _MOST_STEPS = 4
-"""The search for the sustained rate ends here, whatever it has found: a scenario is bounded in time."""
+"""Most rates that the search for the sustained rate tries, because a scenario is bounded in time."""
 _TRICKLE = 1_000
 _FIRST = 0.5
-"""Part of the catch-up rate that is tried first: live, the replay shares the cores."""
+"""The first rate that is tried, as a share of the catch-up rate. In live replay the replay shares the cores."""
 _GOAL_P99_MS = 2_000
 
 
@@ -100,7 +101,7 @@ def _live_figures(running: Running, zipf: float, rate: Any, *, smoke: bool) -> d
 
 
 def _times(ours: dict[str, Any], bare: dict[str, Any]) -> float | None:
-    """CPU time per tuple over that of the bare read: about the same on every machine."""
+    """CPU time per tuple as a multiple of the bare read's, which is about the same on every machine."""
     name = "cpu_seconds_per_million_tuples"
     return round(ours[name]["all"] / bare[name]["all"], 2) if ours else None
 
@@ -128,14 +129,14 @@ def _searched(live: _Live, *, first: float) -> dict[str, object]:
 
 
 def goal_met(full: dict[str, Any] | None, half: dict[str, Any]) -> bool | None:
-    """Whether p99 at half load is below the goal. None where W at full load is not below 1: the goal asks nothing."""
+    """Whether p99 at half load is below the goal. None if W at full load is 1 or more, where there is no goal."""
     if full is None or full["W"] >= 1:
         return None
     return half["latency_p99_ms"] is not None and half["latency_p99_ms"] < _GOAL_P99_MS
 
 
 def _short(figures: dict[str, Any]) -> dict[str, Any]:
-    """A step on one line: without its budgets."""
+    """The figures of a step without its budgets of CPU time, so that they fit on one line."""
     return {name: value for name, value in figures.items() if not name.startswith("cpu_")}
 
 
@@ -149,7 +150,10 @@ class _Live:
         self._numbers = count()
 
     def hold(self, rate: int, what: str) -> dict[str, Any]:
-        """Replay live at this rate for the step's seconds. Then wait until the results are up to date again."""
+        """Replay live at this rate for the length of a step. Then wait until the results are up to date again.
+
+        ServiceError if the replay fails.
+        """
         name = f"{what} at {rate:,} tuples/s"
         with step(name, self._running.counts):
             found = self._hold(rate)
@@ -180,6 +184,7 @@ class _Live:
             "rate": rate,
             "achieved": achieved,
             "W": loads,
+            # Windows that ended after the step are of the trickle.
             **judged(rows[rows[:, 1] <= over * 1000], rate, achieved, int(begun * 1000)),
             "rows_per_second": round(emitted / (over - begun)),
             **occupancy(used, over - begun),
@@ -187,7 +192,7 @@ class _Live:
         }
 
     def _loads(self, told: int) -> float:
-        """Median of W over the micro-batches since then. The slowest stage counts."""
+        """Median of W over the micro-batches from telemetry record `told` on. The slowest stage counts."""
         settings = self._running.settings
         interval, loads = settings.spark.batch_interval, dict[str, list[float]]()
         for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: told}):
@@ -199,6 +204,6 @@ class _Live:
 
 
 def _told_rate(output: str) -> int:
-    """Tuples per second out of the replay's `--json` line."""
+    """Tuples per second, from the line of JSON that the replay prints."""
     line = next(line for line in output.splitlines() if line.startswith("{"))
     return round(json.loads(line)["tuples_per_second"])

@@ -1,4 +1,4 @@
-"""What the growth scenarios share: the two cores of combine and reduce in memory, timed by their CPU seconds."""
+"""What the growth scenarios share: combining and reducing in memory, timed in CPU seconds, without any service."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ TASKS = 2
 
 
 class Memory(dict[str, bytes]):
-    """A bucket's state that counts what is read and written."""
+    """A bucket's state that counts the bytes that are read and written."""
 
     moved = 0
+    """Bytes read and written so far."""
 
     def get(self, name: str, default: None = None) -> bytes | None:  # type: ignore[override]  # dict's takes any default
         value = super().get(name)
@@ -39,7 +40,11 @@ class Memory(dict[str, bytes]):
 
 @dataclass(kw_only=True)
 class Pipeline:
-    """Count and a total over windows of so many panes of a second, from frames to result rows, without any service."""
+    """A query from frames to result rows, without any service: count and a total over windows of `panes` panes of a second.
+
+    routed, inputs: partitions of the routed topic and of the input topic. pane: the pane that is open. block: number of
+    blocks so far. emit, total: the query's `emit` and its second aggregate.
+    """
 
     routed: int = 8
     inputs: int = 4
@@ -77,14 +82,15 @@ class Pipeline:
     def frames(
         self, *, tuples: int, keys: int, blocks: int = 1, close: int = 1, spread: int = 1
     ) -> list[list[tuple[int, bytes]]]:
-        """By routed partition (offset, frame): blocks of tuples from the present pane on, over `spread` panes.
+        """Pairs (offset, frame) by routed partition: `blocks` blocks of together `tuples` tuples.
 
-        The last block closes `close` panes, which are then past.
+        The tuples lie in `spread` panes from the open pane on. The last block closes `close` panes.
         """
         made: list[list[tuple[int, bytes]]] = [[] for _ in range(self.routed)]
         for number in range(blocks):
             drawn = np.sort(self._random.integers(0, keys, tuples // blocks))
             workers = drawn % self.routed
+            # Sorted by worker, so that the rows of a worker are one slice.
             order = np.argsort(workers, kind="stable")
             text = [b"%08d" % key for key in drawn[order].tolist()]
             batch = pa.record_batch(
@@ -96,6 +102,7 @@ class Pipeline:
                 schema=self.plan.frame_schema,
             )
             bounds = np.searchsorted(workers[order], np.arange(self.routed + 1)).tolist()
+            # One header a block: it is packed once for the frames of all workers.
             packer = self._packer(closes=close if number == blocks - 1 else 0)
             for routed in range(self.routed):
                 rows = batch.slice(bounds[routed], bounds[routed + 1] - bounds[routed])
@@ -105,7 +112,7 @@ class Pipeline:
         return made
 
     def combine(self, frames: list[list[tuple[int, bytes]]]) -> tuple[list[list[bytes]], float]:
-        """Blobs by bucket of a micro-batch of two tasks, and the CPU seconds."""
+        """Combine a micro-batch in `TASKS` tasks. Blobs by bucket, and the CPU seconds."""
         blobs: list[list[bytes]] = [[] for _ in range(self.buckets)]
         began = time.process_time()
         for task in range(TASKS):
@@ -115,12 +122,12 @@ class Pipeline:
         return blobs, time.process_time() - began
 
     def reduce(self, blobs: list[list[bytes]]) -> tuple[int, float]:
-        """Result rows of a micro-batch, and the CPU seconds of all buckets."""
+        """Reduce a micro-batch. Number of result rows, and the CPU seconds of all buckets."""
         tables, seconds = self.results(blobs)
         return sum(table.num_rows for table in tables), seconds
 
     def results(self, blobs: list[list[bytes]]) -> tuple[list[pa.Table], float]:
-        """Results of a micro-batch, and the CPU seconds of all buckets and, with `top`, of the task that merges."""
+        """Reduce a micro-batch. Results, and the CPU seconds of all buckets and, with `top`, of the task that merges."""
         began = time.process_time()
         if self.plan.emission.mode == "top":
             sent = [
@@ -138,7 +145,7 @@ class Pipeline:
         return tables, time.process_time() - began
 
     def batches(self, count: int, **frames: int) -> Iterator[tuple[float, float, int]]:
-        """CPU seconds of combine and of reduce, and result rows, of each of so many micro-batches."""
+        """CPU seconds of combine and of reduce, and result rows, of each of `count` micro-batches."""
         for _ in range(count):
             blobs, combining = self.combine(self.frames(**frames))
             rows, reducing = self.reduce(blobs)
@@ -153,6 +160,7 @@ class Pipeline:
         first = self.block * 1_000
         offsets = np.array([(number, first, first + 999) for number in range(self.inputs)], np.int64)
         told = np.empty((0, 3), np.int64)
+        # A frame that tells has a mark of every input partition, which closes the panes before it.
         if closes:
             mark = (self.pane + closes) * SLIDE
             told = np.array([(number, mark, first + 1_000) for number in range(self.inputs)], np.int64)

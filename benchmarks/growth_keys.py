@@ -13,7 +13,7 @@ TUPLES = 100_000
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A tumbling window is filled micro-batch by micro-batch until it holds the keys, and closed."""
+    """Fill a tumbling window micro-batch by micro-batch until it holds the keys. Measure some more, and close it."""
     rows = []
     for keys in (2_000, 10_000) if smoke else (100_000, 1_000_000, 10_000_000):
         pipeline = Pipeline(panes=1)

@@ -1,4 +1,4 @@
-"""How the cost of a micro-batch grows with the panes of a window: a minute of them against a day."""
+"""How the cost of a micro-batch grows with the panes of a window: a day of panes against a minute of panes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ ID = "growth-panes"
 WHAT = "CPU seconds of a micro-batch in the reducer with 60 and with 86,400 panes of a second in the window (goal: 1.10)"
 
 _AT_ONCE = 600
+"""Panes that one micro-batch fills before the measurement."""
 KEYS = 1_000
-"""Few enough that the same keys are in a minute as in a day: what differs is the number of panes alone."""
+"""So few keys that a minute has the same keys as a day. So only the number of panes differs."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Both filled to a whole window first, then measured in turns. A full micro-batch closes one pane."""
+    """Fill both pipelines to a whole window, then measure them in turns. A full micro-batch closes one pane."""
     many = 200 if smoke else 86_400
     pipelines = {panes: filled(panes) for panes in (60, many)}
     seconds: dict[tuple[int, str], list[float]] = {}
     moved: dict[int, float] = {}
     repetitions = 3 if smoke else 30
+    # What filling has moved is subtracted at the end.
     for panes, pipeline in pipelines.items():
         moved[panes] = -pipeline.moved
     for _ in range(repetitions):
@@ -42,7 +44,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def filled(panes: int) -> Pipeline:
-    """A pipeline whose window holds this many panes, each with a few tuples. Many panes a micro-batch."""
+    """A pipeline whose window holds this many panes, each with a few tuples."""
     pipeline = Pipeline(panes=panes)
     for _ in range(0, panes, _AT_ONCE):
         frames = pipeline.frames(tuples=40 * _AT_ONCE, keys=KEYS, spread=_AT_ONCE, close=_AT_ONCE)

@@ -19,7 +19,7 @@ SMALL, LARGE = (8, 4), (1_000, 100)
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates and CPU time in turns, and their ratios."""
+    """Rates and CPU time of both shapes, measured in turns, and their ratios."""
     tuples, repetitions = (200_000, 1) if smoke else (3_000_000, 3)
     large = (64, 16) if smoke else LARGE
     numbers = count()
@@ -34,13 +34,14 @@ def run(*, smoke: bool) -> dict[str, object]:
                     "name": "hashing",
                     "workers": routed,
                     "commit_interval": 50 if smoke else 500,
-                    # The first transaction registers a thousand partitions, which this broker takes its time for.
+                    # The first transaction registers a thousand partitions, which takes this broker a while.
                     "transaction_timeout": "60s",
                 },
             )
 
         for shape in (SMALL, large):
             write_input(shaped(*shape), tuples=tuples)
+        # `shaped` gives each turn a query of its own, so that every turn reads the whole input.
         speeds = in_turns(
             {
                 "large": lambda: plane_speed(shaped(*large), meter),

@@ -1,7 +1,7 @@
 """How late result rows were: append time of the row (LogAppendTime) less the end of its window.
 
-The end of the window is when the row could have been known, as the queries here allow no disorder. Rows are
-looked at in one partition of the results topic, a fair sample: rows are spread by hash of the key.
+A row could have been known at the end of its window, because the queries here allow no disorder. Only rows of one
+partition of the results topic are looked at. They are a fair sample, because rows are spread by the hash of the key.
 """
 
 from __future__ import annotations
@@ -15,23 +15,29 @@ from evenflow.settings import Settings
 from topics.reader import read_range
 
 SAMPLE = 0
-"""The partition that is looked at."""
+"""The partition whose rows are looked at."""
 SLACK_MS = 1_000
+"""Growth of latency within a step up to which nothing piles up."""
 _EVERY = 8
-"""Every eighth row is looked at: a window and a partition has thousands."""
+"""Every eighth row is looked at. A window has thousands of rows in a partition."""
 _WINDOW_END = b'"window_end":'
 
 
 def sampled_rows(
     settings: Settings, begin: Mapping[int, int], end: Mapping[int, int] | None = None
 ) -> np.ndarray:
-    """(append time, window end, rows) of the sample from these offsets on, `int64[n, 3]`, times in ms."""
+    """Triples (append time, window end, rows) of the sample, `int64[n, 3]`, times in ms.
+
+    Read are offsets from `begin` up to `end`, by partition. Without `end`: up to the end of the topic.
+    """
+    # The other partitions begin and end at 0, so nothing of them is read.
     nowhere = {number: 0 for number in range(settings.spark.buckets) if number != SAMPLE}
     first = {SAMPLE: begin.get(SAMPLE, 0), **nowhere}
     last = nowhere if end is None else {SAMPLE: end[SAMPLE], **nowhere}
     found: dict[tuple[int, int], int] = {}
     for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
         for message in messages[::_EVERY]:
+            # The rows are many, so their JSON is searched, not parsed.
             value = message.value() or b""
             at = value.index(_WINDOW_END) + len(_WINDOW_END)
             row = (message.timestamp()[1], int(value[at : value.index(b",", at)]))
@@ -40,15 +46,17 @@ def sampled_rows(
 
 
 def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, Any]:
-    """Latencies of the windows of a step, and whether they stopped growing in its second half.
+    """Latencies of the windows of a step, and whether they grew no more in its second half.
 
-    `begun` (ms): windows that ended before are those of the pause in front, which wait for the next tuple and
-    not for us. The first quarter of the step is left out, too.
+    rows: as `sampled_rows` gives them. rate, achieved: tuples per second that the replay should send, and that it sent.
+    begun (ms): the begin of the step. Windows that ended before belong to the pause in front of the step. They wait for
+    the next tuple, not for the pipeline, so they are left out. The first quarter of the step is left out, too.
     """
     last = int(rows[:, 1].max()) if len(rows) else 0
     live = rows[rows[:, 1] > begun + 0.25 * (last - begun)]
     if last <= begun or not len(live):
         return {"sustained": False, "latency_p50_ms": None, "latency_p99_ms": None, "growth_ms": None}
+    # Each row of `live` stands for many result rows: its third column is a weight.
     late = live[:, 0] - live[:, 1]
     middle = np.median(live[:, 1])
     early, end = (live[:, 1] <= middle), (live[:, 1] > middle)
@@ -64,7 +72,7 @@ def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, 
 
 
 def percentile(values: np.ndarray, weights: np.ndarray, percent: float) -> float:
-    """The value below which so many percent of the weight lie."""
+    """The value below which `percent` percent of the weight lie."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(reached, percent / 100 * reached[-1])])

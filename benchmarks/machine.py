@@ -1,4 +1,4 @@
-"""The facts of the machine that figures depend on."""
+"""Facts of the machine that figures depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGES = ("evenflow", "numpy", "numba", "pyarrow", "confluent-kafka", "pyspar
 
 
 def machine() -> dict[str, object]:
-    """Facts that stay, and the load of the last minute as it is now: a busy machine makes low figures."""
+    """Facts that never change, and the load of the last minute. A busy machine makes low figures."""
     return {**_lasting(), "load_average": round(os.getloadavg()[0], 2)}
 
 

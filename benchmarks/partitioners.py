@@ -1,8 +1,8 @@
 """What the partitioner scenarios share: a warm partitioner that is timed block by block, on one core.
 
-Time is processor time of the thread, so that what else runs on the machine shows as little as can be. Names are
-measured in turns. Event time goes on at 10,000 tuples a slide of 1 s, as in the windowed suite of 000. Options are
-the defaults. `NAME:cardinality=hll` is added for every rule that knows it.
+Time is processor time of the thread, so that other programs on the machine show as little as possible. Names are
+measured in turns. Event time goes on at 10,000 tuples a slide of 1 s, as in the windowed suite of 000. Options are the
+defaults. `NAME:cardinality=hll` is added for every rule that has this option.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from evenflow.written import parse_choice
 
 WORKERS, KEYS, EXPONENT, SEED = 64, 100_000, 1.0, 1
 _PER_MS, _BATCH = 10, 10_000
-"""Tuples per ms of event time. Tuples of a micro-batch (a slide)."""
+"""Tuples per ms of event time, and tuples of a micro-batch, which is a slide."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run: tuples before the first figure, tuples a figure, figures."""
+    """How much is run. warm: tuples before the first figure. block: tuples a figure. repetitions: figures."""
 
     warm: int
     block: int
@@ -38,12 +38,12 @@ class Size:
 
 
 def size(*, smoke: bool) -> Size:
-    """Warm beyond a window of 60 slides. Enough repetitions for a median."""
+    """The size of a run. The warm-up fills more than a window of 60 slides."""
     return Size(20_000, 20_000, 2) if smoke else Size(800_000, 400_000, 7)
 
 
 def labels() -> list[str]:
-    """Every registered name, and its variant with HyperLogLog where there is one."""
+    """Every registered name, each followed by its variant with HyperLogLog if it has one."""
     found = []
     for name in names():
         found.append(name)
@@ -54,17 +54,17 @@ def labels() -> list[str]:
 
 
 def zipf_keys(tuples: int, *, keys: int = KEYS) -> UInt64s:
-    """Key hashes, Zipf 1.0, seeded.
+    """Seeded key hashes of a Zipf 1.0, shape (tuples,).
 
-    Real ones: made as rank x an odd constant they once met the same constant in the tables of the sketches, fell
-    into few places, and d-choices seemed to cost 31 ns instead of 22.
+    They are real hashes. Keys made as rank x an odd constant would meet the same constant in the hash tables of the
+    sketches and fall into few places, so that d-choices seems to cost 31 ns instead of 22.
     """
     ranks = Zipf(keys, EXPONENT).ranks(np.random.default_rng([SEED, RANKS]).random(tuples), 0)
     return rank_hashes(keys)[ranks]
 
 
 class Warm:
-    """A partitioner that has seen the stream. `__call__` gives the ns per tuple of the next block."""
+    """A partitioner whose state is warm. A call routes the next block and gives its ns per tuple."""
 
     def __init__(self, label: str, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
         name, options = parse_choice(label)
@@ -76,11 +76,12 @@ class Warm:
         return self._route(self._block) / self._block * 1e9
 
     def _route(self, tuples: int) -> float:
-        """Seconds for the next so many tuples of the stream, which is read round and round."""
+        """Route the next tuples of the stream, which begins anew at its end. Seconds of processor time."""
         step = _BATCH if self.partitioner.micro_batch else tuples
         seconds = 0.0
         for first in range(0, tuples, step):
             index = np.arange(self._seen, self._seen + min(step, tuples - first))
+            # Keys and times are made outside the measured time.
             keys, times = self._keys[index % len(self._keys)], index // _PER_MS
             self._seen += len(index)
             assign = (
@@ -93,10 +94,11 @@ class Warm:
 
 
 class BareHashing:
-    """F_1 of every key and nothing else."""
+    """Computes F_1 of every key and nothing else. A call gives the ns per tuple."""
 
     def __init__(self, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
         self._keys, self._workers = keys[: how_much.block], workers
+        # The first call compiles the kernel.
         self()
 
     def __call__(self) -> float:
@@ -106,7 +108,7 @@ class BareHashing:
 
 
 def costs(found: Sequence[str], keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> dict[str, Any]:
-    """Spread of the ns per tuple of each label, measured in turns. `bare hashing` with them."""
+    """Spread of the ns per tuple of each label and of `bare hashing`, measured in turns."""
     ways: dict[str, Any] = {"bare hashing": BareHashing(keys, how_much, workers=workers)}
     ways |= {label: Warm(label, keys, how_much, workers=workers) for label in found}
     return {label: spread(values) for label, values in in_turns(ways, how_much.repetitions).items()}

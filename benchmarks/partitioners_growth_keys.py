@@ -1,4 +1,4 @@
-"""How the cost per tuple and the state grow with the keys."""
+"""How the cost per tuple and the state grow with the number of keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WHAT = "ns per tuple, bytes of state and their bound, every partitioner, n = 64,
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """One row a partitioner and number of keys. `state_bound` is what its state can come to with so many keys."""
+    """A row for each partitioner and number of keys. `state_bound`: the most that its state can take with so many keys."""
     how_much = Size(10_000, 10_000, 1) if smoke else Size(2_000_000, 200_000, 3)
     rows = []
     for count in (1_000, 10_000) if smoke else (10_000, 100_000, 1_000_000, 10_000_000):

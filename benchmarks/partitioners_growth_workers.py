@@ -1,4 +1,4 @@
-"""How the cost per tuple grows with the workers."""
+"""How the cost per tuple grows with the number of workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WHAT = "ns per tuple of every partitioner, 100,000 keys, Zipf 1.0, over n = 5 ..
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """One row a partitioner and number of workers."""
+    """A row for each partitioner and number of workers."""
     how_much = Size(10_000, 10_000, 1) if smoke else Size(700_000, 200_000, 3)
     keys = zipf_keys(how_much.warm)
     rows = []

@@ -1,4 +1,4 @@
-"""Nanoseconds per tuple of every partitioner beside those of hashing."""
+"""Nanoseconds per tuple of every partitioner, compared with hashing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GOALS = {
     "cam:cardinality=hll": ("hashing", 8.0),
     "evenflow": ("d-choices", 1.5),
 }
-"""At most so many times the cost of another (best of the repetitions)."""
+"""Name -> (other name, factor): the cost is to be at most so many times that of the other (best of the repetitions)."""
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """One row a partitioner: best, median and worst, ratio to hashing by the bests, and its goal."""
+    """A row for each partitioner: best, median and worst, the ratio of its best to hashing's, and its goal."""
     how_much = size(smoke=smoke)
     figures = costs(labels(), zipf_keys(how_much.warm), how_much)
     rows = []

@@ -1,6 +1,7 @@
-"""Pictures drawn from kept rows: `python -m benchmarks.pictures` draws those of the docs again, without measuring.
+"""Pictures drawn from kept rows.
 
-A scenario writes its rows (`keep`) as JSON beside its picture.
+A scenario writes its rows as JSON beside its picture (`keep`). `python -m benchmarks.pictures` draws the pictures of the
+docs again from these rows, without measuring.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     import altair
 
 PLOTS = Path(".evenflow/bench")
-"""Where a benchmark draws. What the docs show is copied from there."""
+"""The folder that a benchmark draws into. The pictures of the docs are copied from there."""
 PRICE, PRICED_WORKERS = 5e-4, 64
-"""Default of the option `price`. Workers of the picture of prices."""
+"""The default of the option `price`, and the number of workers in the picture of prices."""
 SPLIT_LEAST = 1e-5
-"""KSR - 1 is drawn on a logarithmic axis. No split key at all is drawn here."""
+"""KSR - 1 is drawn on a logarithmic axis. A stream without any split key is drawn here."""
 _LABELLED = {1e-2: "price 0.01", 0.1: "0.1", 1.0: "1", 1e9: "never split"}
 Rows = Sequence[dict[str, Any]]
 
@@ -56,7 +57,7 @@ def _growth(rows: Rows, over: str) -> altair.TopLevelMixin:
 
 
 def _grown(drawn: Mapping[str, Line], over: str) -> str:
-    """By how much ours and a well-known one get dearer from the first to the last point."""
+    """The title: how much dearer evenflow and d-choices get from the first to the last point."""
     ours, known = (drawn[name] for name in (OURS, "d-choices"))
     times = [f"{line.y[-1] / line.y[0]:.1f}" for line in (ours, known)]
     return (
@@ -101,7 +102,7 @@ def _curve(rows: Rows, at: dict[str, tuple[float, float]]) -> Line:
 
 
 def _called(row: dict[str, Any]) -> str:
-    """What a point is called: its stream at the default price. One stream tells the other prices."""
+    """The label of a point. At the default price it is the stream. One stream labels the other prices."""
     if row["price"] == PRICE:
         return str(row["stream"])
     known = _LABELLED.get(row["price"]) if row["stream"] == "Zipf 1.0" else None
@@ -121,7 +122,7 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
     "docs/evenflow-partitioner/price": price,
     **{f"docs/measurements/elasticity-{shape}": courses for shape in SHAPES},
 }
-"""Pictures of the docs whose rows are kept: path without ending, and what draws them."""
+"""Pictures of the docs whose rows are kept: path without ending -> the function that draws the picture."""
 
 
 def keep(rows: Rows, draw: Callable[[Rows], Any], path: Path) -> None:
@@ -133,7 +134,7 @@ def keep(rows: Rows, draw: Callable[[Rows], Any], path: Path) -> None:
 
 
 def main() -> int:
-    """Draw all that are kept again, from the folder of the repository."""
+    """Draw all pictures of the docs again. The working directory is the repository."""
     for stem, draw in KEPT.items():
         rows = json.loads(Path(f"{stem}.json").read_text(encoding="utf-8"))
         save(draw(rows), Path(f"{stem}.svg"))

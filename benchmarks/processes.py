@@ -1,4 +1,4 @@
-"""CPU time of processes as Linux tells it in /proc: user and system seconds, own and of children that ended."""
+"""CPU time of processes from Linux's /proc: user and system seconds of a process and of its children that ended."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PROC = "/proc"
 _REMEMBERED = 20
-"""Looks after which the JVMs' threads are listed anew: on many cores compilers come and go."""
+"""Number of looks after which the JVMs' threads are listed anew. On many cores compiler threads come and go."""
+# The kernel cuts names of threads to 15 characters.
 _COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process at one moment. A process is the same one only if `pid` and `started` are."""
+    """One process at one moment. Two are the same process only if `pid` and `started` are equal."""
 
     pid: int
     parent: int
@@ -25,15 +26,15 @@ class Process:
     name: str
     """The kernel's short name: `java`, `python3`."""
     own: float
-    """CPU seconds (user and system) of its threads, ended ones included."""
+    """CPU seconds (user and system) of its threads, including threads that have ended."""
     reaped: float
-    """CPU seconds of its children that ended and were waited for, and of theirs."""
+    """CPU seconds of its children that have ended and were waited for, and of the children of these."""
     compilers: float = 0.0
     """CPU seconds of the JVM's compiler threads. Part of `own`."""
 
 
 class ProcessTable:
-    """Reads all processes. Which threads of a JVM are its compilers is asked again only now and then."""
+    """Reads all processes. It lists the compiler threads of a JVM only now and then, because a JVM has many threads."""
 
     def __init__(self) -> None:
         self._compilers: dict[tuple[int, int], list[str]] = {}
@@ -47,7 +48,7 @@ class ProcessTable:
         found: dict[int, Process] = {}
         for name in os.listdir(_PROC):
             if name.isdigit():
-                with suppress(OSError, ValueError, IndexError):  # it ended while we looked
+                with suppress(OSError, ValueError, IndexError):  # the process ended while it was read
                     found[int(name)] = self._process(int(name))
         return found
 
@@ -77,7 +78,8 @@ class ProcessTable:
 
 
 def _fields(stat: str) -> tuple[str, list[str]]:
-    """The name, which may hold blanks and brackets, and the fields from the third on (see proc(5))."""
+    """The name and the fields from the third on (see proc(5))."""
+    # The name stands in brackets, and may itself have blanks and brackets.
     with open(stat, "rb") as file:
         text = file.read().decode(errors="replace")
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
@@ -88,14 +90,17 @@ def _seconds(*ticks: str) -> float:
 
 
 def machine_seconds() -> float:
-    """CPU seconds since boot of all that ran on all cores, and of other guests of the host that took them (steal)."""
+    """CPU seconds since boot of everything that ran on this machine's cores.
+
+    What other guests of the host took from these cores (steal) is included.
+    """
     with open(f"{_PROC}/stat", encoding="ascii") as file:
         user, nice, system, _idle, _iowait, *rest = file.readline().split()[1:9]
     return _seconds(user, nice, system, *rest)
 
 
 def ancestors(pid: int, processes: Mapping[int, Process]) -> list[int]:
-    """The process itself, its parent, and so on, as far as they are known."""
+    """The process itself, its parent, its parent's parent, and so on, as far as they are in the table."""
     line: list[int] = []
     while pid in processes and pid not in line:
         line.append(pid)

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.queries_page [--limit ROWS]`: docs/queries.md, by running every built-in query.
+"""`python -m benchmarks.queries_page [--limit ROWS]` writes docs/queries.md by running every built-in query.
 
 Each query runs through the real pipeline once with each partitioner, and every window is compared with DuckDB's. The
-page is written only when all have run. A difference ends the command with 1, and stands in the page.
+page is written only once all queries have run. If a window differs, the page shows it and the command ends with 1.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from workbench.demo.run import DemoResult, run
 PAGE = Path("docs/queries.md")
 PARTITIONERS = ("evenflow", "dalton", "hashing")
 Runs = Mapping[tuple[str, str], DemoResult]
-"""What came of a query with a partitioner."""
+"""Results by query and partitioner."""
 
 
 PANES = 12
-"""So many panes with tuples the first tuples of a query fill at least, where its data has as many: so panes come into the
-window and leave it."""
+"""Least number of panes with tuples that a query runs over, if its data has as many. So panes come into the window and leave
+it."""
 
 
 def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
-    """The page. `limit` is how many tuples of each query were taken."""
+    """The text of the page. `limit`: how many tuples of each query's data were taken (None: all). `on`: the machine."""
     ran, words = "The queries ran over all of their data, once with each partitioner.", ""
     if limit is not None:
         ran = (
@@ -84,7 +84,10 @@ def _figures(query: BuiltInQuery, partitioner: str, result: DemoResult) -> tuple
 
 
 def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Console) -> Runs:
-    """Each query with each partitioner, one after the other. Over all of its data where the first tuples fill no window."""
+    """Run each query with each partitioner, one after the other.
+
+    If the first tuples of a query complete no window, the query runs over all of its data.
+    """
     runs = {}
     for query in known:
         taken = None if limit is None else tuples_of(query.name, limit)
@@ -97,16 +100,17 @@ def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Consol
 
 
 def tuples_of(name: str, limit: int) -> int:
-    """The first `limit` tuples of this query's data, or as many more as fill `PANES` panes."""
+    """How many tuples of this query's data to take: `limit`, or as many more as `PANES` panes need."""
     with TemporaryDirectory() as folder:
         settings, source = prepare(DemoOptions(query=name), Path(folder))
     panes = np.concatenate([pane_of(batch.times, settings.query.slide_ms) for batch in source.batches()])
+    # Rows that are in a newer pane than all rows before. Data may be out of order.
     begins = np.flatnonzero(np.diff(np.maximum.accumulate(panes))) + 1
     return max(limit, int(begins[PANES - 1]) if len(begins) >= PANES else len(panes))
 
 
 def main() -> int:
-    """Write the page. 1 when a result differed."""
+    """Write the page. Returns 1 if a result differed, else 0."""
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--limit", type=int, help="only the first ROWS tuples of each query")
     limit = words.parse_args().limit

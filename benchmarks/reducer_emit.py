@@ -1,4 +1,4 @@
-"""What the modes of emission cost the reducer, side by side: all rows, changes, the first 100."""
+"""What the modes of emission cost the reducer, compared: all rows, changes, and the first 100."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ WHAT = "CPU seconds and bytes a window of the reducer and of each sink's rows: e
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A pane has tuples of 1 % or 30 % of the keys. 1 or 10 windows a micro-batch, each of which reads and writes state."""
+    """A row for each total, share of keys with tuples in a pane (1 % or 30 %), mode, and windows a micro-batch (1 or 10).
+
+    Each micro-batch reads and writes state once.
+    """
     keys, panes, windows = (1_000, 4, 2) if smoke else (100_000, 60, 20)
     rows = []
     for total in ("sum(x)", "max(x)"):
@@ -38,7 +41,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, keys: int) -> dict[str, object]:
-    """Medians over about so many windows, of which each micro-batch has `at_once`. All figures are of one window."""
+    """Medians over about `windows` windows, `at_once` of them in each micro-batch. All figures are per window."""
     found = []
     moved, batches = pipeline.moved, max(3, windows // at_once)
     for _ in range(batches):
@@ -59,7 +62,7 @@ def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, key
 
 
 def _written(way: Way, tables: list[pa.Table], query: Query) -> tuple[float, int]:
-    """CPU seconds and bytes."""
+    """CPU seconds and bytes of the rows in the form of one sink."""
     began = time.process_time()
     size = way(tables, query)
     return time.process_time() - began, size
@@ -86,4 +89,4 @@ def _parquet(tables: list[pa.Table], query: Query) -> int:
 
 Way = Callable[[list[pa.Table], Query], int]
 WAYS: dict[str, Way] = {"json": _json, "frames": _frames, "parquet": _parquet}
-"""What each sink makes of the rows, before anything is sent."""
+"""By sink: makes what the sink sends from the rows, without sending it. Returns its bytes."""

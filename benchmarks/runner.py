@@ -1,4 +1,4 @@
-"""Which scenarios there are, running them, and printing what they found."""
+"""Knows all scenarios, runs them, and prints their figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SCENARIOS = (
     "elasticity_flash_crowd",
     "scale",
 )
-"""Modules of `benchmarks/`, one scenario each."""
+"""Modules of `benchmarks/` with one scenario each, in the order in which they run."""
 
 GROUPS = {
     group: tuple(name for name in SCENARIOS if name.startswith(f"{group}_"))
@@ -60,7 +60,10 @@ def known() -> dict[str, Any]:
 
 
 def chosen(names: Sequence[str]) -> list[Any]:
-    """Modules of these ids and groups, each once (none named: all). ConfigError for an unknown name."""
+    """Modules of these ids and groups, each module once. All modules if `names` is empty.
+
+    ConfigError for an unknown name.
+    """
     modules = known()
     groups = {
         group: [import_module(f"benchmarks.{name}") for name in names] for group, names in GROUPS.items()
@@ -71,17 +74,19 @@ def chosen(names: Sequence[str]) -> list[Any]:
             f"unknown benchmark {', '.join(unknown)}", hint=f"there are {', '.join([*modules, *groups])}"
         )
     found = [module for name in names for module in (groups.get(name) or [modules[name]])]
+    # Each module once, in the order of the names.
     return list(dict.fromkeys(found or modules.values()))
 
 
 def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
-    """Run these scenarios. A table each on standard error, and with `as_json` a line each on standard output.
+    """Run these scenarios. Each prints a table on standard error and, with `as_json`, a line on standard output.
 
-    A smoke run of all leaves out those whose code another one runs (their `SMOKED_BY`).
+    A smoke run of all scenarios leaves out those whose code another one runs (their `SMOKED_BY`).
     """
     for module in chosen(names):
         if smoke and not names and hasattr(module, "SMOKED_BY"):
             continue
+        # Before the scenario runs, because it puts load on the machine itself.
         facts = machine()
         print(f"{module.ID}: {module.WHAT}", file=sys.stderr, flush=True)
         started = time.perf_counter()
@@ -94,7 +99,7 @@ def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
 
 
 def table(figures: dict[str, Any], indent: str = "  ") -> str:
-    """The figures for people: one a line, spreads as min / median / max."""
+    """The figures as text for people: one a line, spreads as min / median / max."""
     lines = []
     for name, value in figures.items():
         label = f"{indent}{name.replace('_', ' '):<42}"
@@ -113,6 +118,7 @@ def table(figures: dict[str, Any], indent: str = "  ") -> str:
 
 
 def _shown(value: Any) -> str:
+    # Before `int`: a bool is an int.
     if isinstance(value, bool) or value is None:
         return "-" if value is None else str(value).lower()
     if isinstance(value, int):

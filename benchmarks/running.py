@@ -1,4 +1,4 @@
-"""One query on this machine: broker, partitioner, Spark application and replays, a process each, watched by a meter."""
+"""The processes of one query on this machine: broker, partitioner, Spark application and replays, watched by a meter."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WORKERS = 8
 _PATIENCE = 90.0
 _LONGEST = 420.0
 _BEHIND_MS = 4_000
-"""Results are up to date when the newest window ended no longer ago than this."""
+"""Results are up to date if the newest window ended no longer ago than this."""
 
 
 @contextmanager
 def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, CpuMeter]]:
-    """A broker and a meter that watches it and this process, here called `itself`.
+    """A broker, and a meter that watches the broker and this process, under the label `itself`.
 
-    A Spark session of this process shows as `spark_jvm` and `spark_python`.
+    A Spark session of this process has the labels `spark_jvm` and `spark_python`.
     """
     with EmbeddedBroker() as broker, CpuMeter() as meter:
         meter.watch(os.getpid(), itself, below="spark_python", java="spark_jvm")
@@ -44,7 +44,7 @@ def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, Cpu
 
 @dataclass
 class Running:
-    """The processes of one query. `end` ends them, each by its own process id."""
+    """The processes of one query. `end` ends each of them by its process id."""
 
     settings: Settings
     folder: Path
@@ -53,13 +53,13 @@ class Running:
     _lasting: list[ChildProcess] = field(default_factory=list)
 
     def start(self, *words: str) -> ChildProcess:
-        """`evenflow WORDS` as a process of its own, expected to run until the end."""
+        """Start `evenflow WORDS` as a process that is expected to run until `end`."""
         child = self.start_passing(*words)
         self._lasting.append(child)
         return child
 
     def start_passing(self, *words: str) -> ChildProcess:
-        """`evenflow WORDS` as a process of its own that may end by itself."""
+        """Start `evenflow WORDS` as a process that may end by itself."""
         command = [sys.executable, "-m", "cli.main", "-c", str(self.folder / "settings.json"), *words]
         log = self.folder / f"{len(self._children)}-{words[0]}.log"
         child = ChildProcess(command, log=log, name=words[0], cwd=self.folder)
@@ -73,20 +73,20 @@ class Running:
     def start_replay(
         self, producer: str, zipf: float, rate: int, *, limit: int | None = None
     ) -> ChildProcess:
-        """A live replay at this rate. One without a limit is expected to run until the end."""
+        """Start a live replay at this rate (tuples/s). A replay without a limit is expected to run until `end`."""
         words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
         words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
         return self.start(*words) if limit is None else self.start_passing(*words, "--limit", str(limit))
 
     def end(self) -> None:
-        """End what still runs, the last started first."""
+        """End the processes that still run, the last started first."""
         for child in reversed(self._children):
             child.terminate(20)
 
     # ---- looking -------------------------------------------------------------------------------
 
     def records(self, role: TopicRole) -> int:
-        """Records of the topic. 0 before it exists."""
+        """Number of records of the topic. 0 before the topic exists."""
         topic = self.settings.topic(role)
         state = describe(self.settings.kafka, [topic]).get(topic)
         return 0 if state is None else state.records
@@ -98,7 +98,7 @@ class Running:
         return {} if state is None else dict(state.end)
 
     def counts(self) -> dict[str, int]:
-        """For `telling.step`: records so far."""
+        """Numbers of records so far, for `telling.step`."""
         roles: dict[str, TopicRole] = {"tuples in": "input", "frames": "routed", "results out": "results"}
         return {what: self.records(role) for what, role in roles.items()}
 
@@ -115,7 +115,7 @@ class Running:
     def wait(
         self, done: Callable[[], bool], what: str, *, patience: float = _PATIENCE, every: float = 0.2
     ) -> None:
-        """Wait until it is done. ServiceError when that takes too long or a service has ended."""
+        """Wait until `done()`. ServiceError if that takes more than `patience` seconds or a service has ended."""
         deadline = time.monotonic() + patience
         while not done():
             self.check()
@@ -131,7 +131,7 @@ class Running:
 
 
 def run_to_end(running: Running, what: str) -> tuple[float, Used]:
-    """Seconds and CPU time of partitioner and Spark application from their start until both have ended."""
+    """Run partitioner and Spark application over the whole input. Seconds and CPU time until both have ended."""
     meter = running.meter
     with step(f"evenflow, {what}", running.counts):
         began = meter.now()
@@ -146,7 +146,7 @@ def run_to_end(running: Running, what: str) -> tuple[float, Used]:
 
 
 def ended_well(child: ChildProcess) -> None:
-    """Wait for its end. ServiceError when it failed or takes too long."""
+    """Wait for the end of a process. ServiceError if the process fails or takes too long."""
     if child.wait(_LONGEST):
         raise ServiceError(f"{child.name} ended with {child.returncode}:\n{child.tail()}")
 
@@ -155,7 +155,7 @@ def ended_well(child: ChildProcess) -> None:
 def running_query(
     kafka: KafkaSettings, meter: CpuMeter, name: str, **parts: dict[str, Any]
 ) -> Iterator[Running]:
-    """A query of these settings with a folder of its own. Its processes end with the block."""
+    """A query with these settings and a folder of its own. Its processes end with the block of `with`."""
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
         folder = Path(place)
         spark = {"checkpoint": str(folder / "checkpoint")} | parts.pop("spark", {})

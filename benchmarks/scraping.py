@@ -15,14 +15,14 @@ _HOST = "127.0.0.1"
 
 
 class Scraper:
-    """Asks for the metrics at a port, in a thread of its own, when so many seconds of work have gone by."""
+    """Asks for the metrics at a port whenever 15 s of work have gone by. Each scrape has a thread of its own."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._worked = 0.0
 
     def worked(self, seconds: float) -> None:
-        """So many more."""
+        """Note that `seconds` more seconds of work have gone by."""
         self._worked += seconds
         if self._worked >= _APART:
             self._worked = 0.0
@@ -35,6 +35,6 @@ class Scraper:
 
 @contextmanager
 def scraper(instruments: Instruments) -> Iterator[Scraper]:
-    """They are served for as long as it is open."""
+    """Serves these metrics, and gives a scraper of them, for as long as the block of `with` runs."""
     with served(instruments, _HOST, 0, setting="this benchmark") as port:
         yield Scraper(port)

@@ -1,4 +1,4 @@
-"""What bad records cost beside good ones: in the router for each kind and share, and in the service on a broker."""
+"""What bad records cost compared with good ones: in the router for each kind and share, and in the service on a broker."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from topics.admin import delete_topics, ensure_topics, pipeline_topics
 ID = "service-bad-records"
 WHAT = "records/s with bad records of each kind and share, against good ones: the router alone, and the service on a broker"
 GOAL = 3.0
-"""A bad record costs at most so many good ones."""
+"""The most that a record may cost where some are bad, as a multiple of its cost where all are good."""
 
 _ON_A_BROKER = "number as text"
 
 
 class _ReadingLoop(MeasuredLoop):
-    """Notes what was read, not what was routed."""
+    """Counts records that were read, not tuples that were routed: bad records are never routed."""
 
     def counted(self) -> int:
-        """Records."""
+        """The number that speed is made of: records."""
         return sum(state.read for state in self._source.states.values())
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row a kind of bad record, then the service."""
+    """A row for each kind of bad record, then the figures of the service."""
     rows = []
     for name, kind in KINDS.items():
         with step(f"router: {name}"):
@@ -52,13 +52,14 @@ def _row(name: str, ns: dict[str, float]) -> dict[str, Any]:
 
 
 def _service(*, smoke: bool) -> dict[str, Any]:
-    """Records read per second by share, from the first commit to the last, and what a record costs beside a good one."""
+    """Records read per second by share, from the first commit to the last, and the cost of a record relative to all good."""
     count, repetitions = (300_000, 1) if smoke else (2_000_000, 3)
     with measured_broker("bad_records") as (broker, meter):
         shares = {"good": None, **SHARES}
         for number, every in enumerate(shares.values()):
             with step(f"writing {count:,} records, one in {every} bad"):
                 _write(_settings(broker.settings(), number, 0), count, every)
+        # Each turn is a query of its own, so that it reads the whole input.
         turns = {share: iter(range(repetitions)) for share in shares}
 
         def run(number: int, share: str) -> Speed:
@@ -91,7 +92,7 @@ def _settings(kafka: KafkaSettings, number: int, turn: int, *, smoke: bool = Fal
 
 
 def _write(settings: Settings, count: int, bad_every: int | None) -> None:
-    """Records in turns to every partition, and their ends."""
+    """Write the records, 64 at a time to each partition in turn, and the end of the stream to every partition."""
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
     client = clients.producer(settings.kafka, **{"linger.ms": 20, "queue.buffering.max.messages": 2_000_000})
     partitions = settings.input_partitions

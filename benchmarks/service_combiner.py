@@ -1,4 +1,4 @@
-"""The combiner stage against Spark's bare Kafka scan of the same frames, and against Python that drops them."""
+"""The combiner stage, compared with Spark's bare Kafka scan of the same frames, and with Python that drops the frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHAT = "tuples/s of the combiner (frames to blobs) against Spark's bare scan of 
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates of both and their ratio. Both are streams with the same source, tasks and trigger."""
+    """Rates and their ratios. All three are streams with the same source, tasks and trigger."""
     tuples, repetitions = (200_000, 1) if smoke else (4_000_000, 3)
     with routed_stream("bench-combiner", tuples=tuples) as (settings, folder, meter):
         topic = settings.topic("routed")
@@ -59,7 +59,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def _drop() -> Callable[[Batches], Batches]:
-    """Takes the frames from the JVM and does nothing: what any combiner in Python pays first."""
+    """A task that takes the frames from the JVM and does nothing. Any combiner in Python pays that first."""
 
     def task(batches: Batches) -> Batches:
         for _ in batches:

@@ -1,4 +1,4 @@
-"""What a filter, a derived column, a key of several columns and lists taken apart cost a tuple, beside a plain query."""
+"""What filters, derived columns, keys of several columns and lists cost a tuple, compared with a plain query."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ WAYS: dict[str, dict[str, Any]] = {
         "aggregates": {"tuples": "count", "total": "sum(items.amount)"},
     },
 }
-"""What each query has that the plain one has not."""
+"""By name: the settings that each query has in addition to those of the plain query."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row a way, in turns with the plain query."""
+    """A row for each query. All queries are measured in turns."""
     count, repetitions = (5_000, 2) if smoke else (50_000, 15)
     plain_values, lists = _records(count), _lists(count)
     values = {name: lists if name == LISTS else plain_values for name in WAYS}
@@ -99,7 +99,7 @@ def _records(count: int) -> list[bytes]:
 
 
 def _lists(count: int) -> list[bytes]:
-    """So many tuples, five in a record."""
+    """`count` tuples, `_ITEMS` of them in each record."""
     items = [_ITEM.format(key=number % 1_000, amount=number % 1_009) for number in range(count)]
     return [
         f'{{"time":{_START + first // 50},"country":"DE","items":[{",".join(items[first : first + _ITEMS])}]}}'.encode()
@@ -108,7 +108,7 @@ def _lists(count: int) -> list[bytes]:
 
 
 def _seconds(extra: dict[str, Any], values: list[bytes]) -> tuple[float, float]:
-    """(CPU, wall) seconds of one block in the router."""
+    """CPU seconds and wall seconds of one block in the router."""
     settings = load_settings(
         query={"window": "60s", "slide": "1s", "types": _TYPES, "aggregates": _SUM} | extra,
         input={"format": "json", "partitions": 4},

@@ -1,4 +1,4 @@
-"""Records a second that the parser reads, by format: the same tuples as JSON, CSV, Avro and Protobuf."""
+"""Records a second that the parser reads, by format. The same tuples are written as JSON, CSV, Avro and Protobuf."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPES = {"k": "string", "t": "int64", "i": "int64", "f": "double", "note": "str
 
 
 class _Kept:
-    """A registry of one schema, which is the writer's."""
+    """A schema registry in memory that has one schema, that of the writer."""
 
     def __init__(self, form: str) -> None:
         self._form, self._text = form, ""
@@ -44,7 +44,7 @@ class _Kept:
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row a format."""
+    """A row for each format."""
     rows = []
     columns = _columns(5_000 if smoke else 50_000)
     for form in ("json", "csv", "avro", "protobuf"):
@@ -97,13 +97,14 @@ def _columns(rows: int) -> pa.Table:
 
 
 def _descriptor() -> str:
-    """What a registry answers for the writer's message."""
+    """The serialized descriptor (base64) of the writer's message, as a registry answers it."""
     file = descriptor_pb2.FileDescriptorProto(name="r.proto", package="evenflow", syntax="proto3")
     message = file.message_type.add(name="Record")
     for place, (name, kind) in enumerate(_TYPES.items()):
         field = message.field.add(
             name=name, number=place + 1, label=1, proto3_optional=True, oneof_index=place
         )
+        # `optional` in proto3 is a oneof of its own with this one field.
         field.type = field.Type.Value(f"TYPE_{kind.upper()}")
         message.oneof_decl.add(name=f"_{name}")
     return base64.b64encode(file.SerializeToString()).decode()

@@ -1,6 +1,7 @@
-"""What metrics and the live page's figures cost beside the work that they tell of, in seconds: for information.
+"""What metrics and the live page's figures cost, compared with the work that they measure.
 
-What they cost the whole service is judged by `service-metrics-partitioner` and `service-metrics-spark`.
+These figures are for information. `service-metrics-partitioner` and `service-metrics-spark` judge what metrics cost the
+whole service.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SCRAPES_APART = 15.0
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row a size of block, then a scrape."""
+    """A row for each size of block, then a row for each size of scrape."""
     repetitions = 3 if smoke else 15
     rows = [_noted(size, repetitions) for size in ((5_000,) if smoke else (500, 5_000, 50_000))]
     return {
@@ -41,7 +42,10 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def _noted(size: int, repetitions: int) -> dict[str, Any]:
-    """Sums over blocks one after the other, as at full speed: route, note (rate, keys, loads, hottest keys), observe."""
+    """CPU time of routing blocks and of noting them for metrics (rate, keys, loads, hottest keys).
+
+    Blocks follow one another without a pause, as at full speed.
+    """
     settings, values = _KIND.settings(), _KIND.records(size, bad_every=None)
     router = Router(settings, create("evenflow", workers=_WORKERS, seed=1))
     instruments = PartitionerInstruments(settings)
@@ -68,7 +72,7 @@ def _note(periods: Periods, instruments: PartitionerInstruments, sent: Sent) -> 
 
 
 def _scrape(partitions: int, workers: int, repetitions: int) -> dict[str, Any]:
-    """All metrics of an instance with so many input partitions and workers."""
+    """The cost of a scrape of all metrics of an instance with this many input partitions and workers."""
     settings = _KIND.settings()
     instruments = PartitionerInstruments(settings)
     instruments.watch(lambda: _status(partitions, workers), lambda: _told(settings, workers))

@@ -1,9 +1,9 @@
-"""What metrics cost a partitioner instance: its data plane on a real broker, with them and without, in turns.
+"""What metrics cost a partitioner instance: its data plane on a real broker, with metrics and without, in turns.
 
-One data plane reads, parses, routes, frames, produces and commits. After each commit it goes on with or without
-what monitoring needs: reports (rate, keys, hottest keys, the telemetry record), histograms, and a scrape over HTTP every
-15 s of the time that has them. CPU time is that of this process, the client's threads and the asking side of the scrape
-included.
+One data plane reads, parses, routes, frames, produces and commits. After each commit it goes on with or without what
+monitoring needs: reports (rate, keys, hottest keys, the telemetry record), histograms, and a scrape over HTTP every 15 s
+of the time with metrics. CPU time is that of this process. It includes the client's threads and the asking side of the
+scrape.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LABEL = "data_plane"
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Ratios for the default partitioner, and for the cheapest: beside less work, the same costs a larger share."""
+    """Ratios for the default partitioner, and for the cheapest one, where metrics are a larger share of the work."""
     tuples, passes = (1_500_000, 1) if smoke else (10_000_000, 3)
     numbers = count()
     with EmbeddedBroker() as broker:
@@ -54,7 +54,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def _cost(settings: Callable[[], Settings], name: str, passes: int) -> dict[str, object]:
-    """The whole input several times, each time by a query and a data plane of its own."""
+    """Route the whole input `passes` times, each time with a query and a data plane of its own."""
     measured: list[Pair] = []
     spent = 0.0
     for number in range(passes):
@@ -68,27 +68,28 @@ def _cost(settings: Callable[[], Settings], name: str, passes: int) -> dict[str,
 
 
 class _Silent(Reports):
-    """Takes no notes and never has anything to say."""
+    """Reports that note nothing and are never due."""
 
     due = False
 
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class _Clocked(Reports):
-    """Knows how much of its thread's CPU time it has taken."""
+    """Reports that know how much of their thread's CPU time they have taken."""
 
     spent = 0.0
+    """CPU seconds so far."""
 
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
-        """As ever."""
+        """Note, and count the CPU time of that."""
         began = time.thread_time()
         super().note(sent, seconds, workers=workers)
         self.spent += time.thread_time() - began
 
     def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
-        """As ever."""
+        """The telemetry record. Its CPU time is counted."""
         began = time.thread_time()
         told = super().record(source, router, work, ignored=ignored)
         self.spent += time.thread_time() - began
@@ -96,12 +97,13 @@ class _Clocked(Reports):
 
 
 class _MeasuredLoop(Loop):
-    """The data plane's loop as it is, which takes what it needs for metrics off and on again."""
+    """The data plane's loop, which puts aside what it needs for metrics, and takes it up again."""
 
     def __init__(self, settings: Settings, parts: Parts, *, turns: _Turns, **more: Any) -> None:
         super().__init__(settings, parts, **more)
         self._turns = turns
         self._instruments = self._onlooker
+        # The loop of the base class works with `_reports` and `_onlooker`. `commit` exchanges both.
         self._reports = self._telling = turns.telling
         self._silent = _Silent(settings)
 
@@ -110,7 +112,7 @@ class _MeasuredLoop(Loop):
             super()._report()
 
     def commit(self) -> None:
-        """As ever, then a piece ends and the next one begins."""
+        """Commit. A piece ends with that, and the next one begins with or without metrics."""
         super().commit()
         has = self._turns.turn(self.work.tuples, had=self._reports is self._telling)
         self._reports = self._telling if has else self._silent
@@ -118,7 +120,7 @@ class _MeasuredLoop(Loop):
 
 
 class _Turns:
-    """The pieces of a run, with metrics and without. telling: what has taken notes in those with them."""
+    """The pieces of a run, with metrics and without. telling: the reports of the pieces with metrics."""
 
     def __init__(self, settings: Settings, scrapes: Scraper) -> None:
         self.telling = _Clocked(settings)
@@ -128,12 +130,13 @@ class _Turns:
 
     @property
     def reports_share(self) -> float:
-        """Of the CPU time of the pieces that had them."""
+        """The CPU time of the reports as a share of the CPU time of all pieces with metrics."""
         return self.telling.spent / sum(piece.used[_LABEL] for piece in self.pieces if piece.having)
 
     def turn(self, tuples: int, *, had: bool) -> bool:
-        """A piece ends, with metrics if it had them. Whether the next one has."""
+        """End a piece. `tuples`: routed so far. `had`: whether the piece had metrics. Returns whether the next one has."""
         now = tuples, time.perf_counter(), time.process_time()
+        # The first commit only begins the first piece: start-up is no part of any piece.
         if self._begun is not None:
             routed, seconds, cpu = (after - before for after, before in zip(now, self._begun, strict=True))
             self.pieces.append(Piece(had, int(routed), seconds, {_LABEL: cpu}))
@@ -143,7 +146,7 @@ class _Turns:
 
 
 def _measured(settings: Settings) -> _Turns:
-    """The whole input through a data plane."""
+    """Route the whole input with one data plane, in pieces with metrics and without."""
     instruments = PartitionerInstruments(settings)
     with scraper(instruments) as scrapes:
         turns = _Turns(settings, scrapes)

@@ -1,10 +1,10 @@
-"""What metrics cost the Spark application: its streams from Kafka to Kafka with them and without, in turns.
+"""What metrics cost the Spark application: its streams from Kafka to Kafka with metrics and without, in turns.
 
 One session works off the same topic again and again, each time with a checkpoint of its own. With metrics the tasks tell
 what they did (latencies, keys, repeated and replicated work, stands), Spark's listener makes telemetry and metrics of it,
-and there is a scrape over HTTP every 15 s. Without, nobody asks the tasks and there is no listener. Seconds are those of
-the micro-batches as Spark reports them, CPU time is that of all processes but for the JVM's compilers, start and stop of
-the stream included.
+and there is a scrape over HTTP every 15 s. Without metrics the tasks tell nothing and there is no listener. Seconds are
+those of the micro-batches as Spark reports them. CPU time is that of all processes but for the JVM's compilers. It
+includes the start and the stop of the stream.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ WHAT = "tuples/s of the Spark application's stages with metrics against the same
 _STAGES: tuple[Stage, ...] = ("fused", "combine", "reduce")
 _LOOK_SECONDS = 0.25
 _FRAMES = 80
-"""Of a micro-batch: half a million tuples, about a second of work."""
+"""Most frames of a micro-batch. They hold half a million tuples, about a second of work."""
 _SPARE = "bench.partials"
-"""Where measured combiners write to: the partials that reducers read are written once."""
+"""The topic that measured combiners write to. The partials that reducers read are written only once, before."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Ratios of each stage."""
+    """The ratios of each stage."""
     tuples, measured, warm_up = (50_000, 1, 0) if smoke else (2_000_000, 20, 2)
     stream = routed_stream(
         "bench-metrics",
@@ -81,7 +81,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 class _Clocked(Telemetry):
-    """Knows how much of its thread's CPU time it has taken."""
+    """A listener that knows how much of its thread's CPU time it has taken in Python."""
 
     spent = 0.0
 
@@ -93,7 +93,7 @@ class _Clocked(Telemetry):
 
 @dataclass
 class _Streams:
-    """One stage over all that there is, as often as it is asked to."""
+    """One stage, which works off the whole topic as often as it is asked to."""
 
     spark: SparkSession
     settings: Settings
@@ -105,7 +105,7 @@ class _Streams:
     """CPU seconds that the listener has taken in Python, by its thread's own clock."""
 
     def cost(self, measured: int, warm_up: int) -> dict[str, object]:
-        """Of so many pairs, after so many that do not count."""
+        """The cost of metrics over `measured` pairs, after `warm_up` pairs that do not count."""
         numbers = range(2 * (measured + warm_up))
         with scraper(self._instruments) as scrapes, step(f"{self.stage}, {len(numbers)} streams"):
             pieces = [self._piece(having(number), scrapes) for number in numbers]
@@ -117,7 +117,7 @@ class _Streams:
         return found
 
     def drain(self, into: str) -> None:
-        """Work off everything once, combiners into this topic."""
+        """Work off the whole topic once. A combiner writes to the topic `into`."""
         with self._started(None, into) as query:
             query.awaitTermination()
 
@@ -131,7 +131,10 @@ class _Streams:
         return describe(self.settings.kafka, [topic])[topic].topic_id
 
     def _piece(self, has: bool, scrapes: Scraper) -> Piece:
-        """What is made once in the life of an application is made before, and ended after."""
+        """Work off the topic once, with metrics or without.
+
+        What an application makes once in its life is made before the measured time, and ended after it.
+        """
         if not has:
             return self._measured(None, lambda: None)
         tally = self.spark.sparkContext.accumulator(Tally(), Tallies())
@@ -140,7 +143,8 @@ class _Streams:
         telemetry = _Clocked(
             self.settings, (self.stage,), tally, talk, lambda: standing, (self._instruments,)
         )
-        listeners: Any = self.spark.streams  # a Telemetry is a listener to the JVM, not to pyspark
+        # `Any`: a Telemetry is a listener for the JVM, but pyspark's types want a listener of its own class.
+        listeners: Any = self.spark.streams
         listeners.addListener(telemetry)
 
         def look() -> None:
@@ -173,10 +177,11 @@ class _Streams:
                 writer = writer.format("kafka").options(**topic_options(settings, into))
             else:
                 writer = sink_of(settings).attach(writer, settings, Start(spark=spark, run="bench"))
+            # The checkpoint must outlive the stream, so the caller waits for its end within the block of `with`.
             yield writer.start()
 
 
 def _seconds(query: StreamingQuery) -> float:
-    """Of its micro-batches with rows. All of them are remembered."""
+    """Seconds of the stream's micro-batches with rows. So few micro-batches run that Spark remembers all of them."""
     batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
     return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000

@@ -1,9 +1,9 @@
 """evenflow beside Flink SQL and Spark's own windows: the same topic, broker, cores and hour, in turns.
 
-Every system runs over a short and a long topic, each time in new processes. The speed is the slope between the
-two. evenflow writes its results to Kafka, the others drop theirs. Spark's own windows are so much slower that
-their topics are shorter. Small (`smoke`), every system runs once on one short topic and Flink is left out, as it
-would have to be downloaded.
+Every system runs over a short and a long topic, each time in new processes. The speed is the slope between the two.
+evenflow writes its results to Kafka, and the others drop theirs. Spark's own windows are so much slower that their topics
+are shorter. In a smoke run every system runs once on one short topic. Flink is left out then, because it would have to be
+downloaded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SMOKE = 5_000
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Slopes of all, and ours over theirs."""
+    """Slopes of all systems, and the ratios of evenflow to the others."""
     sinks = [name for name, sink in SINKS.items() if "results" in sink.topics]
     python = None if smoke else flink_python()
     with measured_broker() as (broker, meter):
@@ -50,7 +50,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def name_of(sink: str) -> str:
-    """How evenflow with this sink is called in the figures."""
+    """The name of evenflow with this sink in the figures."""
     return f"evenflow_{sink}"
 
 
@@ -84,7 +84,10 @@ def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dic
 
 
 def ratios(found: dict[str, Any], sinks: list[str]) -> dict[str, Any]:
-    """Speed of ours over theirs, and CPU time of theirs over ours (above 1: ours needs less), beside the goals."""
+    """Speed of evenflow over the others', CPU time of the others over evenflow's, and the goals.
+
+    Above 1 evenflow is faster, or needs less CPU time.
+    """
     result: dict[str, Any] = {}
     for sink in sinks:
         ours = found[name_of(sink)]

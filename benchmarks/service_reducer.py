@@ -1,4 +1,4 @@
-"""The reducer stage alone, for information: blobs in the partials topic to JSON rows in the results topic."""
+"""The reducer stage alone, from blobs in the partials topic to JSON rows in the results topic. For information."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ WHAT = "tuples/s and result rows/s of the reducer (blobs to JSON rows, 60 s wind
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates over the time of the micro-batches that had rows. CPU time of the whole stage, its start included."""
+    """Rates and CPU time.
+
+    Rates are over the time of the micro-batches that had rows. CPU time is that of the whole stage, including its start.
+    """
     tuples = 5_000 if smoke else 2_000_000
     with routed_stream("bench-reducer", tuples=tuples, wiring="split") as (settings, _, meter):
         with step("combiner"):

@@ -1,8 +1,8 @@
-"""What a result row costs: the same tuples in a short and in a long window, which differ in result rows alone.
+"""What a result row costs: the same tuples in a short and in a long window, so that only result rows differ.
 
-Every key has one tuple, all of them in the first slide. A few tuples of one key move event time on. A window of w
-slides is then emitted w times with all keys, so that rows are many and tuples few. The slope between the two
-windows is CPU time per row: emitting it, shaping it, the way to the producer, the broker.
+Every key has one tuple, in the first slide. A few tuples of one key move event time on. Windows of w slides are then
+emitted w times with all keys, so rows are many and tuples few. The slope between the two windows is CPU time per row. It
+includes emitting the row, shaping it, the way to the producer, and the broker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHORT = 10
 """Slides of the short window."""
 _LONG = {"kafka": 60}
 _LONG_OTHERS = 600
-"""Slides of the long window. Rows that cost little need many to stand out against the start of the processes."""
+"""Slides of the long window. Cheap rows must be many to stand out against the start of the processes."""
 _GOALS = {"kafka": 5.0}
 _GOAL_OTHERS = 0.5
 _PARTITIONS = 4
@@ -56,7 +56,7 @@ def _once(length: Length) -> dict[str, object]:
 
 
 def row_cost(short: Length, long: Length) -> dict[str, Any]:
-    """Rows and CPU time between the two."""
+    """Rows and CPU time that the long window has more than the short one."""
     assert short.rows is not None
     assert long.rows is not None
     used = {label: max(0.0, value - short.used.get(label, 0.0)) for label, value in long.used.items()}
@@ -92,7 +92,8 @@ def _length(kafka: KafkaSettings, meter: CpuMeter, sink: str, slides: int, keys:
 
 
 def _write(settings: Settings, keys: int, slides: int) -> None:
-    """One tuple a key in the first slide, then one a slide and partition, and the end."""
+    """Write one tuple per key in the first slide, then one tuple per slide and partition, and the end of the stream."""
+    # Each input partition needs a tuple in every slide, or its mark would not move on.
     ticks = np.repeat(np.arange(1, slides + 1), _PARTITIONS)
     table = pa.table(
         {

@@ -1,12 +1,13 @@
-"""How long services take to begin and to end: a process each, from the moment it is started.
+"""How long services take to begin and to end. Each service is a process, and times count from its start.
 
-* partition: until its first committed frame can be read.
-* aggregate: until its first row of results can be read, frames waiting for it.
+* partition: until the first committed frame of the partitioner can be read.
+* aggregate: until the first result row of the Spark application can be read. Frames wait for the application.
 * end: from the commit of the last micro-batch to the end of the process (`--until-ended`).
-* restart: SIGKILL in mid-stream, a start right after. Until the first row of a window that was not emitted before.
+* restart: SIGKILL in mid-stream and a start right after. The time is until the first row of a window that was not
+  emitted before.
 
-Everything is read by a client that commits only what is committed. Each repetition is a query of its own on one
-broker. The stream is 60 s windows by 1 s over 1,000 keys, small enough that rows are no part of the figures.
+The client that reads all this sees committed records only. Each repetition is a query of its own on one broker. The query
+has 60 s windows by 1 s over 1,000 keys, so few that rows are no part of the figures.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Start:
-    """One query whose input waits in its topic, and a folder for its processes."""
+    """One query whose input waits in its topic. `folder` is for the query's processes."""
 
     settings: Settings
     folder: Path
@@ -74,7 +75,7 @@ class _Start:
         settings = settings_for(
             broker.settings(),
             f"bench-start-{folder.name}",
-            # One partition: with several a window closes only once the blocks of each have come, whatever starts fast.
+            # One partition. With several, a window closes only once blocks of each have come, however fast a start is.
             input={"topic": f"bench-start-{folder.name}.input", "partitions": 1},
             partitioner={"block_tuples": 5_000, "workers": 8},
             spark={"checkpoint": str(folder / "checkpoint"), "max_frames_per_batch": 8},
@@ -87,14 +88,16 @@ class _Start:
         return cls(settings=settings, folder=folder)
 
     def figures(self) -> dict[str, float]:
-        """Seconds of each part. Every process is ended."""
+        """Seconds by name, as the module describes them. All processes have ended afterwards."""
         with self._service("partition") as service, _watched(self.settings, "routed") as routed:
             partition = self._seconds(lambda: bool(routed.records()), service)
+        # Route what is left, so that frames wait for the application.
         DataPlane(self.settings, until_ended=True).run()
         with _watched(self.settings, "results") as results:
             with self._service("aggregate") as first:
                 aggregate = self._seconds(lambda: results.newest_window() > 0, first)
                 first.kill()
+            # What the killed application has emitted, so that the restart is measured up to a row that is new.
             reached = results.drained()
             with self._service("aggregate", "--until-ended") as again:
                 restart = self._seconds(lambda: results.newest_window() > reached, again)
@@ -110,7 +113,7 @@ class _Start:
             yield child
 
     def _seconds(self, done: Callable[[], bool], service: ChildProcess) -> float:
-        """Until it is done. ServiceError when the service fails before, or nothing happens."""
+        """Seconds until `done()`. ServiceError if the service fails before, or if that takes more than `_PATIENCE`."""
         began = time.monotonic()
         while not done():
             if service.returncode:
@@ -121,7 +124,7 @@ class _Start:
         return time.monotonic() - began
 
     def _last_commit(self) -> float:
-        """When Spark committed its last micro-batch (s since 1970, by the clock of the file system)."""
+        """The moment at which Spark committed its last micro-batch (s since 1970, by the clock of the file system)."""
         commits = self.folder / "checkpoint" / self.settings.query.name / "fused" / "commits"
         return max(file.stat().st_mtime for file in commits.glob("[0-9]*"))
 
@@ -138,12 +141,12 @@ class _Watch:
         return [m for m in self._consumer.consume(10_000, timeout=patience) if m.error() is None]
 
     def newest_window(self) -> int:
-        """Largest end of a window (event time, ms) among all rows so far. 0 before the first."""
+        """Largest end of a window (event time, ms) among all rows so far. 0 before the first row."""
         self._note(self.records())
         return self._newest
 
     def drained(self) -> int:
-        """The same once nothing has come for a second."""
+        """`newest_window`, once no row has come for a second."""
         while found := self.records(patience=1.0):
             self._note(found)
         return self._newest

@@ -1,4 +1,4 @@
-"""Speed as a slope between two lengths: what both have in common, the cold start and the end, falls out."""
+"""Speed as a slope between two lengths. What both have in common falls out: the cold start and the end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from benchmarks.cpu import Used, budget, occupancy
 
 LENGTHS = (2_000_000, 8_000_000)
-"""Tuples of the short and of the long one."""
+"""Tuples of the short and of the long stream."""
 
 
 @dataclass(frozen=True)
 class Length:
-    """What a length took: seconds, CPU seconds by process, and result rows (None: nobody counts them)."""
+    """A stream of a given length, and what it took: seconds, CPU seconds by process, result rows (None: not counted)."""
 
     tuples: int
     seconds: float
@@ -22,11 +22,15 @@ class Length:
 
 
 def slope(short: Length, long: Length) -> dict[str, object]:
-    """Tuples per second between the two, with the CPU budget of what lies between."""
+    """Tuples per second, and CPU time, of what the long stream has more than the short one.
+
+    ValueError if the long stream is not longer, or did not take longer.
+    """
     tuples, seconds = long.tuples - short.tuples, long.seconds - short.seconds
     if tuples <= 0 or seconds <= 0:
         raise ValueError(f"{long.tuples} tuples in {long.seconds} s are not more than {short}")
     rows = None if long.rows is None or short.rows is None else long.rows - short.rows
+    # Noise must not make a process's CPU time negative.
     used = {label: max(0.0, value - short.used.get(label, 0.0)) for label, value in long.used.items()}
     found: dict[str, object] = {
         "tuples": tuples,
@@ -41,10 +45,12 @@ def slope(short: Length, long: Length) -> dict[str, object]:
 def highest(
     ladder: Sequence[int], first: int, holds: Callable[[int], bool], *, most: int | None = None
 ) -> int | None:
-    """The highest rung that holds, None if none does. Begins at `first` (an index), then up or down, then halves.
+    """The highest rung that holds, None if none does.
 
-    After `most` questions it is the highest that was seen to hold.
+    The search begins at `first` (an index), goes up or down in doubling steps, and then halves the rest. After `most`
+    questions the result is the highest rung that was seen to hold.
     """
+    # `low` is the highest rung that is known to hold, `high` the lowest that is known not to.
     low, high, probe, stride = -1, len(ladder), first, 1
     asked = 0
     while high - low > 1 and asked != most:

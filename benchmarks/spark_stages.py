@@ -1,8 +1,8 @@
-"""What the Spark scenarios share: a routed topic filled by the partitioner service, and timing one stream.
+"""What the Spark scenarios share: a routed topic that the partitioner service has filled, and the timing of a stream.
 
-Time is the sum of the micro-batches' own durations as Spark reports them: starting the session, the query and
-the Python workers' first import are outside (one stream that does not count runs first). CPU time is that of the
-whole stream, its start and stop included.
+Time is the sum of the micro-batches' own durations as Spark reports them. The start of the session and of the query is
+outside, and so is the Python workers' first import, because one stream that does not count runs first. CPU time is that
+of the whole stream, including its start and stop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOLDER = "evenflow-bench-"
 def routed_stream(
     name: str, *, tuples: int, zipf: float = 1.0, window: str = "60s", **spark: object
 ) -> Iterator[tuple[Settings, Path, CpuMeter]]:
-    """A broker whose routed topic holds the stream as the partitioner writes it (d-choices), and a folder."""
+    """Settings, a folder and a meter. The routed topic holds the stream as the partitioner writes it (d-choices)."""
     with measured_broker("driver") as (broker, meter), tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
         settings = settings_for(
             broker.settings(),
@@ -48,7 +48,7 @@ def routed_stream(
 
 
 def frames_and_tuples(settings: Settings) -> tuple[int, int]:
-    """How many frames the routed topic holds, and tuples in them."""
+    """Numbers of frames in the routed topic and of tuples in these frames."""
     frames = tuples = 0
     for messages in read_range(settings.kafka, settings.topic("routed")):
         for message in messages:
@@ -58,7 +58,7 @@ def frames_and_tuples(settings: Settings) -> tuple[int, int]:
 
 
 def stream_speed(frame: DataFrame, folder: Path, meter: CpuMeter, *, rows: int, tuples: int) -> Speed:
-    """Speed of a stream that reads all that there is (so many records and tuples), to a sink that drops it."""
+    """Speed of a stream that reads the whole topic (`rows` records with `tuples` tuples) into a sink that drops all."""
     began = meter.now()
     with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
         query = (

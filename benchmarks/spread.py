@@ -1,4 +1,4 @@
-"""Comparing side by side: in turns, and every figure with its spread."""
+"""Comparisons side by side. Ways are measured in turns, and every figure has its spread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Figure = TypeVar("Figure")
 def in_turns(
     ways: Mapping[str, Callable[[], Figure]], repetitions: int, *, tell: bool = False
 ) -> dict[str, list[Figure]]:
-    """Figures of each way, measured in turns (A B A B ...), so that a passing load meets all alike.
+    """Figures of each way, measured in turns (A B A B ...), so that a passing load meets all ways alike.
 
-    `tell`: say on standard error when each begins and ends, for what takes seconds.
+    `tell`: say on standard error when each turn begins and ends. That is for turns that take seconds.
     """
     found: dict[str, list[Figure]] = {name: [] for name in ways}
     for turn in range(repetitions):
@@ -31,7 +31,7 @@ def in_turns(
 
 @dataclass(frozen=True)
 class Speed:
-    """Tuples per second, and CPU seconds by process for so many tuples."""
+    """A speed in tuples per second, and the CPU seconds by process that `tuples` tuples took."""
 
     tuples_per_second: float
     tuples: int
@@ -44,7 +44,10 @@ class Speed:
 
 
 def beside(ours: Sequence[Speed], theirs: Sequence[Speed], names: tuple[str, str]) -> dict[str, object]:
-    """Both speeds, their ratio, both CPU times, and their ratio (above 1: ours needs less)."""
+    """Both speeds with their ratio, and both CPU times with their ratio.
+
+    The ratio of CPU times is theirs over ours: above 1 ours needs less.
+    """
     found: dict[str, object] = {}
     for name, speeds in zip(names, (ours, theirs), strict=True):
         found[f"{name}_tuples_per_second"] = spread([speed.tuples_per_second for speed in speeds])
@@ -65,7 +68,7 @@ def _sum(speeds: Sequence[Speed]) -> Used:
 
 
 def spread(figures: Sequence[float]) -> dict[str, float]:
-    """Minimum, median and maximum. Large figures as whole numbers."""
+    """Minimum, median and maximum. Figures from 1,000 on are whole numbers."""
     return {
         name: round(how(figures)) if how(figures) >= 1000 else round(how(figures), 3)
         for name, how in (("min", min), ("median", median), ("max", max))
@@ -73,5 +76,5 @@ def spread(figures: Sequence[float]) -> dict[str, float]:
 
 
 def ratios(of: Sequence[float], to: Sequence[float]) -> dict[str, float]:
-    """Spread of the ratios of neighbours: each repetition against the one measured beside it."""
+    """Spread of the ratios of neighbours: each repetition over the one that was measured beside it."""
     return spread([a / b for a, b in zip(of, to, strict=True)])

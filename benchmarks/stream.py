@@ -1,4 +1,4 @@
-"""The stream that the service scenarios read: about 60 bytes of JSON a tuple, Zipf over 100,000 keys, seeded."""
+"""The seeded stream that the service scenarios read: about 60 bytes of JSON a tuple, Zipf over 100,000 keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEYS = 100_000
 SEED = 1
 INPUT = "bench.input"
 EVENT_RATE = 50_000
-"""Tuples per second of event time: 50 per ms."""
+"""Tuples per second of event time, that is 50 per ms."""
 _QUERY = {
     "window": "60s",
     "slide": "1s",
@@ -24,7 +24,10 @@ _QUERY = {
 
 
 def settings_for(kafka: KafkaSettings, name: str, **parts: Any) -> Settings:
-    """60 s windows sliding by 1 s, count and sum. Defaults everywhere else unless `parts` says otherwise."""
+    """Settings of the query: 60 s windows sliding by 1 s, count and sum.
+
+    All other settings have their defaults, unless `parts` says otherwise.
+    """
     return load_settings(
         query=_QUERY | {"name": name} | parts.pop("query", {}),
         kafka=kafka.model_dump(exclude_unset=True),
@@ -34,7 +37,7 @@ def settings_for(kafka: KafkaSettings, name: str, **parts: Any) -> Settings:
 
 
 def source_words(*, tuples: int | str, zipf: float = 1.0, start: int | None = None) -> str:
-    """The generator as `evenflow replay` takes it (without its name). Values keep a record near 60 bytes."""
+    """The generator's options as `evenflow replay` takes them. The values are so long that a record has about 60 bytes."""
     words = f"z={zipf},keys={KEYS},tuples={tuples},rate={EVENT_RATE},seed={SEED},values=1000000000000"
     return words if start is None else f"{words},start={start}"
 

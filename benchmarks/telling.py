@@ -1,4 +1,4 @@
-"""What a benchmark is doing, on standard error: when each step begins and ends, and every ten seconds within."""
+"""Says on standard error what a benchmark is doing: when each step begins and ends, and every ten seconds in between."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from evenflow.errors import EvenflowError
 
 Counts = Mapping[str, int]
-"""How far it is, by what is counted: {"rows": 1200000}."""
+"""How far a step is, by what is counted: {"rows": 1200000}."""
 _EVERY = 10.0
 
 
 @contextmanager
 def step(what: str, look: Callable[[], Counts] | None = None, *, every: float = _EVERY) -> Iterator[None]:
-    """Say that this begins, how far it is every ten seconds (as `look` says), and that it is done."""
+    """Say that a step begins, every `every` seconds how far it is (by `look`), and that it is done or broken off."""
     started = time.monotonic()
     over = threading.Event()
     _say(f"{what} ...")
@@ -34,7 +34,7 @@ def step(what: str, look: Callable[[], Counts] | None = None, *, every: float = 
 
 
 def tell(what: str, figures: Mapping[str, object]) -> None:
-    """Say what was found, while the rest goes on: those figures that are numbers or words."""
+    """Say what was found so far, while the benchmark goes on. Only figures that are numbers or words are told."""
     plain = {name: value for name, value in figures.items() if isinstance(value, int | float | str)}
     _say(f"{what}: " + ", ".join(f"{name} {value}" for name, value in plain.items()))
 
@@ -46,14 +46,14 @@ def _tell(what: str, look: Callable[[], Counts] | None, every: float, over: thre
         try:
             counts = look() if look is not None else {}
         except EvenflowError:
-            continue  # whoever is measured tells it better
+            continue  # what is measured will report the error itself, and better
         now = time.monotonic()
         _say(f"{what}: {now - started:.0f} s{progress(counts, before, now - last)}")
         before, last = counts, now
 
 
 def progress(counts: Counts, before: Counts, seconds: float) -> str:
-    """`, 1,200,000 rows (60,000/s)` for each of the counts. `before` were the counts that many seconds ago."""
+    """A text like `, 1,200,000 rows (60,000/s)` for each of the counts. `before`: the counts `seconds` seconds ago."""
     parts = []
     for name, count in counts.items():
         rate = f" ({(count - before[name]) / seconds:,.0f}/s)" if name in before and seconds > 0 else ""

@@ -1,7 +1,7 @@
-"""What something costs: the same work with it and without it, in turns, as ratios of neighbours.
+"""What something costs: the same work with it and without it in turns, as ratios of neighbouring pieces.
 
-A ratio is throughput with it over throughput without it: 0.98 is a cost of 2 %. That of CPU time is the one to trust
-while others use the machine.
+A ratio is throughput with it over throughput without it, so 0.98 is a cost of 2 %. While other programs use the machine,
+trust the ratio of CPU time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from math import sqrt
 from benchmarks.cpu import COMPILERS, Used, budget, total
 
 GOAL = 0.98
-"""Metrics may cost 2 % of the throughput."""
+"""The least ratio: metrics may cost 2 % of the throughput."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of work: with it or without it, tuples, seconds, and CPU seconds by process."""
+    """A piece of work, and what it took: seconds, and CPU seconds by process. having: whether it was done with it."""
 
     having: bool
     tuples: int
@@ -27,27 +27,30 @@ class Piece:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds per tuple, without the JVM's compilers: they come and go as they please."""
+        """CPU seconds per tuple, without those of the JVM's compilers, which run at any time, whatever is measured."""
         return (total(self.used) - self.used.get(COMPILERS, 0.0)) / self.tuples
 
 
 Pair = tuple[Piece, Piece]
-"""(with, without)."""
+"""Two neighbouring pieces: (with it, without it)."""
 
 
 def having(number: int) -> bool:
-    """Whether the piece of this number is to have it: with, without, without, with, so that a drift meets both alike."""
+    """Whether the piece of this number is to be done with it.
+
+    The order is with, without, without, with, so that a drift of the machine meets both alike.
+    """
     return number % 4 in (0, 3)
 
 
 def pairs(pieces: Sequence[Piece], *, warm_up: int = 1) -> list[Pair]:
-    """Neighbours of both kinds, from pieces as `having` says. So many of the first pairs do not count."""
+    """Pairs of neighbouring pieces, from pieces in the order of `having`. The first `warm_up` pairs do not count."""
     neighbours = list(zip(pieces[::2], pieces[1::2], strict=False))[warm_up:]
     return [(one, other) if one.having else (other, one) for one, other in neighbours]
 
 
 def cost(measured: Sequence[Pair]) -> dict[str, object]:
-    """Ratios of CPU time and of wall time, and whether the first meets the goal."""
+    """Ratios of CPU time and of throughput by wall time, and whether the ratio of CPU time meets the goal."""
     assert measured, "it was over before both ways had been measured"
     cpu = [without.cpu / one.cpu for one, without in measured]
     wall = [one.tuples / one.seconds * without.seconds / without.tuples for one, without in measured]
@@ -65,7 +68,7 @@ def cost(measured: Sequence[Pair]) -> dict[str, object]:
 
 
 def _met(ratio: Mapping[str, float]) -> bool | None:
-    """None where too much else went on to tell: the goal lies within the interval."""
+    """Whether the goal is met. None if the goal lies within the interval: the machine was too busy to tell."""
     if ratio["median_from"] < GOAL <= ratio["median_to"]:
         return None
     return ratio["median"] >= GOAL
@@ -82,9 +85,13 @@ def _budget(pieces: Sequence[Piece]) -> dict[str, object]:
 
 
 def _spread(ratios: Sequence[float]) -> dict[str, float]:
-    """Median, its 95 % confidence interval (by ranks: no assumption on how they are spread), and the quartiles."""
+    """Median, its 95 % confidence interval, and the quartiles.
+
+    The interval is made of ranks, so it assumes nothing about the distribution of the ratios.
+    """
     ordered = sorted(ratios)
     last = len(ordered) - 1
+    # How many values lie below the true median is binomial with p = 1/2: 1.96 standard deviations are 1.96 * sqrt(n) / 2.
     off = 0.98 * sqrt(len(ordered))
     ranks = {
         "median_from": last / 2 - off, "median": last / 2, "median_to": last / 2 + off,
@@ -94,7 +101,7 @@ def _spread(ratios: Sequence[float]) -> dict[str, float]:
 
 
 def _at(ordered: Sequence[float], rank: float) -> float:
-    """The value at a rank that lies between two of them."""
+    """The value at a rank, between two values if the rank is no whole number."""
     rank = min(max(rank, 0.0), len(ordered) - 1.0)
     low = int(rank)
     high = min(low + 1, len(ordered) - 1)

@@ -1,1 +1,1 @@
-"""The partitioner `evenflow` against its goals, on streams of its own. `python -m benchmarks.own_grid` runs it."""
+"""`python -m benchmarks.own_grid` measures the partitioner `evenflow` against its goals, on streams of its own."""

@@ -1,12 +1,13 @@
 """The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about twenty minutes.
 
-Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1 to 10 (1 to 3 where only options
-of evenflow change, and where streams change). A figure is the median over the seeds of the mean over slides 60-179 of
-window_imbalance, (max - mean load) / tuples in the window of the last 60 complete slides, and of KSR, Gamma / distinct keys
-in it.
-Prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its comment
-`<!-- own_grid PART -->`.
-`--quick`: small streams and one seed, to see that it runs. Its figures mean nothing.
+Streams have 100,000 keys and 180 slides of 10,000 tuples. Windows have 60 slides. Seeds are 1 to 10, or 1 to 3 where only
+options of evenflow change, and where streams change. A figure is the median over the seeds of the mean over slides 60-179.
+The figures are window_imbalance, (max - mean load) / tuples in the window of the last 60 complete slides, and KSR, Gamma /
+distinct keys in that window.
+
+The command prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its comment
+`<!-- own_grid PART -->`. With `--quick` streams are small and there is one seed: it shows that everything runs, and its
+figures mean nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PAGE = Path("docs/evenflow-partitioner.md")
 
 
 def into_page(page: str, part: str, table: list[str]) -> str:
-    """The page with this table in place of the one below the part's comment. ValueError when there is none."""
+    """The page with this table in place of the table below the part's comment. ValueError if there is no such comment."""
     before, comment, after = page.partition(f"<!-- own_grid {part} -->\n")
     if not comment:
         raise ValueError(f"the page has no place for the table {part}")
@@ -33,7 +34,7 @@ def into_page(page: str, part: str, table: list[str]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the parts named, or all."""
+    """Print the parts that the arguments name, or all parts."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.own_grid", description="evenflow's goals")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument(

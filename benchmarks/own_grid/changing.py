@@ -38,20 +38,21 @@ RIVALS = (
     "dagreedy",
 )
 Pair = tuple[float, float]
-"""Imbalance and KSR."""
+"""Pair of imbalance and KSR."""
 
 
 def hard(size: Size) -> Iterator[str]:
-    """Streams that change, several sources, a wrong clock and a silence, n = 64. `told`: sources that hear each other."""
+    """Streams that change, several sources, a wrong clock and a silence, n = 64. `told`: the sources hear each other."""
     size = size.few
     yield "| stream | sources | " + " | ".join((*RIVALS, "evenflow", "evenflow, told")) + " | missed |"
     yield "|---" * (len(RIVALS) + 5) + "|"
     for stream in HARD:
         one = (0.0, 0.0)
         for count in (1, 2, 5, 16):
-
+            # `count` and `stream` are bound as defaults: a closure would see the values of the loop's last turn.
             def found(name: str, *, told: bool = False, count: int = count, stream: Any = stream) -> Pair:
                 runs = [_of(size, name, stream, seed, count, told) for seed in size.seeds]
+                # `_of` has left out windows that are not full, so every one that is left counts.
                 return medians(size._replace(window=0), runs)
 
             rivals, ours = [found(name) for name in RIVALS], found("evenflow")
@@ -91,5 +92,6 @@ def _of(size: Size, name: str, stream: tuple[str, float, int], seed: int, count:
     slides = np.searchsorted(seen, found.ends, side="right") - np.searchsorted(
         seen, found.ends - size.window, side="right"
     )
-    full = slides == size.window  # not those that fill after a silence, or before the first one is full
+    # A window is not full before the first `size.window` slides, and after a silence.
+    full = slides == size.window
     return Figures(found.imbalance[full], found.ksr[full])

@@ -1,4 +1,4 @@
-"""What own_grid measures, and on what: streams, sizes, and the figures of a routed stream."""
+"""Streams and sizes of own_grid, and the figures of a routed stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenflow.simulation.streams import rank_hashes
 
 
 class Size(NamedTuple):
-    """How much is measured. One tuple per ms. Figures are of the slides from the first full window on."""
+    """How much is measured. A stream has one tuple per ms. Figures are of the slides from the first full window on."""
 
     keys: int
     slide: int
@@ -34,17 +34,18 @@ class Size(NamedTuple):
 
     @property
     def few(self) -> Size:
-        """The same with three seeds at most, for figures that depend little on the hash."""
+        """This size with three seeds at most, for figures that depend little on the hash."""
         return self._replace(seeds=self.seeds[:3])
 
     @property
     def tuples(self) -> int:
-        """Of a whole stream."""
+        """Tuples of a whole stream."""
         return self.slides * self.slide
 
     def created(self, who: Entrant, workers: int, seed: int, **more: Any) -> Partitioner:
-        """The partitioner with these windows, wherever its rule knows of windows."""
+        """The partitioner. If its rule knows of windows, it is told this size's window and slide."""
         window, slide = self.window * self.slide, self.slide
+        # `fitted` adds the window only if the rule knows of windows.
         options = fitted(who.name, {**who.options, **more}, window_ms=window, slide_ms=slide)
         return create(who.name, workers=workers, seed=seed, **options)
 
@@ -54,7 +55,7 @@ QUICK = Size(500, 200, 24, 6, 12, (1,), Path(".evenflow/own_grid/price.svg"))
 
 
 class Figures(NamedTuple):
-    """Of every slide: imbalance and KSR of the window that ends with it."""
+    """Imbalance and KSR of the window that ends with each slide. Shapes (slides,)."""
 
     imbalance: Float64s
     ksr: Float64s
@@ -62,7 +63,7 @@ class Figures(NamedTuple):
 
 @lru_cache(maxsize=12)
 def ranks(size: Size, kind: str, seed: int) -> Int64s:
-    """The stream: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from slide 120 on)."""
+    """Key number of each tuple. `kind`: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from `change` on)."""
     rng = np.random.default_rng(seed)
     if kind == "shift":
         before = rng.integers(0, size.keys, size.change * size.slide)
@@ -80,14 +81,14 @@ def _zipf(rng: np.random.Generator, keys: int, tuples: int, exponent: float) -> 
 
 
 def measured(size: Size, keys: Int64s, out: Int32s, n: int) -> Figures:
-    """Figures of this routing."""
+    """Figures of a routing. keys: key number of each tuple. out: worker of each tuple."""
     panes = np.arange(len(keys), dtype=np.int64) // size.slide
     found = window_figures(out, keys, panes, n, panes_per_window=size.window)
     return Figures(found.imbalance[: size.slides], (found.gamma / found.distinct)[: size.slides])
 
 
 def routed(size: Size, name: str, kind: str, n: int, seed: int, **more: Any) -> Int32s:
-    """Worker of each tuple of the stream, by one instance."""
+    """Worker of each tuple of the stream, routed by one instance."""
     keys = ranks(size, kind, seed)
     p = size.created(entrant(name), n, seed, **more)
     return p.assign(hashes_of(size.keys)[keys], np.arange(len(keys)))
@@ -102,11 +103,12 @@ def run(
 
 
 def median(size: Size, name: str, kind: str, n: int, **more: Any) -> tuple[float, float]:
-    """(imbalance, KSR): medians over the seeds of the means over the slides that count."""
+    """Imbalance and KSR, as medians over the seeds of the means over the slides that count."""
     return medians(size, [run(size, name, kind, n, seed, tuple(more.items())) for seed in size.seeds])
 
 
 def medians(size: Size, runs: list[Figures]) -> tuple[float, float]:
+    """Imbalance and KSR, as medians over the runs of the means over the slides that count."""
     first = size.window
     return (
         float(np.median([figures.imbalance[first:].mean() for figures in runs])),
@@ -115,6 +117,7 @@ def medians(size: Size, runs: list[Figures]) -> tuple[float, float]:
 
 
 def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario:
+    """The scenario of this size with 64 workers. `exchange`: the sources hear each other every slide."""
     return Scenario(
         workers=64,
         sources=sources,

@@ -1,4 +1,4 @@
-"""The parts of own_grid besides `hard`, a function each that yields the lines of its table."""
+"""The parts of own_grid but for `hard`. Each part is a function that yields the lines of its table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def suite(size: Size) -> Iterator[str]:
 
 
 def _compared(size: Size, names: Sequence[str], streams: Mapping[str, str]) -> Iterator[str]:
-    """Imbalance / KSR of each partitioner at n = 64. `streams`: kind -> what it is called."""
+    """Imbalance / KSR of each partitioner at n = 64. `streams`: kind -> its name in the table."""
     yield "| stream | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
     for kind, called in streams.items():
@@ -76,7 +76,7 @@ PRICED = ("uniform", "1.0", "1.5", "2.0")
 
 
 def price(size: Size) -> Iterator[str]:
-    """The trade-off: imbalance / KSR at n = 64 for prices from nothing to never."""
+    """The trade-off: imbalance / KSR at n = 64, for prices from 0 to one at which no key is ever split."""
     size = size.few
     yield "| price | uniform | Zipf 1.0 | Zipf 1.5 | Zipf 2.0 |"
     yield "|---|---|---|---|---|"
@@ -93,7 +93,7 @@ def price(size: Size) -> Iterator[str]:
 
 
 def watch(size: Size) -> Iterator[str]:
-    """Rarer keys may be split: what nearly even streams need, n = 64."""
+    """What nearly even streams need: rarer keys may be split, n = 64."""
     size = size.few
     yield "| watch | price | Zipf 0.5 | uniform | state, MB |"
     yield "|---|---|---|---|---|"
@@ -106,7 +106,7 @@ def watch(size: Size) -> Iterator[str]:
 
 
 def shift(size: Size) -> Iterator[str]:
-    """Slide by slide after the change from uniform to Zipf 1.5, n = 64."""
+    """Imbalance slide by slide after the change from uniform to Zipf 1.5, n = 64."""
     yield "| partitioner | stationary Zipf 1.5 | before | 1 | 2 | 3 | 4 | 5 | 8 | slides until below 2x |"
     yield "|---" * 10 + "|"
     for name in ("d-choices", "dalton", "evenflow"):
@@ -119,7 +119,7 @@ def shift(size: Size) -> Iterator[str]:
 
 
 def sources(size: Size) -> Iterator[str]:
-    """Four independent instances, each with every fourth tuple. `mixed`: three uniform ones, one Zipf 1.5."""
+    """Four independent instances, each with every fourth tuple. `mixed`: three of them uniform, one Zipf 1.5."""
     size = size.few
     yield "| streams | one instance | four | four that hear each other every slide | d-choices, four |"
     yield "|---|---|---|---|---|"
@@ -139,6 +139,7 @@ def sources(size: Size) -> Iterator[str]:
 def _together(
     size: Size, name: str, kinds: tuple[str, ...], seed: int, *, count: int, exchange: bool
 ) -> Figures:
+    # Tuple t is of stream t mod 4. Where there are four instances, instance t mod 4 gets it.
     keys = np.choose(np.arange(size.tuples) % len(kinds), [ranks(size, kind, seed) for kind in kinds])
     hashes = hashes_of(size.keys)[keys]
     stream = KeyedStream(hashes, keys.astype(np.int32), np.arange(len(keys)), size.keys, len(keys))
@@ -147,7 +148,7 @@ def _together(
 
 
 def cost(size: Size) -> Iterator[str]:
-    """ns per tuple inside `assign`, state warm, best of six rounds by turns."""
+    """ns per tuple inside `assign` with warm state, the best of six rounds in turns."""
     yield "| stream, n = 64 | hashing | pkg | d-choices | evenflow | evenflow : d-choices |"
     yield "|---|---|---|---|---|---|"
     names = ("hashing", "pkg", "d-choices", "evenflow")
@@ -166,8 +167,10 @@ def cost(size: Size) -> Iterator[str]:
 
 
 def steady(size: Size) -> Iterator[str]:
-    """Tuples by which the fullest worker is above the mean, over all slides of all seeds; r is the largest
-    inflow of a worker from keys that are on it alone, as a share of the mean inflow (last window)."""
+    """Tuples by which the fullest worker is above the mean, over all slides of all seeds.
+
+    r is the largest inflow of a worker from keys that are on this worker alone, as a share of the mean inflow (last window).
+    """
     size = size.few
     yield "| stream | n | r | mean | 99 % of the slides below | worst |"
     yield "|---" * 6 + "|"
@@ -190,15 +193,15 @@ def _unsplit(size: Size, kind: str, n: int, seed: int) -> float:
 
 
 SPEEDS = (2.0,) * 4 + (1.0,) * 8 + (0.5,) * 4
-"""Of 16 workers a quarter is twice as fast as half of them, and a quarter half as fast."""
+"""Speeds of 16 workers. Half of them have speed 1, a quarter is twice as fast, and a quarter is half as fast."""
 
 
 def weights(size: Size) -> Iterator[str]:
     """Imbalance in time / KSR where workers differ in speed, n = 16 (a quarter at 2, half at 1, a quarter at 0.5).
 
-    A worker with L tuples of a window and speed v, scaled so that the mean speed is 1, is busy for L / v. With m
-    tuples in the window none can do better than all being busy for m / n, each with a share of the tuples by its
-    speed. Imbalance in time is (max L / v - m / n) / m: with equal speeds, the window imbalance.
+    A worker with L tuples of a window and speed v, scaled so that the mean speed is 1, is busy for L / v. With m tuples in
+    the window the best is that all workers are busy for m / n, each with a share of the tuples by its speed. Imbalance in
+    time is (max L / v - m / n) / m. With equal speeds that is the window imbalance.
     """
     size = size.few
     told: dict[str, tuple[str, dict[str, Any]]] = {
@@ -219,11 +222,12 @@ def weights(size: Size) -> Iterator[str]:
 
 
 def in_time(size: Size, name: str, kind: str, seed: int, more: dict[str, Any]) -> Figures:
-    """With the imbalance in time instead of that in tuples."""
+    """Figures with the imbalance in time instead of the imbalance in tuples."""
     n, speeds = len(SPEEDS), np.array(SPEEDS) / np.mean(SPEEDS)
     out = routed(size, name, kind, n, seed, **more)
     panes = np.arange(size.tuples) // size.slide
     loads = np.bincount(panes * n + out, minlength=size.slides * n).reshape(size.slides, n).cumsum(axis=0)
+    # Differences of running sums are the loads of windows. The copy is needed, because both slices overlap.
     loads[size.window :] -= loads[: -size.window].copy()
     busy = (loads / speeds).max(axis=1) / loads.sum(axis=1) - 1 / n
     return Figures(busy, measured(size, ranks(size, kind, seed), out, n).ksr)

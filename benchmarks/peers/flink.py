@@ -1,7 +1,8 @@
 """Flink's environment: a virtual environment of its own and the Kafka connector, made once and cached for good.
 
-`$XDG_CACHE_HOME/evenflow/peers/flink-VERSION` is made by this Python and pip, as pip is set up on this machine.
-About 850 MB on disk. A marker written last says that it is complete. Anything else is made again.
+`$XDG_CACHE_HOME/evenflow/peers/flink-VERSION` is made by this Python and pip, as pip is set up on this machine. It takes
+about 850 MB on disk. A marker that is written last says that the environment is complete. An environment without the
+marker is made again.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _PIP_SECONDS = 900
 
 
 def flink_python() -> Path:
-    """The Python that has PyFlink, made if it is missing. Raises ServiceError with pip's reason."""
+    """The Python that has PyFlink. It is made if it is missing. Raises ServiceError with pip's reason."""
     folder = cache_dir() / "peers" / f"flink-{VERSION}"
     python = folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        # Two benchmarks that start at once must not install into one folder.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / _COMPLETE).exists():
             return python
@@ -42,7 +44,7 @@ def flink_python() -> Path:
 
 
 def connector_jar() -> Path:
-    """Flink's Kafka connector with all that it needs. Raises ServiceError."""
+    """Flink's Kafka connector with all that it needs. Raises ServiceError if it cannot be had."""
     (jar,) = resolve(*CONNECTOR)
     return jar
 

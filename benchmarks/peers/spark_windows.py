@@ -2,8 +2,9 @@
 
     python spark_windows.py BOOTSTRAP TOPIC JARS
 
-JARS are those of the Kafka connector, with commas between. Reads all that there is in micro-batches of at most
-500,000 records. State in RocksDB. Rows are dropped (noop sink). Spark is spared what evenflow pays, writing them.
+JARS are those of the Kafka connector, with commas between. The query reads the whole topic in micro-batches of at most
+500,000 records, and keeps its state in RocksDB. Rows are dropped (noop sink). So Spark is spared writing them, which
+evenflow pays for.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CONF = {
 
 
 def windows(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """The streaming query, not started."""
+    """The streaming query, which is not started yet."""
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -51,7 +52,7 @@ def windows(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 
 
 def main() -> None:
-    """Run the query once over all that there is and print its seconds."""
+    """Run the query once over the whole topic and print its seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     for word in ("bootstrap", "topic", "jars"):
         parser.add_argument(word)

@@ -1,6 +1,6 @@
 """One run of each system over one topic, from the start of its processes to their end, with its CPU time.
 
-All that differs with the length of the topic is in the slope of two such runs. Starting and ending are not.
+The slope of two such runs has everything that grows with the length of the topic. It does not have starting and ending.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ ZIPF = 1.4
 
 @dataclass
 class Stage:
-    """Where all of them run: a broker, a meter, and topics with the input by their number of tuples."""
+    """The place where all systems run: a broker, a meter, and a topic of input for each number of tuples."""
 
     kafka: KafkaSettings
     meter: CpuMeter
     runs: int = 0
 
     def fill(self, tuples: int) -> None:
-        """Write a topic of so many tuples, ended."""
+        """Write the topic of `tuples` tuples, with the end of the stream."""
         with step(f"writing {tuples:,} tuples"):
             write_input(self.settings(tuples), tuples=tuples, zipf=ZIPF)
 
     def settings(self, tuples: int) -> Settings:
-        """Settings that name the topic of so many tuples."""
+        """Settings whose input is the topic of `tuples` tuples."""
         return settings_for(self.kafka, f"fill-{tuples}", input={"topic": _topic(tuples)})
 
     def evenflow(self, tuples: int, *, sink: str) -> Length:
-        """Partitioner and Spark application (fused) until all is emitted. Rows are the sink's records."""
+        """Run partitioner and Spark application (fused) until everything is emitted. Rows are the sink's records."""
         self.runs += 1
         query = f"peer-{self.runs}"
         with running_query(
@@ -57,7 +57,7 @@ class Stage:
         return Length(tuples, seconds, used, rows)
 
     def flink(self, tuples: int, *, python: Path) -> Length:
-        """Flink SQL into a black hole. `python` is the one that has it."""
+        """Run Flink SQL into a black hole. `python` is the Python that has PyFlink."""
         command = [
             str(python),
             str(PROGRAM),
@@ -68,7 +68,7 @@ class Stage:
         return self._program("flink", tuples, command, java="flink_jvm")
 
     def spark_windows(self, tuples: int) -> Length:
-        """Spark's own streaming windows into nothing."""
+        """Run Spark's own streaming windows into a sink that drops the rows."""
         program = Path(__file__).with_name("spark_windows.py")
         jars = ",".join(map(str, spark_kafka_jars()))
         command = [sys.executable, str(program), self.kafka.bootstrap_servers, _topic(tuples), jars]
@@ -88,12 +88,13 @@ class Stage:
                 finally:
                     child.terminate()
                 ended = self.meter.now()
+            # A program that printed no result has not done its job.
             json.loads(next(line for line in child.output().splitlines() if line.startswith('{"seconds"')))
         return Length(tuples, ended - began, self.meter.between(began, ended))
 
 
 def _environment(folder: Path, python: str) -> Mapping[str, str]:
-    """Ours, less what leads to our own packages."""
+    """This process's environment variables, without those that lead to evenflow's own packages."""
     ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
     return ours | {"FLINK_LOG_DIR": str(folder), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
 
@@ -103,4 +104,4 @@ def _topic(tuples: int) -> str:
 
 
 Way = Callable[[int], Length]
-"""A run of one system over the topic of so many tuples."""
+"""Runs one system over the topic of the given number of tuples."""

@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     processes = options.jobs or len(os.sched_getaffinity(0))
     plan = (quick_plan if options.quick else full_plan)(options.data, processes)
     try:
+        # Ask for the extra that draws now, not after half an hour of measuring.
         drawing()
         store = Store(page.parent / page.stem / "results.json")
         if not options.text_only:

@@ -1,4 +1,4 @@
-"""Panels for figures of many seeds: points of their medians, and lines with the range of the seeds."""
+"""Panels for figures of many seeds: points at the medians, and lines with bars over the range of the seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import altair
 
 FLOOR = 1e-7
-"""Imbalances are drawn on a logarithmic axis. Smaller ones, also none at all, are drawn here."""
+"""The least imbalance that is drawn. The axis is logarithmic, so smaller imbalances, and none at all, are drawn here."""
 
 
 class Emphasis(NamedTuple):
@@ -33,13 +33,13 @@ def scatter(
     y: Axis,
     title: str,
 ) -> altair.LayerChart:
-    """A point per name. The axis x is logarithmic and as narrow as the points are."""
+    """A point per name. `at` has x and y of each name. The x axis is logarithmic and only as wide as the points need."""
     found = looks(at, hero=emphasis.hero, named=emphasis.named)
     return points(at, found, x=ratios(x_title, [x for x, _ in at.values()]), y=y, title=title)
 
 
 def ranges(x: Sequence[float], of_seeds: Sequence[Sequence[float]]) -> Line:
-    """The medians, with a bar from the least to the most of the seeds at each."""
+    """A line through the medians. At each point a bar goes from the least to the most of the seeds."""
     clipped = [[max(FLOOR, value) for value in values] for values in of_seeds]
     return Line(
         x,

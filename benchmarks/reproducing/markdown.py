@@ -1,4 +1,4 @@
-"""Numbers and tables as they stand in the page."""
+"""Numbers and tables in the form that the page has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ratio(value: float) -> str:
 
 
 def figure(found: Found, cell: Cell, name: str, how: Callable[[float], str] = number) -> str:
-    """Median (least - most) over the seeds. One number where they agree, a dash where nothing was measured."""
+    """Median (least - most) over the seeds. One number if all seeds agree, a dash if nothing was measured."""
     if cell not in found:
         return "-"
     middle, least, most = (how(value) for value in spread(found.values(cell, name)))
@@ -34,7 +34,7 @@ def figure(found: Found, cell: Cell, name: str, how: Callable[[float], str] = nu
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
-    """A table. The first `left` columns are text."""
+    """The lines of a table. The first `left` columns are texts, the others numbers."""
     lines = ["| " + " | ".join(head) + " |"]
     lines.append("|" + "|".join("---" if at < left else "--:" for at in range(len(head))) + "|")
     return lines + ["| " + " | ".join(row) + " |" for row in rows]

@@ -1,9 +1,9 @@
-"""001, Abdelhamid's thesis (2021), chapter 2: BSI, BCI and KSR of Prompt and its rivals. Alg. 3's reduce buckets.
+"""001, Abdelhamid's thesis (2021), chapter 2: BSI, BCI and KSR of Prompt and its rivals, and the reduce buckets of Alg. 3.
 
-Micro-batches of 100,000 tuples over 16 blocks. Rules with memory forget at the end of a batch. The thesis takes
-tweets, TPC-H and a synthetic Zipf stream. Here Zipf streams of three exponents, words and flights. Synthetic streams
-are drawn anew for each seed, since Prompt itself uses no hash. Reduce buckets are hashed with another function for
-each seed (the key hashes are renamed by the seed, which `bucket_of` then mixes).
+A micro-batch has 100,000 tuples in 16 data blocks. Rules with memory forget at the end of a batch. The thesis uses
+tweets, TPC-H and a synthetic Zipf stream. Here the streams are Zipf with three exponents, words, and flights. Synthetic
+streams are drawn anew for each seed, since Prompt itself uses no hash. Reduce buckets are hashed with another function
+for each seed: the seed renames the key hashes, and `bucket_of` then mixes the new names.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ RULES = (
 )
 RIVALS = ("pkg", "pk5", "cam")
 OTHERS = ("shuffle", "time-based", *RIVALS)
-"""All but hashing and Prompt."""
+"""All rules but hashing and Prompt."""
 PICTURE = (
     "Prompt's blocks are equally full, as shuffling's are; how many keys they hold depends on the stream"
 )
 EMPHASIS = Emphasis("prompt", (*RULES[:6], *RULES[7:]))
 _LEAST_BSI = 1e-6
-"""Of hashing's. What is less is drawn here."""
+"""Least BSI that is drawn, as a share of hashing's. Smaller ones are drawn here."""
 
 
 def _streams(plan: Plan) -> dict[str, Stream]:
@@ -86,7 +86,8 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     for seed in plan.seeds:
         stream = opened.at(seed)
         renamed = salts(seed, 1)[0]
-        if stream.next_time is None:  # a batch is a number of tuples here, whatever their time
+        # Here a batch is a number of tuples, so row numbers take the place of event times.
+        if stream.next_time is None:
             stream = type(stream)(
                 stream.keys, stream.codes, np.arange(len(stream)), stream.key_count, len(stream)
             )
@@ -256,7 +257,7 @@ def _quasi(found: Found, plan: Plan) -> Outcome:
 
 _BCI = (
     "Step 3 gives the many small residuals of split keys to the block with least room that holds them, so a few blocks "
-    'collect them; the text does not say how its "best fit" is meant to keep cardinality even.'
+    'collect them. The text does not say how its "best fit" is meant to keep cardinality even.'
 )
 CLAIMS = (
     Claim(
@@ -272,7 +273,7 @@ CLAIMS = (
         '(our number for "much")',
         _cardinality,
         reason="paper",
-        because="Shuffling alone is a strong rival by this measure, see below. " + _BCI,
+        because="By this measure shuffling is a strong rival, see below. " + _BCI,
         every=True,
     ),
     Claim(
@@ -281,8 +282,8 @@ CLAIMS = (
         "each of the two: lower than PK-2's, PK-5's and cAM's",
         _fullest,
         reason="data",
-        because="cAM splits no key either, so it has as few keys in all as hashing, and where no key is very hot it "
-        "spreads them about as evenly.",
+        because="cAM splits no key either. So its blocks have as few keys in all as those of hashing, and where no key "
+        "is very hot, cAM spreads the keys about as evenly.",
     ),
     Claim(
         "001, fig. 2.6c-d (shuffling)",
@@ -290,8 +291,8 @@ CLAIMS = (
         "BCI lower than shuffling's (KSR is told beside it)",
         _against_shuffle,
         reason="paper",
-        because="BCI is max - mean: shuffling puts nearly the same number of keys into every block, so that it looks good "
-        "by this measure however many fragments there are. KSR tells them apart. " + _BCI,
+        because="BCI is max - mean. Shuffling puts nearly the same number of keys into every block, so it looks good by "
+        "this measure however many fragments there are. KSR tells the two rules apart. " + _BCI,
     ),
     Claim(
         "ours, to 001 Alg. 2",
@@ -299,7 +300,7 @@ CLAIMS = (
         "`rest=roomiest`: BCI lower and KSR no higher than with the paper's rule",
         _cardinality_roomiest,
         reason="data",
-        because="Where hardly anything is left to place, both are small.",
+        because="Where hardly anything is left to place, BCI is small with either rule.",
         own=True,
     ),
     Claim(
@@ -308,8 +309,8 @@ CLAIMS = (
         "KSR lower than that of PK-2, of PK-5 and of shuffling",
         _few_fragments,
         reason="data",
-        because="Where one key overloads its two workers, the other keys of PKG avoid these and stay whole: fewer "
-        "copies, but one block holds far more than its share.",
+        because="Where one key overloads its two workers, PKG's other keys avoid these workers and stay whole. That makes "
+        "fewer copies, but one block holds far more than its share.",
     ),
     Claim(
         "001, 2.5, Alg. 3",
@@ -317,9 +318,9 @@ CLAIMS = (
         "max - mean of the tuples of 16 buckets, in Prompt's blocks: lower than when hashed",
         _buckets,
         reason="data",
-        because="Prompt's split keys are exactly the frequent ones, and those must be hashed so that their parts meet; "
-        "worst fit can only place the rest around them. On Zipf 1.5 and words its median is lower, but not in 9 of 10 "
-        "seeds.",
+        because="Prompt splits exactly the frequent keys, and split keys must be hashed so that their parts meet. Worst fit "
+        "can only place the other keys around them. On Zipf 1.5 and words the median of worst fit is lower, but not in 9 "
+        "of 10 seeds.",
     ),
     Claim(
         "001, 2.4.1, Alg. 1",
@@ -327,8 +328,8 @@ CLAIMS = (
         "BSI, BCI and KSR no higher than with exact sorting",
         _quasi,
         reason="paper",
-        because="Blocks are equally full either way. The order decides which block gets the residuals, so BCI moves both "
-        "ways.",
+        because="Blocks are equally full with either order. The order decides which block gets the residuals, so BCI "
+        "rises on some streams and falls on others.",
     ),
 )
 
@@ -336,11 +337,11 @@ CLAIMS = (
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and a table for each stream."""
     lines = [
-        f"P = {WORKERS} blocks, {BUCKETS} reduce buckets, batches of {_batch(plan):,} tuples ({BATCHES} of them, "
-        "3 of flights), figures are means over the batches. BSI is in tuples, BCI and the fullest block in keys; "
-        '"buckets" is max - mean of the tuples of the reduce buckets when the clusters are hashed, and when Alg. 3 places '
-        "them. MPI adds the three with a third each, so BSI dominates it; the thesis writes KSR as keys / fragments and "
-        "prints the equation the other way round, which is meant.",
+        f"There are P = {WORKERS} blocks and {BUCKETS} reduce buckets. A batch has {_batch(plan):,} tuples. Figures are "
+        f"means over {BATCHES} batches (3 of flights). BSI is in tuples. BCI and the fullest block are in keys. "
+        '"buckets" is max - mean of the tuples of the reduce buckets, once when the clusters are hashed and once when '
+        "Alg. 3 places them. MPI adds BSI, BCI and KSR with a third each, so BSI dominates it. In words the thesis defines "
+        "KSR as keys / fragments. Its equation has the inverse, which is what is meant.",
         "",
     ]
     for stream in _streams(plan):
@@ -390,5 +391,6 @@ def _place(found: Found, plan: Plan, stream: str, rule: str) -> tuple[float, flo
 
 
 def _against(found: Found, plan: Plan, stream: str, rule: str, base: str, name: str) -> float:
+    # A rule may have no imbalance at all.
     least = max(1e-9, _median(found, plan, stream, base, name))
     return _median(found, plan, stream, rule, name) / least

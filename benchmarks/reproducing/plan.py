@@ -1,4 +1,4 @@
-"""What is to be measured: streams, cells (one setting over all seeds), and the two sizes of a run."""
+"""What is to be measured: streams, cells, and the two sizes of a run. A cell is one setting over all seeds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from benchmarks.reproducing.drawn import DRAWN
 from evenflow.simulation import KeyedStream, generated
 
 LEAST_SEEDS = 10
-"""Hash seeds of a full run: medians are over these."""
+"""Number of hash seeds of a full run. Figures are medians over these seeds."""
 
 
 @dataclass(frozen=True, order=True)
 class Stream:
-    """A generated stream, or a data set by name (then the other fields say nothing).
+    """A generated stream, or a data set that `kind` names.
 
-    Of an elastic operator (sections `bandits`, `group-ahead`) `kind` is its load and `tuples` its steps.
+    Of a data set `tuples` is the most that are read (0: all), and the other fields mean nothing. For an elastic operator
+    (sections `bandits` and `group-ahead`) `kind` is the load and `tuples` the number of steps.
     """
 
     kind: str
@@ -28,12 +29,12 @@ class Stream:
 
     @property
     def is_data(self) -> bool:
-        """Whether it is read, not generated."""
+        """Whether the stream is read, not generated."""
         return self.kind in DATASETS
 
     @property
     def label(self) -> str:
-        """As it stands in the keys of the results."""
+        """The stream's name in the keys of the results."""
         if self.is_data:
             return f"{self.kind}/{self.tuples}" if self.tuples else self.kind
         law = f"{self.kind}{self.zipf:g}" if self.zipf else self.kind
@@ -41,7 +42,7 @@ class Stream:
         return f"{law}{keys}/{self.tuples}"
 
     def opened(self, data: Path, *, seed: int = 1) -> KeyedStream:
-        """The tuples. `seed` draws generated ones. ConfigError when the data is not there."""
+        """The tuples. `seed` draws those of a generated stream. ConfigError if the data is not in the folder `data`."""
         if self.is_data:
             return read_dataset(self.kind, data, most=self.tuples or None)
         if self.kind in DRAWN:
@@ -50,14 +51,14 @@ class Stream:
 
 
 class Opened:
-    """A stream, made when it is asked for. The latest one is kept."""
+    """A stream that is made when it is asked for. Only the latest one is kept, so that memory holds one stream."""
 
     def __init__(self, stream: Stream, plan: Plan) -> None:
         self._stream, self._data = stream, plan.data
         self._latest: tuple[int, KeyedStream] | None = None
 
     def at(self, seed: int = 1) -> KeyedStream:
-        """The tuples drawn with this seed (data: always the same)."""
+        """The tuples drawn with this seed. A data set has the same tuples for every seed."""
         seed = 1 if self._stream.is_data else seed
         if self._latest is None or self._latest[0] != seed:
             self._latest = (seed, self._stream.opened(self._data, seed=seed))
@@ -66,7 +67,7 @@ class Opened:
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One setting of one section. Measured with every seed."""
+    """One setting of one section. It is measured with every seed."""
 
     section: str
     what: str
@@ -76,7 +77,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Under this name the figures are kept."""
+        """The name under which the figures are kept."""
         parts = [self.what, self.stream.label, f"n{self.workers}", self.partitioner]
         return " ".join(part for part in parts if part)
 
@@ -92,19 +93,19 @@ class Plan:
 
     @property
     def quick(self) -> bool:
-        """A small run: shows that everything works, not what the papers say."""
+        """Whether this is a small run. It shows that everything works, not what the papers say."""
         return self.size == "quick"
 
     def pick(self, full: int, quick: int) -> int:
-        """One of the two."""
+        """The value for this size of run."""
         return quick if self.quick else full
 
 
 def full_plan(data: Path, processes: int) -> Plan:
-    """What docs/reproducing.md is made with."""
+    """The run that docs/reproducing.md is made from."""
     return Plan("full", tuple(range(1, LEAST_SEEDS + 1)), data, processes)
 
 
 def quick_plan(data: Path, processes: int) -> Plan:
-    """Small streams and two seeds."""
+    """A small run: small streams and two seeds."""
     return Plan("quick", (1, 2), data, processes)

@@ -1,4 +1,4 @@
-"""Routing a stream through the sources of one partitioner, and figures of windows that are asked for one by one."""
+"""Routes a stream through the sources of one partitioner, and finds the rows of its windows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.simulation.routing import route
 
 
 def placed(sources: Sequence[Partitioner], stream: KeyedStream) -> Int32s:
-    """The worker of every tuple. Tuple t goes through source t mod s, each with state of its own."""
+    """The worker of every tuple, shape (m,). Tuple t goes through source t mod s. Each source has its own state."""
     out = np.empty(len(stream), np.int32)
     for number, source in enumerate(sources):
         mine = slice(number, None, len(sources))
@@ -25,15 +25,20 @@ def placed(sources: Sequence[Partitioner], stream: KeyedStream) -> Int32s:
 
 
 def tumbled(stream: KeyedStream, text: str, *, workers: int, seed: int, window_ms: int) -> Int32s:
-    """The worker of every tuple when state is forgotten at the end of each window. It is also the micro-batch."""
+    """The worker of every tuple, shape (m,), if state is forgotten at the end of each window.
+
+    A window is also a micro-batch.
+    """
     scenario = Scenario(workers=workers, seed=seed, window_ms=window_ms, slide_ms=window_ms)
     return route(stream, entrant(text), scenario).workers
 
 
 def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
-    """Rows of each tumbling window that has tuples. Without the last one, which may be cut short, if there are more."""
+    """Rows of each complete tumbling window that has tuples. A single window counts even if it is cut short."""
+    # A late tuple belongs to the newest window so far, so that the rows of a window are one range.
     panes = np.maximum.accumulate(stream.times // window_ms)
     edges = [0, *(np.flatnonzero(np.diff(panes)) + 1).tolist(), len(stream)]
     found = [slice(low, high) for low, high in pairwise(edges)]
+    # The last window is complete if the next tuple of the stream would come after it.
     whole = stream.next_time is not None and stream.next_time // window_ms > int(panes[-1])
     yield from found if whole or len(found) == 1 else found[:-1]

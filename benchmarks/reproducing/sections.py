@@ -1,4 +1,4 @@
-"""The sections by name. A new one is a module with these members and its line here."""
+"""The sections by name, in the order of the page. A new section is a module with the members below, named here."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from benchmarks.reproducing import group_ahead, paper_000, paper_001, paper_002,
 SECTIONS: dict[str, ModuleType] = {
     module.NAME: module for module in (paper_002, paper_000, paper_004, paper_001, group_ahead, paper_003)
 }
-"""Each has NAME, TITLE, CLAIMS, and the functions cells, measure, text, pictures;
-measurable(cell) where a cell may need what is not installed."""
+"""Each section has NAME, TITLE, CLAIMS, and the functions `cells`, `measure`, `text` and `pictures`. It also has
+`measurable(cell)` if a cell may need something that is not installed."""

@@ -1,4 +1,4 @@
-"""The figures found so far, in one JSON file: section -> cell -> figure -> one value per seed."""
+"""The file of the figures found so far. It is JSON: section -> cell -> figure -> one value per seed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from benchmarks.reproducing.plan import Cell
 from evenflow.errors import ConfigError
 
 Values = dict[str, list[float]]
-"""Figure -> one value per seed (a curve: one per point)."""
+"""Figure -> one value per seed. A curve has one value per point instead."""
 VERSION = 1
 _DIGITS = 5
 
 
 class Store:
-    """Reads and writes the file. Every change of a section is written at once, so a run can be stopped."""
+    """Reads and writes the file. Every change is written at once, so a run can be stopped at any time.
+
+    ConfigError if the file is of another version.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,13 +43,16 @@ class Store:
         self.write()
 
     def prune(self, section: str, cells: Iterable[Cell]) -> None:
-        """Drop what the section no longer asks for."""
+        """Drop the cells that the section no longer asks for. The file changes with the next `put`."""
         wanted = {cell.key for cell in cells}
         kept = self._sections.get(section, {})
         self._sections[section] = {key: values for key, values in kept.items() if key in wanted}
 
     def write(self) -> None:
-        """One line per cell, so that changes can be read. A reader never sees half a file."""
+        """Write the file with one line per cell, so that changes can be read.
+
+        The file is replaced as a whole, so a reader never sees half of it.
+        """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         sections = []
         for section, cells in sorted(self._sections.items()):
@@ -58,7 +64,7 @@ class Store:
         part.replace(self._path)
 
     def found(self, section: str) -> Found:
-        """What a section's text is made from."""
+        """The figures that a section's text is made from."""
         return Found(self._sections.get(section, {}))
 
 
@@ -76,14 +82,14 @@ class Found:
         return cell.key in self._cells
 
     def values(self, cell: Cell, figure: str) -> list[float]:
-        """One per seed. MissingError when the cell or figure has not been measured."""
+        """One value per seed. MissingError if the cell or figure has not been measured."""
         try:
             return self._cells[cell.key][figure]
         except KeyError:
             raise MissingError(f"{cell.key}: {figure}") from None
 
     def median(self, cell: Cell, figure: str) -> float:
-        """Over the seeds."""
+        """The median over the seeds. MissingError if the cell or figure has not been measured."""
         return median(self.values(cell, figure))
 
 

@@ -1,5 +1,8 @@
-"""The two pictures of the windowed suite. Balance is drawn as what a reader can picture: the fullest worker's load above
-its fair share, in percent, which is the window imbalance times the workers."""
+"""The two pictures of the windowed suite.
+
+Balance is drawn as something that a reader can picture: how far the fullest worker's load is above its fair share, in
+percent. That is the window imbalance times the number of workers.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ SKEWED = ("Zipf 1.0", "Zipf 1.5", "shift")
 FEW_COPIES = 1.01
 """KSR below which almost every key is whole."""
 NEAR = 0.1
-"""Percent above the fair share from which on a worker is called level."""
+"""Percent above the fair share below which a worker is called level."""
 _FLOOR = 1e-3
-"""Percent. What is less is drawn here."""
+"""The least that is drawn, in percent. Smaller values are drawn here."""
 _COPIES = "workers that hold a key, mean (1 = no key is split)"
 _CALLED = {
     "uniform": "uniform: no key is hot",
@@ -49,7 +52,7 @@ def suite(placed: Placed, *, workers: int) -> altair.TopLevelMixin:
 
 
 def claim(over: Placed) -> str:
-    """What the picture shows, if it does on every skewed stream. `over` has the balance in percent."""
+    """What the picture shows, if it shows that on every skewed stream. `over` has the balance in percent."""
     skewed = [over[stream][OURS] for stream in SKEWED]
     level = all(percent < NEAR for _, percent in skewed)
     whole = all(ksr < FEW_COPIES for ksr, _ in skewed)
@@ -59,7 +62,7 @@ def claim(over: Placed) -> str:
 
 
 def figures(over: Placed) -> list[str]:
-    """The figures of the skewed streams behind it."""
+    """The figures of the skewed streams that support the claim."""
     ours = [over[stream][OURS] for stream in SKEWED]
     fullest, copies = max(value for _, value in ours), 100 * (max(ksr for ksr, _ in ours) - 1)
     hashing = min(over[stream]["hashing"][1] for stream in SKEWED)
@@ -82,9 +85,10 @@ def shift(imbalance: Mapping[str, Sequence[float]], *, workers: int, first: int)
 
 
 def recovery(drawn: Mapping[str, Line]) -> str:
-    """After how many slides ours is level and stays so."""
+    """The title: after how many slides ours is level and stays level."""
     ours = drawn[OURS]
     late = [int(at) for at, percent in zip(ours.x, ours.y, strict=True) if percent >= NEAR]
+    # Ours is not level at the end, so there is no recovery to tell of.
     if late[-1:] == [len(ours.x)]:
         return "Balance after the keys have changed"
     slides = late[-1] + 1 if late else 1

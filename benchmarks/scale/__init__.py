@@ -1,9 +1,9 @@
 """A thousand workers, a hundred input partitions and ten million tuples a second, on paper: what breaks first, and where.
 
 Unit costs are measured here, on one machine (`frames`, `control`, `broker`, `spark`), or taken from
-docs/measurements.md (`documented`). What keys do is simulated at 1,000 workers (`load`). `shape` says how often each
-thing happens, and `costs` multiplies. `docs/scale.md` shows what came out. `python -m benchmarks.scale` makes its tables
-and pictures again from what is kept.
+docs/measurements.md (`documented`). `load` simulates the routing of keys at 1,000 workers. `shape` says how often each
+thing happens, and `costs` multiplies counts and unit costs. `docs/scale.md` shows what came out. `python -m
+benchmarks.scale` makes its tables and pictures again from the kept figures.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ WHAT = (
     "1,000 workers, 100 input partitions and 10 M tuples/s on paper: unit costs measured here, multiplied out"
 )
 KEPT = Path(".evenflow/bench/scale.json")
-"""Where the figures are written. Docs/scale/measured.json is a copy."""
+"""The file that the figures are written to. `docs/scale/measured.json` is a copy of it."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Measure, simulate, multiply. The figures are written to `KEPT` as well."""
+    """Measure, simulate and multiply. The figures are returned, and written to `KEPT` as well."""
     with step("unit costs in memory"):
         units, state = _measured(smoke)
     brokered, rows = broker_costs(smoke=smoke)
@@ -67,7 +67,7 @@ def _routed(smoke: bool) -> list[dict[str, Any]]:
 
 
 def figures(kept: Kept) -> dict[str, object]:
-    """For the runner: unit costs, the broker's rows, and each shape's bill by place and what is over budget."""
+    """Figures for the runner: unit costs, the broker's rows, and each setup's bill by place with what is over budget."""
     load = loads_of(kept)["words"]
     bills: list[dict[str, Any]] = []
     for name, setup in SETUPS.items():

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.scale [MEASURED.json]`: tables and pictures of docs/scale.md, from what is kept."""
+"""`python -m benchmarks.scale [MEASURED.json]`: makes the tables and pictures of docs/scale.md from the kept figures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evenflow.charts.page import save
 
 PAGE, FOLDER = Path("docs/scale.md"), Path("docs/scale")
 LAW = "words"
-"""What the bills of the page are made with."""
+"""The law of the keys that the page's bills are made with."""
 
 
 def tables(kept: Kept) -> dict[str, str]:
-    """The page's tables by the name in their comment."""
+    """The page's tables by the name in the comment above each."""
     return {
         "units": pages.units_table(kept),
         "loads": pages.loads_table(kept),
@@ -32,7 +32,7 @@ def tables(kept: Kept) -> dict[str, str]:
 
 
 def into_page(page: str, part: str, made: str) -> str:
-    """The page with this table in place of the one below `<!-- scale PART -->`. ValueError when there is none."""
+    """The page with `made` in place of the table below `<!-- scale PART -->`. ValueError if there is no such comment."""
     before, comment, after = page.partition(f"<!-- scale {part} -->\n")
     if not comment:
         raise ValueError(f"the page has no place for the table {part}")
@@ -41,7 +41,7 @@ def into_page(page: str, part: str, made: str) -> str:
 
 
 def main() -> int:
-    """Write tables and pictures."""
+    """Write the tables into the page, and the picture beside it."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     kept, _ = Kept.read(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / "measured.json")
     page = PAGE.read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
-"""Unit costs of a broker: transactions, the partitions they write to, and frames, and of Spark's driver: tasks.
+"""Unit costs of a broker and of its client: transactions, the partitions that they write to, and frames.
 
-CPU time of the broker's process and of this one (the client). One broker without replicas on the machine of the bench.
+The costs are CPU time of the broker's process and of this process, the client. One broker without replicas runs on the
+machine of the bench.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _FRAME = bytes(2_000)
 
 @dataclass(frozen=True)
 class Transactions:
-    """So many transactions, each of `rounds` frames to each of the partitions. Every frame is a batch of its own."""
+    """`count` transactions, each with `rounds` frames to each partition. Every frame is a record batch of its own."""
 
     partitions: int
     rounds: int
@@ -43,7 +44,7 @@ SMOKE = (Transactions(2, 1, 3), Transactions(16, 1, 3), Transactions(16, 3, 3), 
 
 @dataclass(frozen=True)
 class Spent:
-    """Of one transaction: seconds, and CPU seconds of broker and client."""
+    """What one transaction takes: seconds, and CPU seconds of broker and client."""
 
     seconds: float
     broker: float
@@ -51,7 +52,10 @@ class Spent:
 
 
 def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list[dict[str, float]]]:
-    """transaction_broker, marker, frame_appended; transaction_client, enlisted, frame_produced, and the rows of the fit."""
+    """Unit costs of broker and client, and the rows that they are fitted to.
+
+    Of the broker: transaction_broker, marker, frame_appended. Of the client: transaction_client, enlisted, frame_produced.
+    """
     shapes = SMOKE if smoke else FULL
     with measured_broker("client") as (broker, meter):
         work = _Client(broker, partitions=max(shape.partitions for shape in shapes))
@@ -70,7 +74,9 @@ def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list
         )
         for shape, spent in found.items()
     }
+    # How often each unit occurs in a transaction. One marker more than partitions: that of the offsets.
     counts = [(1, shape.partitions + 1, shape.partitions * shape.rounds) for shape in middle]
+    # The fit divides by the times, and a smoke run may measure no CPU time at all.
     ours = fitted(counts, [max(1e-9, spent.broker) for spent in middle.values()])
     theirs = fitted(counts, [max(1e-9, spent.client) for spent in middle.values()])
     names = (
@@ -91,7 +97,7 @@ def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list
 
 
 class _Client:
-    """A transactional producer as the partitioner's, with the offsets of one input partition."""
+    """A transactional producer like the partitioner's, which commits the offsets of one input partition."""
 
     def __init__(self, broker: EmbeddedBroker, *, partitions: int) -> None:
         kafka = broker.settings()
@@ -115,12 +121,13 @@ class _Client:
         self._producer.init_transactions(60)
 
     def run(self, shape: Transactions) -> None:
-        """All of them, one after the other."""
+        """Run all transactions of the shape, one after the other."""
         for _ in range(shape.count):
             self._producer.begin_transaction()
             for _ in range(shape.rounds):
                 for partition in range(shape.partitions):
                     self._producer.produce(_ROUTED, value=_FRAME, partition=partition)
+                # So that the next round's frames do not join this round's in one batch.
                 self._producer.flush(60)
             self._offset += 1
             offsets = [TopicPartition(_INPUT, 0, self._offset, "x" * 300)]
@@ -128,7 +135,7 @@ class _Client:
             self._producer.commit_transaction(60)
 
     def spent(self, shape: Transactions, meter: CpuMeter) -> Spent:
-        """What one of them takes."""
+        """What one transaction of the shape takes, as a mean over all of them."""
         began, first = time.monotonic(), meter.now()
         self.run(shape)
         seconds, used = time.monotonic() - began, meter.between(first, meter.now())

@@ -1,4 +1,4 @@
-"""Whether the sum fits the whole: micro-batches without tuples, as `growth-lanes` has them, beside what the units say."""
+"""Checks the model: micro-batches without tuples, as `growth-lanes` measures them, beside the sum of their unit costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BATCHES = 6
 
 
 def checked(units: Units, *, smoke: bool) -> list[dict[str, float]]:
-    """A row for each shape of `growth-lanes`: CPU seconds of combine and reduce together, measured and by the model."""
+    """A row for each shape of `growth-lanes`: CPU seconds of combine plus reduce, measured and by the model."""
     return [
         {
             "routed": routed,
@@ -25,7 +25,11 @@ def checked(units: Units, *, smoke: bool) -> list[dict[str, float]]:
 
 
 def empty_batch(routed: int, inputs: int, buckets: int, units: Units) -> float:
-    """A frame that tells for each routed partition (in the cost of its range), two tasks, one line of marks a task."""
+    """CPU seconds of a micro-batch without tuples, by the model.
+
+    Each routed partition has one frame that tells, whose cost is part of `range`. There are two tasks, and each has one
+    line of marks.
+    """
     blobs = TASKS * buckets
     return (
         routed * units.range

@@ -1,4 +1,4 @@
-"""Unit costs of telemetry, decisions, plans, tables of cooperating partitioners, snapshots and a peer's progress."""
+"""Unit costs of telemetry, decisions, plans, tables of cooperating partitioners, snapshots and the progress of peers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORKERS = 1_000
 
 
 def control_costs() -> dict[str, float]:
-    """telemetry_written, telemetry_read, load_read, judged, plan_read, peer_read."""
+    """The units telemetry_written, telemetry_read, load_read, judged, plan_read and peer_read."""
     bare, whole = (_record(workers).encode() for workers in (0, _WORKERS))
     bare_read = cpu(lambda: parse(bare), calls=20)
     plan = Plan(
@@ -35,6 +35,7 @@ def control_costs() -> dict[str, float]:
     return {
         "telemetry_written": cpu(lambda: _record(_WORKERS).encode(), calls=20),
         "telemetry_read": bare_read,
+        # What the loads add to reading the record, for one worker.
         "load_read": max(0.0, cpu(lambda: parse(whole), calls=20) - bare_read) / _WORKERS,
         "judged": cpu(_judge, calls=20),
         "plan_read": cpu(lambda: parse_plan(plan, fingerprint=_PRINT), calls=100),
@@ -66,7 +67,10 @@ _STAGES: tuple[Literal["combine", "reduce"], ...] = ("combine", "reduce")
 
 
 def _judge() -> bytes:
-    """An observation made, judged by a policy and exported. The newest record of each part is at hand."""
+    """Makes an observation, lets a policy judge it, and exports the decision.
+
+    The newest record of each part of the pipeline is at hand.
+    """
     policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=_WORKERS, r_max=1_000))
     parts = {name: elasticity.StageObservation(load=0.8, arrivals=1e7) for name in _STAGES}
     seen = elasticity.Observation(
@@ -90,7 +94,10 @@ def _judge() -> bytes:
 
 
 def sync_costs(*, smoke: bool) -> dict[str, float]:
-    """value_sent, value_read, value_merged: of one value of a table of 70 keys x 1,000 workers, of ten partitioners."""
+    """The units value_sent, value_read and value_merged, for one value.
+
+    Ten partitioners send tables of 70 keys x 1,000 workers.
+    """
     keys, workers, members = (8, 50, 3) if smoke else (70, _WORKERS, 10)
     random = np.random.default_rng(1)
     hot = np.sort(random.integers(0, 2**62, keys).astype(np.uint64))
@@ -124,8 +131,9 @@ def sync_costs(*, smoke: bool) -> dict[str, float]:
 
 
 def warm_partitioner(name: str, *, tuples: int, sources: int = 100) -> Partitioner:
-    """Source 0 of so many at 1,000 workers, after this many tuples of ten slides of a window of 60."""
+    """Source 0 of `sources` at 1,000 workers, after `tuples` tuples in ten slides of a window of 60 slides."""
     stream = generated("zipf", tuples=tuples, keys=1_000_000, zipf=0.95, seed=1, rate=tuples / 10)
+    # Hashing has no options of windows.
     windowed = {"window_ms": 60_000, "slide_ms": 1_000} if name != "hashing" else {}
     made = create(name, workers=_WORKERS, seed=7, source=0, sources=sources, **windowed)
     made.assign(stream.keys, stream.times)
@@ -133,7 +141,7 @@ def warm_partitioner(name: str, *, tuples: int, sources: int = 100) -> Partition
 
 
 def partitioner_costs(*, smoke: bool) -> dict[str, float]:
-    """snapshot, snapshot_bytes, and for information `rescaled` and `state_bytes`, of the default partitioner."""
+    """The units snapshot and snapshot_bytes of the default partitioner. `rescaled` and `state_bytes` are for information."""
     made = warm_partitioner("evenflow", tuples=20_000 if smoke else 1_000_000)
     data = made.snapshot()
 

@@ -1,4 +1,4 @@
-"""What each thing costs, and a pipeline's bill: counts of `Shape` times unit costs. Pure arithmetic."""
+"""Unit costs, and the bill of a pipeline: counts of `Shape` times unit costs. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ BUDGET = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """CPU seconds of one of each, unless it says bytes. How each is found: `measure`, `broker`, `documented`."""
+    """CPU seconds of one thing of each kind, or bytes if the name ends so. `pages.WORDS` says what each is.
+
+    The values are found by `frames`, `control`, `broker` and `spark`, or taken from `documented`.
+    """
 
     tuple_partitioned: float
     tuple_brokered: float
@@ -55,22 +58,25 @@ class Units:
     snapshot_bytes: float
 
     def rounded(self) -> dict[str, float]:
-        """For a table: three digits that count."""
+        """The unit costs for a table, with three significant digits."""
         return {entry.name: float(f"{getattr(self, entry.name):.3g}") for entry in fields(self)}
 
 
 class Term(NamedTuple):
-    """Of one topic at one place: how often a second, and the cores it takes. work: what would be there on one machine."""
+    """One topic at one place. count: how often a second. cores: how many cores it takes.
+
+    work: whether it is the work itself, which would be there on a single machine, too.
+    """
 
     topic: str
     place: Place
-    count: float  # type: ignore[assignment]  # hides tuple.count, which nobody asks for
+    count: float  # type: ignore[assignment]  # hides tuple.count, which is not used here
     cores: float
     work: bool = False
 
 
 def terms(shape: Shape, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
-    """The bill. cooperative: the partitioners exchange tables (`dalton-cooperative`), one slide an interval."""
+    """The bill. cooperative: the partitioners exchange tables (`dalton-cooperative`) once a slide."""
     bill = [*_work(shape, load, units), *_frames(shape, units), *_transactions(shape, units)]
     bill += [*_blobs(shape, units), *_lanes(shape, units), *_control(shape, units), *_state(shape, units)]
     return bill + (_sync(shape, load, units) if cooperative else [])
@@ -89,7 +95,7 @@ def _work(shape: Shape, load: Load, units: Units) -> list[Term]:
 
 
 def partials_a_second(shape: Shape, load: Load) -> float:
-    """Rows from the combiners to the reducers: a pane's pairs once for each micro-batch that it lies in."""
+    """Partials a second. Each (key, worker) pair of a pane gives one partial in each micro-batch that the pane lies in."""
     return load.slide_keys * load.ksr / min(shape.slide, shape.batch)
 
 
@@ -102,7 +108,11 @@ def _frames(shape: Shape, units: Units) -> list[Term]:
 
 
 def _passed(topic: str, count: float, shape: Shape, units: Units) -> list[Term]:
-    """Frames from the partitioner through the broker into the combiner, which forgets headers faster than it meets them."""
+    """The way of `count` frames a second from the partitioner through the broker into the combiner.
+
+    Every frame is charged for decoding its header: at this size the combiner remembers fewer headers than there are
+    blocks.
+    """
     read = units.frame_scanned + units.frame_decoded + units.header_decoded
     return [
         Term(topic, "instances", count, count * (units.frame_packed + units.frame_produced)),
@@ -121,11 +131,12 @@ def _transactions(shape: Shape, units: Units) -> list[Term]:
 
 
 def _blobs(shape: Shape, units: Units) -> list[Term]:
-    """Each task has a blob for each bucket. In those of a bucket lie segments and lines of marks of all partitions."""
+    """Each task has a blob for each bucket. A bucket's blobs hold segments and lines of marks of all routed partitions."""
     blobs = shape.tasks * shape.buckets / shape.batch
     segments = shape.buckets * shape.routed / shape.batch
     marks = segments * shape.inputs
     tasks = (shape.tasks + shape.buckets) / shape.batch
+    # A micro-batch reads one range of offsets of each routed partition.
     ranges = shape.routed / shape.batch
     return [
         Term("ranges", "executors", ranges, ranges * units.range),
@@ -147,9 +158,11 @@ def _lanes(shape: Shape, units: Units) -> list[Term]:
 
 
 def _control(shape: Shape, units: Units) -> list[Term]:
+    # A record of telemetry for each transaction of an instance, and two for each micro-batch.
     records = shape.transactions + 2 / shape.batch
     reading = records * units.telemetry_read + shape.transactions * shape.routed * units.load_read
     plans = 1 / (shape.group * shape.batch)
+    # Every instance reads a plan, and so do two readers more.
     readers = plans * (shape.instances + 2)
     return [
         Term("telemetry", "instances", shape.transactions, shape.transactions * units.telemetry_written),
@@ -169,7 +182,7 @@ def _state(shape: Shape, units: Units) -> list[Term]:
 
 
 def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
-    """Values a second: each instance sends its rows of the hot keys, and gets the common ones."""
+    """Each instance sends its rows of the hot keys, and gets the common rows."""
     values = sync_values(shape, load)
     return [
         Term("sync", "instances", values, values * (units.value_sent + units.value_read)),
@@ -178,12 +191,15 @@ def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
 
 
 def sync_values(shape: Shape, load: Load) -> float:
-    """Values (8 bytes each) a second that cooperating partitioners send. They get as many."""
+    """Values (8 bytes each) a second that cooperating partitioners send. They receive as many."""
     return shape.instances * load.hot * shape.routed / shape.slide
 
 
 def sync_message_bytes(shape: Shape, load: Load) -> float:
-    """Of one message: a row of values for each hot key, and the key and frequency of as many keys as there are workers."""
+    """Bytes of one message of a cooperating partitioner.
+
+    The message has a row of values for each hot key, and key and frequency of as many keys as there are workers.
+    """
     return 8.0 * load.hot * (shape.routed + 1) + 16.0 * shape.routed
 
 
@@ -200,7 +216,7 @@ def cores_of(shape: Shape) -> dict[Place, float]:
 
 
 def shares(bill: Iterable[Term], cores: Mapping[Place, float]) -> dict[tuple[str, Place], float]:
-    """Of the cores of its place, what each topic takes."""
+    """The share of its place's cores that each topic takes."""
     return {(term.topic, term.place): term.cores / cores[term.place] for term in bill}
 
 
@@ -227,7 +243,10 @@ def broker_partitions(shape: Shape) -> float:
 
 
 def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]:
-    """What takes more than the budget of its place, and places that do not suffice at all. As `topic at place`."""
+    """Topics that take more than the budget of their place, as `topic at place`.
+
+    A place whose cores do not suffice stands as `all at place`.
+    """
     bill = list(bill)
     needed = by_place(bill)
     found = [f"all at {place}" for place, most in cores.items() if needed.get(place, 0.0) > most]
@@ -236,7 +255,11 @@ def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]
 
 
 class Side(NamedTuple):
-    """A way to move a term: these fields of `Shape` take one value, from `low` to `high`. `given` ones are set besides."""
+    """A way to move a term: `fields` of `Shape` all take one value from `low` to `high`.
+
+    whole: the value is a whole number, and less is better. Otherwise the value is a time, and more is better. given:
+    fields that are set besides, with their values.
+    """
 
     fields: tuple[str, ...]
     low: float
@@ -245,7 +268,8 @@ class Side(NamedTuple):
     given: tuple[tuple[str, float], ...] = ()
 
     def of(self, shape: Shape, value: float) -> Shape:
-        """The shape with that value."""
+        """The shape in which `fields` have this value."""
+        # `Any`: fields of `Shape` are whole numbers or decimals.
         tried: dict[str, Any] = dict.fromkeys(self.fields, round(value) if self.whole else value)
         return replace(shape, **dict[str, Any](self.given), **tried)
 
@@ -253,7 +277,10 @@ class Side(NamedTuple):
 def furthest(
     shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side, *, budget: float = BUDGET
 ) -> float | None:
-    """How far a way may go until the term leaves its budget: the largest number, or the shortest time. None: nowhere."""
+    """The value of `side` at which the term is just within its budget: the largest number, or the shortest time.
+
+    The end of the range if the term is within its budget everywhere. None if it is nowhere.
+    """
 
     def fits(value: float) -> bool:
         tried = side.of(shape, value)
@@ -265,6 +292,7 @@ def furthest(
         return None
     if fits(bad):
         return bad
+    # Bisection. 60 halvings leave no more than the last bits of a double.
     for _ in range(60):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)

@@ -1,6 +1,6 @@
-"""Unit costs that the other benchmarks have measured. Docs/measurements.md says how, and on what machine.
+"""Unit costs that other benchmarks have measured. `docs/measurements.md` says how, and on what machine.
 
-An entry is CPU seconds of one.
+An entry is the CPU seconds of one unit.
 """
 
 from __future__ import annotations
@@ -11,5 +11,6 @@ DOCUMENTED = {
     "row_emitted": 1.4e-6,
     "frame_scanned": 2 / 1.1e6,
 }
-"""tuple_partitioned, tuple_brokered: `growth-service`, 8 x 4 partitions (the broker without replicas). row_emitted:
-JSON rows, `service-results`. frame_scanned: Spark's bare Kafka scan, 1.1 M records/s on two cores, so an upper bound."""
+"""tuple_partitioned and tuple_brokered are from `growth-service` with 8 x 4 partitions and a broker without replicas.
+row_emitted is from `service-results`, for JSON rows. frame_scanned is from Spark's bare Kafka scan, 1.1 M records/s on two
+cores. It charges both cores in full, so it is an upper bound."""

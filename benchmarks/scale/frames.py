@@ -1,4 +1,4 @@
-"""Unit costs of frames, blobs and lanes, in memory, with the pipeline of the growth scenarios."""
+"""Unit costs of frames, blobs and lanes, measured in memory with the pipeline of the growth scenarios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FEW, _MANY = 5, 50
 
 
 def frame_costs(*, smoke: bool) -> dict[str, float]:
-    """header_packed, frame_packed, frame_bytes, frame_decoded, header_decoded, tuple_combined."""
+    """The units header_packed, frame_packed, frame_bytes, frame_decoded, header_decoded and tuple_combined."""
     pipeline = Pipeline(routed=1_000, inputs=100, buckets=8)
     repetitions = 3 if smoke else 9
     few, many = (_rows(pipeline, rows) for rows in (_FEW, _MANY))
@@ -36,7 +36,7 @@ def frame_costs(*, smoke: bool) -> dict[str, float]:
 
 
 def row_bytes() -> int:
-    """Bytes of a row in a frame of key (8 bytes), pane and one whole number."""
+    """Bytes of a row in a frame. The row has a key (8 bytes), a pane and one whole number."""
     pipeline = Pipeline()
     packer = _packer(pipeline, 0)
     few, many = (len(packer.pack(_rows(pipeline, rows))) for rows in (_FEW * 100, _MANY * 100))
@@ -44,12 +44,17 @@ def row_bytes() -> int:
 
 
 def _combining(pipeline: Pipeline, frames: int, repetitions: int) -> dict[str, float]:
-    """The same rows in many frames and in a tenth as many. With one header, and with more than are remembered."""
+    """Units of the combiner, as differences.
+
+    The same rows come in many frames and in a tenth as many, which gives the cost of a frame. They come with one header
+    and with more headers than are remembered, which gives the cost of a header.
+    """
 
     def seconds(count: int, headers: int) -> float:
         made = list(_frames(pipeline, count, headers, rows=frames * _FEW // count))
         return cpu(lambda: combine_task(pipeline.plan, pipeline.layout, [(0, made)]), repetitions=repetitions)
 
+    # Few and many frames with one header, then many frames with as many headers.
     few, many, strange = seconds(frames // 10, 1), seconds(frames, 1), seconds(frames, frames)
     rows = 60 * frames
     large = list(_frames(pipeline, 8, 1, rows=rows))
@@ -62,7 +67,7 @@ def _combining(pipeline: Pipeline, frames: int, repetitions: int) -> dict[str, f
 
 
 def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, frame): each of the headers' blocks follows the one before it."""
+    """Pairs (offset, frame). With several headers each block follows the one before it."""
     batch = _rows(pipeline, rows)
     packers = cycle([_packer(pipeline, block) for block in range(headers)])
     for offset in range(count):
@@ -71,7 +76,7 @@ def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Itera
 
 
 def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacker:
-    """A block of one input partition, after those before it. `same`: one that only tells where the reader is."""
+    """Packs the frames of block number `block` of input partition 0. `same`: the header only tells, and never changes."""
     offsets = np.array([(0, 1_000 * block, 1_000 * block + 999)], np.int64)
     told = np.empty((0, 3), np.int64)
     if same:
@@ -100,7 +105,7 @@ def _rows(pipeline: Pipeline, rows: int) -> pa.RecordBatch:
 # ---- blobs and buckets
 
 _BLOBS = ((16, 1, 100), (16, 16, 100), (125, 125, 100), (125, 1, 100))
-"""Segments, lines of marks and input partitions of the blobs that a mark's cost is fitted to."""
+"""The blobs that a mark's cost is fitted to: segments, lines of marks, and input partitions of each."""
 _PIPELINES = (
     (8, 4, 8),
     (100, 4, 8),
@@ -110,16 +115,17 @@ _PIPELINES = (
     (400, 100, 32),
     (800, 50, 16),
 )
-"""Routed and input partitions and buckets of the micro-batches that the others are fitted to."""
+"""The micro-batches that the other costs are fitted to: routed partitions, input partitions and buckets of each."""
 
 
 def blob_costs(*, smoke: bool) -> dict[str, float]:
-    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state, and mark."""
+    """The units blob, range, segment, lane, bucket, lane_state and mark, from micro-batches without tuples."""
     repetitions = 3 if smoke else 9
     packed, read = _small_blobs(16 if smoke else 500, repetitions)
     counts, combining, reducing = [], [], []
     for routed, inputs, buckets in _PIPELINES[:3] if smoke else _PIPELINES:
         combine, reduce = _empty_batches(routed, inputs, buckets, repetitions)
+        # The cost of blobs is known already. The fit divides by what remains, so that must be above 0.
         combining.append(max(combine - TASKS * buckets * packed, 1e-9))
         reducing.append(max(reduce - TASKS * buckets * read, 1e-9))
         counts.append((routed, inputs, buckets))
@@ -137,7 +143,7 @@ def blob_costs(*, smoke: bool) -> dict[str, float]:
 
 
 def _small_blobs(tasks: int, repetitions: int) -> tuple[float, float]:
-    """CPU seconds to pack a blob of one segment, and to read and merge one of as many as there are tasks."""
+    """CPU seconds to pack a blob of one segment, and to read and merge such a blob. `tasks` blobs are merged at once."""
     pipeline = Pipeline(routed=tasks, inputs=100, buckets=64)
 
     def packed(frames: list[tuple[int, bytes]], routed: int) -> list[bytes]:
@@ -159,8 +165,9 @@ def _small_blobs(tasks: int, repetitions: int) -> tuple[float, float]:
 
 
 def _empty_batches(routed: int, inputs: int, buckets: int, repetitions: int) -> tuple[float, float]:
-    """CPU seconds of combine and of reduce for a frame to each routed partition that only tells."""
+    """CPU seconds of combine and of reduce. Each routed partition has one frame, which only tells."""
     pipeline = Pipeline(routed=routed, inputs=inputs, buckets=buckets)
+    # The first micro-batch meets empty state.
     found = list(pipeline.batches(repetitions + 1, tuples=0, keys=1))[1:]
     return median(combining for combining, _, _ in found), median(reducing for _, reducing, _ in found)
 
@@ -199,7 +206,7 @@ def _header(pipeline: Pipeline, segments: int, lines: int, inputs: int) -> BlobH
 
 
 def merge_cost(*, smoke: bool) -> dict[str, float]:
-    """partial_merged: a partial more in an open pane, blobs packed and read."""
+    """The unit partial_merged: one more partial in an open pane, including its share of reading the blob."""
     found = []
     for tuples in (1_000, 3_000) if smoke else (20_000, 200_000):
         pipeline = Pipeline(buckets=2)

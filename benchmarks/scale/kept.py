@@ -1,4 +1,4 @@
-"""What the scenario has found, as JSON: the docs are made from it without measuring again."""
+"""The figures of the scenario, kept as JSON. The page is made from them without measuring again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from benchmarks.scale.load import LAWS, Found, load_of
 from benchmarks.scale.shape import Load
 
 DEFAULT = "evenflow"
-"""The partitioner whose routing the bills are made with, with 100 instances."""
+"""The partitioner whose routing by 100 instances the bills use."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What was measured. state: of the partitioner, and bytes of a row. transactions: the rows of the broker's fit.
+    """What was measured.
 
-    routing: by law, partitioner and instances. check: whole micro-batches beside the model. smoke: nothing is to be learned.
+    state: figures of the partitioner's state, and bytes of a row. transactions: the rows that the broker's costs are fitted
+    to. routing: a row for each law, partitioner and number of instances. check: whole micro-batches beside the model.
+    smoke: whether the run was so small that its figures mean nothing.
     """
 
     units: Units
@@ -31,13 +33,13 @@ class Kept:
     smoke: bool = False
 
     def write(self, path: Path) -> None:
-        """With the facts of the machine."""
+        """Write everything to a file, with the facts of this machine."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(asdict(self) | {"machine": machine()}, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> tuple[Kept, dict[str, Any]]:
-        """What `write` wrote, and the facts of the machine."""
+        """Read what `write` wrote: the figures, and the facts of the machine that measured them."""
         fields = json.loads(path.read_text(encoding="utf-8"))
         facts = fields.pop("machine")
         return cls(units=Units(**fields.pop("units")), **fields), facts

@@ -1,10 +1,10 @@
-"""The keys at 10 M tuples/s: laws fitted to real data, and what partitioners make of them.
+"""The keys at 10 M tuples/s: laws fitted to real data, and how partitioners route them.
 
     python -m benchmarks.scale.load --data FOLDER     fits the exponents again (benchmarks/reproducing/data.py has the files)
 
-A fitted law is Zipf over as many keys as the data set has, with the exponent at which two tuples meet as often
-(`evenflow.advice.sample.zipf_exponent`). A stream of ten million tuples a second has more keys than a sample of a
-million: its exponent is kept, and it gets a million keys.
+A fitted law is Zipf over as many keys as the data set has. Its exponent is the one at which two tuples have the same key as
+often as in the data (`evenflow.advice.sample.zipf_exponent`). A stream of ten million tuples a second has more keys than a
+sample of a million tuples. So the law keeps the exponent and gets a million keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evenflow.simulation.run import simulate
 
 @dataclass(frozen=True)
 class Law:
-    """Zipf(z) over so many keys. like: the data set that the exponent was fitted to."""
+    """A Zipf law with exponent `zipf` over `keys` keys. like: the data sets that the exponent was fitted to."""
 
     name: str
     zipf: float
@@ -38,21 +38,22 @@ class Law:
 
     @property
     def shares(self) -> Float64s:
-        """Of each key, most frequent first."""
+        """The share of each key, most frequent first. Shape (keys,)."""
         return _shares(self.keys, self.zipf)
 
     def stream(self, slide_tuples: int) -> KeyedStream:
-        """Two slides of a second with so many tuples each."""
+        """A stream of two slides of a second with `slide_tuples` tuples each."""
         return generated(
             "zipf", tuples=2 * slide_tuples, keys=self.keys, zipf=self.zipf, seed=1, rate=float(slide_tuples)
         )
 
     def distinct(self, tuples: float) -> float:
-        """Keys that occur among so many tuples, as expected."""
+        """Expected number of distinct keys among `tuples` tuples."""
+        # The sum of 1 - (1 - p)^tuples, in logarithms. Shares below 1 keep the logarithm finite where one key is all.
         return float((-np.expm1(tuples * np.log1p(-np.minimum(self.shares, 1 - 1e-12)))).sum())
 
     def hot(self, workers: int) -> int:
-        """Keys whose share is a worker's fair one or more."""
+        """Number of keys that have a worker's fair share or more."""
         return int((self.shares * workers >= 1).sum())
 
 
@@ -63,7 +64,7 @@ LAWS = (
     Law("countries", 3.82, 38, "retail-country"),
 )
 PARTITIONERS = ("evenflow", "hashing", "d-choices", "dalton")
-"""Those that are simulated. The first one is the default of the settings."""
+"""The partitioners that are simulated. The first one is the default of the settings."""
 _WINDOW = ":window_ms=60000,slide_ms=1000"
 
 
@@ -75,7 +76,7 @@ def _shares(keys: int, zipf: float) -> Float64s:
 
 @dataclass(frozen=True)
 class Found:
-    """What a partitioner does with a law. imbalance: fullest worker over the mean, less 1, of a slide."""
+    """How a partitioner routes a slide of a law. imbalance: fullest worker over the mean, less 1. ns: per tuple."""
 
     ksr: float
     imbalance: float
@@ -84,7 +85,7 @@ class Found:
 
 
 def load_of(law: Law, *, rate: float, slide: float, window: float, workers: int, routed: Found) -> Load:
-    """The load of a law at this rate (tuples/s), slide and window (s), with what routing was found to do."""
+    """The load of a law at this rate (tuples/s), slide and window (s). `routed` has the figures of its routing."""
     return Load(
         law=law.name,
         slide_keys=law.distinct(rate * slide),
@@ -97,7 +98,7 @@ def load_of(law: Law, *, rate: float, slide: float, window: float, workers: int,
 
 
 def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:
-    """Fullest over mean load of so many groups that keys are hashed to, the median over seeds."""
+    """Fullest over mean load of `groups` groups that keys are hashed to, as the median over seeds."""
     found = []
     for seed in range(seeds):
         of = np.random.default_rng(seed).integers(0, groups, law.keys)
@@ -108,13 +109,17 @@ def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:
 def routed(
     stream: KeyedStream, partitioners: Sequence[str], *, workers: int, sources: int
 ) -> dict[str, Found]:
-    """What each makes of the second slide. Rules that know of windows have one of 60 slides, as far as it has come."""
+    """How each partitioner routes the second slide.
+
+    Rules that know of windows have a window of 60 slides, of which only two slides have come.
+    """
     scenario = Scenario(workers=workers, sources=sources, window_ms=1_000, slide_ms=1_000, warmup_slides=1)
     entrants = [entrant(name + (_WINDOW if _knows_windows(name) else "")) for name in partitioners]
     found = simulate(stream, entrants, scenario, processes=1)
     return {
         name: Found(
             result.figures.ksr,
+            # Window imbalance is over the tuples of the window. Times the workers it is over the mean load.
             (result.figures.window_imbalance or 0.0) * workers,
             result.figures.max_holders,
             result.figures.ns_per_tuple,
@@ -128,7 +133,7 @@ def _knows_windows(name: str) -> bool:
 
 
 def fitted(name: str, data: Path) -> tuple[int, int, float | None, float]:
-    """Tuples, keys, exponent and share of the first key of a data set."""
+    """Of a data set: tuples, keys, exponent (None where none fits), and share of the most frequent key."""
     stream = read_dataset(name, data)
     keys = keys_of(stream, complete=True)
     return len(stream), keys.distinct, keys.zipf, float(keys.shares[0])

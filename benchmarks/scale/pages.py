@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md, from what is kept."""
+"""The tables of docs/scale.md, made from the kept figures."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from benchmarks.scale.setups import AS_SET, SETUPS, Setup, bill_of, cores_in
 from benchmarks.scale.shape import Load
 
 MOST_MESSAGE = 4_000_000
-"""Bytes of a record in topics that evenflow makes."""
+"""Most bytes of a record in topics that evenflow makes."""
 _RANGE_END = 0.005
 """Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
 
 WORKERS = Side(("routed", "tasks", "buckets"), 1, 10_000)
-"""As many tasks and buckets as workers."""
+"""Number of workers. There are as many tasks and buckets as workers."""
 _LONG_BLOCKS = Side(("linger",), 0.05, 60.0, False, (("block", 1_000_000),))
 _COMMIT = Side(("commit",), 0.05, 60.0, False)
 _INSTANCES = Side(("instances",), 1, 100)
@@ -38,21 +38,21 @@ _TASKS = Side(("tasks",), 1, 1_000, True, (("buckets", 64), ("batch", 5.0)))
 ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ("frames", "brokers"): (
         _LONG_BLOCKS,
-        "longer `linger` with larger `block_tuples`, fewer instances; fewer workers",
+        "longer `linger` with larger `block_tuples`, fewer instances, or fewer workers",
     ),
     ("frames", "instances"): (_LONG_BLOCKS, "the same"),
     ("frames", "executors"): (_LONG_BLOCKS, "the same"),
     ("punctuation", "brokers"): (
         _INSTANCES,
-        "rides on frames with tuples; else fewer instances, a longer slide",
+        "nothing where it rides on frames with tuples, else fewer instances or a longer slide",
     ),
-    ("transactions", "brokers"): (_COMMIT, "longer `commit_interval`, fewer instances; several queries"),
+    ("transactions", "brokers"): (_COMMIT, "longer `commit_interval`, fewer instances, or several queries"),
     ("transactions", "instances"): (_COMMIT, "the same"),
     ("tasks", "driver"): (_TASKS, "`combine_tasks`, fewer buckets, longer `batch_interval`"),
     ("blobs", "executors"): (_TASKS, "the same"),
     ("segments", "executors"): (_FEW_BUCKETS, "fewer buckets, longer `batch_interval`"),
     ("marks in blobs", "executors"): (_FEW_BUCKETS, "the same"),
-    ("lanes kept", "executors"): (_FEW_BUCKETS, "the same; several queries"),
+    ("lanes kept", "executors"): (_FEW_BUCKETS, "the same, or several queries"),
     ("telemetry", "controller"): (_INSTANCES, "longer `commit_interval`"),
     ("decisions", "controller"): (_INSTANCES, "-"),
     ("plans", "instances"): (_INSTANCES, "-"),
@@ -60,10 +60,10 @@ ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ("snapshots", "instances"): (_INSTANCES, "-"),
     ("sync", "table reducer"): (
         _INSTANCES,
-        "only `dalton-cooperative` does it; the default exchanges nothing",
+        "nothing with other partitioners: only `dalton-cooperative` exchanges tables",
     ),
 }
-"""For each term that could break: the way that moves it, and what to do, in words."""
+"""For each term that could break: the setting that moves the term, and what to do, in words."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -73,7 +73,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def figure(value: float) -> str:
-    """Two digits that count, or a whole number."""
+    """The value with two significant digits, or as a whole number from 100 on."""
     if value >= 100:
         return f"{value:,.0f}"
     return (
@@ -84,7 +84,7 @@ def figure(value: float) -> str:
 
 
 def units_table(kept: Kept) -> str:
-    """Each unit cost in microseconds (bytes where it says so)."""
+    """Each unit cost in microseconds, or in bytes if its name ends so."""
     rows = []
     for name, value in kept.units.rounded().items():
         shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else _microseconds(value)
@@ -112,7 +112,7 @@ def routing_table(kept: Kept) -> str:
 
 
 def loads_table(kept: Kept) -> str:
-    """What each law is at 10 M tuples/s."""
+    """The keys of each law at 10 M tuples/s."""
     loads = loads_of(kept)
     rows = [
         (
@@ -141,7 +141,7 @@ def loads_table(kept: Kept) -> str:
 
 
 def bill_table(kept: Kept, law: str) -> str:
-    """Cores of each term in each shape, and of each place beside what it has."""
+    """Cores of each term in each setup. Below them the cores that each place needs, beside the cores that it has."""
     load = loads_of(kept)[law]
     bills = {name: bill_of(setup, load, kept.units) for name, setup in SETUPS.items()}
     keys = [(term.topic, term.place) for term in bills["as set"]]
@@ -161,7 +161,7 @@ def bill_table(kept: Kept, law: str) -> str:
 
 
 def breaks_table(kept: Kept, law: str) -> str:
-    """Breaks at, costs, what to do."""
+    """Of each term: its cores in each setup, where it leaves its budget, and what to do."""
     load, units = loads_of(kept)[law], kept.units
     bills = {name: bill_of(setup, load, units, cooperative=True) for name, setup in SETUPS.items()}
     rows = []
@@ -197,7 +197,7 @@ def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) ->
 
 
 def transactions_table(kept: Kept) -> str:
-    """What the unit costs of transactions were fitted to: milliseconds a transaction."""
+    """The rows that the unit costs of transactions were fitted to, in milliseconds per transaction."""
     rows = [
         (
             f"{row['partitions']:,.0f}",
@@ -211,7 +211,10 @@ def transactions_table(kept: Kept) -> str:
 
 
 def dominant_table(kept: Kept, law: str) -> str:
-    """The dearest term besides the work, as set, by workers and rate. An instance for each 100,000 tuples/s."""
+    """The dearest term besides the work, by workers and rate.
+
+    Settings are as they come, with an instance for each 100,000 tuples/s.
+    """
     rates = (1e5, 1e6, 1e7)
     rows = []
     for workers in (10, 64, 256, 1_000):
@@ -230,7 +233,7 @@ def dominant_table(kept: Kept, law: str) -> str:
 
 
 def check_table(kept: Kept) -> str:
-    """Micro-batches without tuples, measured and by the model."""
+    """CPU seconds of micro-batches without tuples, as measured and by the model."""
     rows = [
         (
             f"{row['routed']:,} x {row['inputs']}, {row['buckets']}",
@@ -244,7 +247,7 @@ def check_table(kept: Kept) -> str:
 
 
 def limits_table(kept: Kept, law: str) -> str:
-    """What is counted, not timed: rates, bytes, partitions, delay."""
+    """Figures that are counted, not timed: rates, bytes, partitions, delay."""
     load = loads_of(kept)[law]
     rows: list[tuple[object, ...]] = []
 
@@ -325,16 +328,16 @@ WORDS = {
     "lane_state": "a lane that a bucket keeps, a micro-batch",
     "task": "a task of Spark that does nothing, JVM (driver and executor in one: an upper bound)",
     "telemetry_written": "a partitioner's telemetry record with the loads of 1,000 workers",
-    "telemetry_read": "such a record read, without the loads",
-    "load_read": "a worker's load in it",
+    "telemetry_read": "a partitioner's telemetry record read, without the loads",
+    "load_read": "a worker's load in a telemetry record, read",
     "judged": "an observation judged and exported (policy `fixed`)",
     "plan_read": "a plan read by one reader",
-    "value_sent": "a value in a message of `dalton-cooperative`",
-    "value_read": "a value of it read",
-    "value_merged": "a value of it merged into the common table",
+    "value_sent": "a value in a message of `dalton-cooperative`, written",
+    "value_read": "a value in such a message, read",
+    "value_merged": "a value in such a message, merged into the common table",
     "snapshot": "a snapshot of an instance's learned state at 1,000 workers",
     "peer_read": "the progress of one input partition as another instance reads it",
     "frame_bytes": "a frame without its rows",
     "snapshot_bytes": "a snapshot",
 }
-"""Of each unit."""
+"""What each unit is, in words."""

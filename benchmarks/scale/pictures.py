@@ -1,4 +1,4 @@
-"""The pictures of docs/scale.md: cores over the number of workers, and over the time of a transaction."""
+"""The picture of docs/scale.md: cores over the number of workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOPICS = {
 
 
 def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
-    """A panel for the settings as they come and one for those advised: cores of all places by what they are spent on."""
+    """Cores of all places by what they are spent on, a panel for the settings as they come and one for those advised."""
     drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
     x = ratios("workers", WORKERS, powers=True)
@@ -47,7 +47,7 @@ def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
 
 
 def _title(drawn: dict[str, dict[str, Line]]) -> str:
-    """What frames cost beside the tuples at the right end of each panel."""
+    """The title: what frames cost, relative to the tuples, at the right end of each panel."""
     before, after = (panel["frames"].y[-1] / panel["the tuples themselves"].y[-1] for panel in drawn.values())
     return (
         f"At {WORKERS[-1]:,} workers frames cost {before:.0f} times what the tuples do; "
@@ -56,7 +56,7 @@ def _title(drawn: dict[str, dict[str, Line]]) -> str:
 
 
 def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
-    """Cores of each topic at each number of workers. Tasks and buckets grow with them where they are as many."""
+    """Cores of each topic at each number of workers. There are never more tasks or buckets than workers."""
     found: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:
         shape = replace(

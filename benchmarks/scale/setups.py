@@ -1,4 +1,4 @@
-"""The pipelines that the page compares, and what all queries of one cost together."""
+"""The setups that the page compares, and what all queries of a setup cost together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.scale.shape import Load, Shape
 
 @dataclass(frozen=True)
 class Setup:
-    """A shape, of which there are `queries`. The words say what it is."""
+    """`queries` pipelines of one shape. `words` says what the setup is."""
 
     shape: Shape
     queries: int
@@ -33,11 +33,11 @@ SETUPS = {
         "as many as count and sum need",
     ),
 }
-"""What the bills are made for, all with 10 M tuples/s. 1,000 workers unless the name says otherwise."""
+"""The setups that bills are made for. All have 10 M tuples/s, and 1,000 workers unless the name says otherwise."""
 
 
 def bill_of(setup: Setup, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
-    """What a setup costs, all its queries together."""
+    """The bill of all queries of a setup together."""
     keys = replace(
         load, slide_keys=load.slide_keys / setup.queries, window_keys=load.window_keys / setup.queries
     )
@@ -48,7 +48,7 @@ def bill_of(setup: Setup, load: Load, units: Units, *, cooperative: bool = False
 
 
 def cores_in(setup: Setup) -> dict[Place, float]:
-    """Cores of each place, of all queries together. The brokers are shared."""
+    """Cores of each place for all queries together. The queries share the brokers."""
     return {
         place: cores * (1 if place == "brokers" else setup.queries)
         for place, cores in cores_of(setup.shape).items()

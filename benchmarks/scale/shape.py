@@ -1,4 +1,4 @@
-"""A pipeline on paper: its numbers, and how often a second each thing in it happens. Pure arithmetic."""
+"""A pipeline on paper: its sizes and settings, and how often a second each thing happens in it. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Sizes and settings of one pipeline. Lengths of time are seconds, sizes bytes.
+    """Sizes and settings of one pipeline. Times are seconds, sizes bytes.
 
-    tasks: of the combiner in a micro-batch. block, linger, commit, group, snapshot: as in the settings. The others say
-    what it runs on: an instance has one core (its data plane is one thread), driver and controller have one each.
+    rate: tuples a second. inputs, routed: partitions of the input topic and of the routed topic. tasks: tasks of the
+    combiner in a micro-batch. block, linger, commit, group, snapshot: as in the settings (block_tuples, linger,
+    commit_interval, and so on). The other fields say what the pipeline runs on. An instance has one core, because its
+    data plane is one thread. The driver and the controller have one core each.
     """
 
     rate: float = 1e7
@@ -32,24 +34,27 @@ class Shape:
     executor_cores: int = 1_000
 
     def part(self, groups: int) -> Shape:
-        """One of so many pipelines that share the keys, the input and the machines. Brokers are shared as they are."""
+        """One of `groups` pipelines that share the keys, the input and the machines.
+
+        The brokers are not divided: each pipeline uses all of them.
+        """
         names = ("inputs", "routed", "instances", "buckets", "tasks", "executor_cores")
         shares = {name: max(1, getattr(self, name) // groups) for name in names}
         return replace(self, rate=self.rate / groups, **shares)
 
     @property
     def block_tuples(self) -> float:
-        """Tuples in a block: as many as come in a linger, at most `block`."""
+        """Tuples in a block: as many as an instance gets in a linger, at most `block`."""
         return min(self.block, max(1.0, self.rate / self.instances * self.linger))
 
     @property
     def blocks(self) -> float:
-        """Blocks a second, of all instances."""
+        """Blocks a second of all instances."""
         return self.rate / self.block_tuples
 
     @property
     def frames_a_block(self) -> float:
-        """Workers that get a frame of a block."""
+        """Expected number of workers that get a frame of a block."""
         return touched(self.routed, self.block_tuples)
 
     @property
@@ -59,7 +64,10 @@ class Shape:
 
     @property
     def punctuation(self) -> float:
-        """Frames a second that only tell: once a slide and instance, to each worker that has no tuple in that block."""
+        """Frames a second that only tell.
+
+        Each instance tells once a slide. Workers that have no tuple in that block get a frame without tuples.
+        """
         return self.instances / self.slide * (self.routed - self.frames_a_block)
 
     @property
@@ -69,35 +77,40 @@ class Shape:
 
     @property
     def transactions(self) -> float:
-        """Transactions a second, of all instances."""
+        """Transactions a second of all instances."""
         return self.instances / self.commit
 
     @property
     def partitions_a_transaction(self) -> float:
-        """Routed partitions that a transaction writes to: all of them when the workers are told in it."""
+        """Expected number of routed partitions that a transaction writes to.
+
+        A transaction that tells writes to all of them.
+        """
         with_tuples = touched(self.routed, self.rate / self.instances * self.commit)
         tells = min(1.0, self.commit / self.slide)
         return with_tuples + tells * (self.routed - with_tuples)
 
     @property
     def markers(self) -> float:
-        """Transaction markers a second: one in each partition written to and one with the offsets."""
+        """Transaction markers a second: one in each partition that a transaction writes to, and one with its offsets."""
         return self.transactions * (self.partitions_a_transaction + 1)
 
     @property
     def bucket_lanes(self) -> int:
-        """Bytes of the lanes that one bucket keeps: merged offsets, marks, and how far the watched ones are read."""
+        """Bytes of the lanes that one bucket keeps: merged offsets, marks, and how far its watched partitions are read."""
+        # The routed partitions are divided among the buckets, rounded up.
         watched = -(-self.routed // self.buckets)
         return 8 * (self.routed + self.routed * self.inputs + watched * self.inputs)
 
     @property
     def delay(self) -> float:
-        """Seconds that a tuple waits at most before a micro-batch has it: in a block, a transaction, an interval."""
+        """Most seconds that a tuple waits until a micro-batch has it: in a block, in a transaction, and for the interval."""
         return self.linger + self.commit + self.batch
 
 
 def touched(partitions: int, tuples: float) -> float:
-    """How many of so many equally loaded partitions get at least one of so many tuples, as expected."""
+    """Expected number of partitions that get at least one of `tuples` tuples. All partitions are equally likely."""
+    # The formula below takes 0 to the power of `tuples`, which may be a fraction below 1 here.
     if partitions == 1:
         return min(1.0, tuples)
     return partitions * (1.0 - (1.0 - 1.0 / partitions) ** tuples)
@@ -105,11 +118,11 @@ def touched(partitions: int, tuples: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What the keys do: of a law, as `benchmarks.scale.load` finds it.
+    """The keys of a stream with a given law, and their routing, as `benchmarks.scale.load` finds them.
 
-    slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a slide over its keys.
-    hot: keys with a fair share of a worker or more. top: share of the first key. record, row: bytes of a record of the
-    input and of a routed row. law: its name. imbalance: fullest worker over the mean, less 1.
+    law: name of the law. slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a
+    slide over its keys. imbalance: fullest worker over the mean, less 1. hot: keys with a worker's fair share or more.
+    top: share of the most frequent key. record, row: bytes of a record of the input and of a routed row.
     """
 
     law: str

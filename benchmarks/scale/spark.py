@@ -1,4 +1,4 @@
-"""Unit cost of a task of a micro-batch: what Spark's JVM takes to plan, hand out and end one that does nothing."""
+"""Unit cost of a task of a micro-batch: what Spark's JVM takes to plan, hand out and end a task that does nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _FEW, _MANY = 50, 1_050
 
 
 def task_cost(*, smoke: bool) -> dict[str, float]:
-    """task: CPU seconds of the JVM a task, driver and executor being one process. So an upper bound for the driver's."""
+    """`task`: CPU seconds of the JVM for a task.
+
+    Driver and executor are one process here, so this is an upper bound of what the driver takes.
+    """
     few, many = (2, 12) if smoke else (_FEW, _MANY)
     quiet = {
         "spark.ui.enabled": "false",
@@ -28,6 +31,7 @@ def task_cost(*, smoke: bool) -> dict[str, float]:
     try:
         with CpuMeter() as meter:
             meter.watch(os.getpid(), "client", java="jvm")
+            # Not counted: the JVM compiles meanwhile.
             for tasks in (few, many, many):
                 _job(spark, tasks)
             found = {

@@ -1,4 +1,4 @@
-"""CPU time of one call, and straight lines through such times."""
+"""CPU time of a call, and unit costs that are fitted to such times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> float:
-    """CPU seconds of one call, the median over repetitions of so many calls each. One call before is not counted."""
+    """CPU seconds of one call: the median over repetitions of `calls` calls each. One call before is not counted."""
     work()
     found = []
     for _ in range(repetitions):
@@ -22,7 +22,11 @@ def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> 
 
 
 def fitted(counts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
-    """The costs, one a column of `counts`, whose sums come nearest to these times relative to them. None is negative."""
+    """Unit costs, one for each column of `counts`, whose sums come nearest to the times. No cost is negative.
+
+    `counts` has one row per time. Distance is relative to the time, so that small times count as much as large ones. A
+    column whose cost would be negative gets 0, and the others are fitted again without it.
+    """
     rows, times = np.asarray(counts, np.float64), np.asarray(seconds, np.float64)
     columns = list(range(rows.shape[1]))
     while True:

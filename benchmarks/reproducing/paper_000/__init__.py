@@ -5,8 +5,9 @@ suite          figures 7 and 9 as one suite of four streams, for every partition
 reducers       figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
 changes        figures 9a and 9d: the keys change again and again
 heavy_hitters  figure 10c: how many keys may be split
-sources        figures 13 to 15: several partitioners with other distributions
-talking        those partitioners and their reducer, in event time
+sources        figures 13 and 15: several partitioners with different distributions
+synchronising  figure 14: how often cooperating partitioners synchronise
+talking        cooperating partitioners and their reducer, in event time
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """Those of all parts."""
+    """The cells of all parts."""
     return [cell for part in _PARTS for cell in part.cells(plan)]
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """By the part that asks for it."""
+    """Measure the cell by the part that asks for it."""
     part = next(part for part in _PARTS if cell in part.cells(plan))
     found: Values = part.measure(cell, opened, plan)
     return found
@@ -37,4 +38,5 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 def text(found: Found, plan: Plan) -> list[str]:
     """Tables of all parts, and the pictures of the suite."""
+    # Each part ends with an empty line. `report` adds the last one itself.
     return [line for part in _PARTS for line in part.text(found, plan)][:-1]

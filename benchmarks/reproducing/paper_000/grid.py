@@ -5,9 +5,10 @@ from __future__ import annotations
 NAME = "windowed"
 WORKERS = 64
 SLIDES = 60
-"""Of a window."""
+"""Slides of a window."""
 RULES = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy", "dalton", "evenflow")
 """The paper's tuple-at-a-time rules, and ours."""
 WHOLE_OR_TWO = ("hashing", "cam", "pkg", "cm")
+"""Rules that keep a key whole, and rules with two choices."""
 SPLITTING = ("shuffle", "pkg", "cm")
 """Rules that split any key."""

@@ -1,7 +1,7 @@
 """Figure 10c of 000, as far as it can be counted: imbalance by how many keys may be split.
 
-Dalton as it is, on a stream where only the h hottest keys can become hot: each tuple of another key gets a rare key that
-is hashed to the same worker. So the loads are the same, and the others are hashed as they would be.
+Dalton runs unchanged on a stream where only the h hottest keys can become hot. Each tuple of any other key gets a rare
+key instead, which is hashed to the same worker. So the loads are those of hashing the other keys.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
 LIMITS = tuple(range(6))
-"""Keys with at least 1/64 of a Zipf 1.0 over 100,000 keys: five."""
+"""Values of h. Of a Zipf 1.0 over 100,000 keys, five keys have at least 1/64 of the tuples."""
 _RARE = 200_000
+"""Rare keys to draw from: so many that none of them comes often enough to become hot."""
 
 
 def cell(plan: Plan, limit: int) -> Cell:
-    """At most so many keys are split."""
+    """The cell in which at most `limit` keys can be split."""
     stream = Stream("zipf", 2 * SLIDES * plan.pick(10_000, 200), plan.pick(100_000, 1_000), 1.0)
     return Cell(NAME, f"{limit} splittable", stream, WORKERS, "dalton")
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """Every number of keys."""
+    """One cell for each of `LIMITS`."""
     return [cell(plan, limit) for limit in LIMITS]
 
 
@@ -56,7 +57,7 @@ def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
 
 
 def limited(stream: KeyedStream, limit: int, seed: int) -> KeyedStream:
-    """The stream with rare keys of the same worker instead of all but the `limit` hottest."""
+    """The stream, in which every key but the `limit` hottest is replaced by rare keys of the same worker."""
     random = np.random.default_rng([seed, 1])
     # Ranks that no key of the stream has.
     rare = rank_hashes(stream.key_count + _RARE)[stream.key_count :]
@@ -85,16 +86,17 @@ CLAIMS = (
         "(five keys have 1/n of the tuples; in the paper it is four)",
         _more_are_better,
         reason="data",
-        because="Once three keys are split, the seeds differ more than the numbers of keys do.",
-        note="That still more keys cost time is not seen here.",
+        because="Once three keys are split, imbalance differs more by the seed than by the number of keys.",
+        note="That still more keys cost time cannot be seen here, where nothing is timed.",
     ),
 )
 
 
 def text(found: Found, plan: Plan) -> list[str]:
-    """The table."""
+    """The table of figure 10c."""
     return [
-        f"Figure 10c: window imbalance of `dalton` when at most so many keys can be split, Zipf 1.0, n = {WORKERS}.",
+        "Figure 10c: window imbalance of `dalton` by the number of keys that can be split at most, Zipf 1.0, "
+        f"n = {WORKERS}.",
         "",
         *table(
             ["keys", "imbalance", "most holders"],

@@ -1,9 +1,9 @@
 """Figures 7 and 11 of 000, as far as they can be counted: Eq. 2, what the fullest reducer gets of a window.
 
-8, 16, 32 and 64 places. A rule with a final aggregation gives 1, 2, 4 and 8 of them to reducers and the rest to
-combiners, as the paper does. Hashing and cAM need no reducer. A key's partial results, one of each combiner that holds
-it, go to the reducer that the key's hash says. With key forwarding a key that only one combiner holds goes round the
-reducers: Dalton, DAGreedy and ours forward, as in the paper. Rules that may split any key cannot.
+There are 8, 16, 32 and 64 places. A rule with a final aggregation gives 1, 2, 4 and 8 of them to reducers and the rest to
+combiners, as the paper does. Hashing and cAM need no reducer. Each combiner that holds a key sends one partial result
+for the key to the reducer that the key's hash says. With key forwarding a key that only one combiner holds bypasses the
+reducers. Dalton, DAGreedy and ours forward, as in the paper. Rules that may split any key cannot forward.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 
 PLACES = {8: 1, 16: 2, 32: 4, 64: 8}
-"""Reducers by places."""
+"""Number of reducers by number of places."""
 LAWS = {"uniform": ("uniform", 0.0), "Zipf 1.0": ("zipf", 1.0), "Zipf 1.5": ("zipf", 1.5)}
 WITHOUT_REDUCERS = ("hashing", "cam")
 FORWARDING = ("dagreedy", "dalton", "evenflow")
 _WINDOWS = 6
+# Far from the hash seeds of the rules, so that a key's reducer does not depend on its worker.
 _REDUCER_SEED = 1 << 20
 
 
 def cell(plan: Plan, stream: str, places: int, rule: str) -> Cell:
-    """One rule on so many places."""
+    """The cell of one rule on `places` places."""
     kind, zipf = LAWS[stream]
     tuples = 2 * SLIDES * plan.pick(5_000, 40)
     combiners = places if rule in WITHOUT_REDUCERS else places - PLACES[places]
@@ -49,7 +50,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed: of a window, tuples of the fullest combiner and partial results of the fullest reducer."""
+    """One value per seed, means over windows: tuples of the fullest combiner, partial results of the fullest reducer."""
     stream = opened.at()
     places = int(one.what.split()[0])
     slide = len(stream) // (2 * SLIDES)
@@ -57,6 +58,7 @@ def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
     for seed in plan.seeds:
         scenario = Scenario(workers=one.workers, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
         workers = route(stream, entrant(one.partitioner), scenario).workers
+        # Some windows of the second half of the stream, in which all windows are full.
         ends = np.linspace(SLIDES, 2 * SLIDES, _WINDOWS, dtype=int).tolist()
         rows = [slice((end - SLIDES) * slide, end * slide) for end in ends]
         reducers = _reducer_of(stream, PLACES[places], seed)
@@ -74,7 +76,10 @@ def _reducer_of(stream: KeyedStream, reducers: int, seed: int) -> Int32s:
 
 
 def reduced(workers: Int32s, codes: Int32s, n: int, reducers: Int32s) -> tuple[float, float, float]:
-    """Of a window: tuples of the fullest combiner, and Eq. 2 without and with key forwarding."""
+    """Of one window: tuples of the fullest combiner, then Eq. 2 without and with key forwarding.
+
+    `workers` and `codes` have one entry per tuple, `reducers` one per key.
+    """
     held = np.zeros((len(reducers), n), np.bool_)
     held[codes, workers] = True
     holders = held.sum(axis=1)
@@ -90,7 +95,7 @@ def _fullest(partials: Int64s, reducers: Int32s) -> float:
 
 
 def received(rule: str) -> str:
-    """The figure that tells what its fullest reducer gets."""
+    """Name of the figure that says what the fullest reducer gets under `rule`."""
     return "forwarded" if rule in FORWARDING else "partials"
 
 
@@ -198,7 +203,7 @@ CLAIMS = (
         _dalton_scales,
         reason="paper",
         because="By definition 3.3 a key just below 1/n of the load is hashed, and a worker with such a key may hold nearly "
-        "twice its share. The paper's measure is throughput.",
+        "twice its share of the load. The paper's measure is throughput.",
         every=True,
     ),
     Claim(
@@ -222,10 +227,10 @@ CLAIMS = (
 def text(found: Found, plan: Plan) -> list[str]:
     """The table of Eq. 2."""
     lines = [
-        "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window, "
-        f"{SLIDES * plan.pick(5_000, 40):,} tuples of {plan.pick(50_000, 1_000):,} keys. Medians over the seeds. Of 8, 16, "
-        "32 and 64 places 1, 2, 4 and 8 are reducers. `hashing` and `cam` have none; `dagreedy`, `dalton` and `evenflow` "
-        "forward keys that one combiner holds.",
+        "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window of "
+        f"{SLIDES * plan.pick(5_000, 40):,} tuples. Streams have {plan.pick(50_000, 1_000):,} keys. Figures are medians "
+        "over the seeds. Of 8, 16, 32 and 64 places 1, 2, 4 and 8 are reducers. `hashing` and `cam` have no reducers. "
+        "`dagreedy`, `dalton` and `evenflow` forward keys that only one combiner holds.",
         "",
     ]
     for stream in LAWS:
@@ -236,7 +241,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         )
         lines.append("")
     lines += [
-        "Figure 11: partial results at the fullest reducer of Dalton, without / with key forwarding.",
+        "Figure 11: partial results at Dalton's fullest reducer, without / with key forwarding.",
         "",
     ]
     return [

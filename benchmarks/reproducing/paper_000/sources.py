@@ -1,7 +1,8 @@
-"""Figures 13 and 15 of 000: several partitioners, whose sources have other distributions.
+"""Figures 13 and 15 of 000: several partitioners, whose sources have different distributions.
 
-Tuple t goes through partitioner t mod P. Even tuples are uniform and odd ones Zipf 1.5, or both are Zipf 1.5 with other
-hot keys. So with one partitioner the two take turns, as the paper says. Rules that can exchange what they know do.
+Tuple t goes through partitioner t mod P. Even tuples are uniform and odd tuples are Zipf 1.5, or both are Zipf 1.5 with
+different hot keys. So with one partitioner the two laws take turns, as the paper says. Partitioners that can exchange what
+they know do so.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ PAIRS = ("uniform+zipf", "zipf+zipf")
 COOPERATIVE = "dalton-cooperative"
 SHARED_STEPS, SHARED_LOADS = (f"{COOPERATIVE}:{what}=true" for what in ("share_steps", "share_loads"))
 MANY = (COOPERATIVE, SHARED_STEPS, SHARED_LOADS, "dalton")
-"""Of figure 15. `dalton` tells nobody anything."""
+"""Rules of figure 15. Copies of `dalton` exchange nothing."""
 TWO_SOURCES = (*RULES, COOPERATIVE)
 PARTITIONERS = (1, 2, 4, 8)
 FIGURES = ("imbalance", "ksr", "hottest", "settled", "late")
 SPAN = {"two sources": 2 * SLIDES}
-"""Slides of a stream. For figure 15 twice as many."""
+"""Slides of a stream. The streams of figure 15 have twice as many."""
 
 
 def _slide(plan: Plan) -> int:
@@ -40,6 +41,7 @@ def _slide(plan: Plan) -> int:
 
 
 def stream_of(plan: Plan, kind: str) -> Stream:
+    """A stream of two sources, by its name in `drawn`."""
     return Stream(kind, 2 * SLIDES * _slide(plan), plan.pick(100_000, 1_000))
 
 
@@ -49,12 +51,12 @@ def two_cell(plan: Plan, kind: str, rule: str) -> Cell:
 
 
 def many_cell(plan: Plan, partitioners: int, rule: str = COOPERATIVE) -> Cell:
-    """Figure 15: so many cooperating Daltons."""
+    """Figure 15: `partitioners` cooperating Daltons."""
     return Cell(NAME, f"{partitioners} partitioners", stream_of(plan, PAIRS[0]), WORKERS, rule)
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """Of both figures."""
+    """The cells of both figures."""
     return [
         *(two_cell(plan, *at) for at in product(PAIRS, TWO_SOURCES)),
         *(many_cell(plan, *at) for at in product(PARTITIONERS, MANY)),
@@ -76,7 +78,7 @@ def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
 def scenario_of(
     stream: KeyedStream, seed: int, *, sources: int, slides: int = 2 * SLIDES, exchange: bool = True
 ) -> Scenario:
-    """So many partitioners, over a stream of so many slides."""
+    """A scenario of `sources` partitioners over a stream of `slides` slides."""
     slide = len(stream) // slides
     return Scenario(
         workers=WORKERS,
@@ -89,9 +91,14 @@ def scenario_of(
 
 
 def keep(found: Values, stream: KeyedStream, workers: Int32s, scenario: Scenario) -> None:
-    """The figures of one seed."""
+    """Append the figures of one seed to `found`.
+
+    `imbalance` and `ksr` are means over full windows. `hottest`: workers of the hottest key in the last window.
+    `settled`: see `_settled`. `late`: highest over mean window imbalance in the second half of the stream.
+    """
     panes = scenario.panes(stream.times)
     windows = window_figures(workers, stream.codes, panes, WORKERS, panes_per_window=SLIDES)
+    # Windows before slide `SLIDES` are not full yet.
     full = windows[SLIDES:]
     last = panes >= panes[-1] + 1 - SLIDES
     hottest = np.bincount(stream.codes).argmax()
@@ -104,7 +111,7 @@ def keep(found: Values, stream: KeyedStream, workers: Int32s, scenario: Scenario
 
 
 def _settled(windows: Float64s, late: float) -> float:
-    """The first slide from which the imbalance of the window stays below one and a half times that of the second half."""
+    """The slide from which on the window imbalance stays at most 1.5 times `late`, its mean in the second half."""
     above = np.flatnonzero(windows > 1.5 * late)
     return float(above[-1] + 1) if len(above) else 0.0
 
@@ -182,13 +189,13 @@ def _as_level_as_one(found: Found, plan: Plan, rule: str) -> Outcome:
 
 
 SLOWER = (
-    "The common table is a mean, as in Algorithm 2: it has learned no more than each table that it is made of, and each "
-    "knows a share of the tuples. So eight learn slower than one, and workers stay overloaded for longer."
+    "The common table is a mean, as in Algorithm 2. It has learned no more than each table that it is made of, and each of "
+    "these knows only a share of the tuples. So eight learn slower than one, and workers stay overloaded for longer."
 )
 TOGETHER = (
-    "Copies that know their own source only put a hot key on more workers, each on workers of its own, and are more "
-    "level for it. Why the common table levels less was not taken apart. Neither shared loads nor shared steps change "
-    "it for two."
+    "Copies that know their own source only put a hot key on more workers, each copy on workers of its own. That makes the "
+    "loads more level. Why loads are less level with the common table was not examined. With two partitioners neither "
+    "shared loads nor shared steps change it."
 )
 CLAIMS = (
     Claim(
@@ -216,7 +223,7 @@ CLAIMS = (
         "two sources, both streams: lower mean window imbalance than two `dagreedy`, which know their own source only",
         _ahead_of_dagreedy,
         reason="paper",
-        because="The paper compares throughput, which holds the cost of each decision.",
+        because="The paper compares throughput, which includes the cost of each decision.",
     ),
     Claim(
         "000, fig. 15, 5.4",
@@ -250,7 +257,7 @@ CLAIMS = (
         "`share_loads=true`: the same",
         partial(_as_level_as_one, rule=SHARED_LOADS),
         reason="ours",
-        because="What is missing is not knowledge of the loads. " + SLOWER,
+        because="Knowledge of the loads is not what the partitioners lack. " + SLOWER,
         own=True,
     ),
     Claim(
@@ -261,8 +268,8 @@ CLAIMS = (
         _rate,
         reason="paper",
         because="The paper does not give its rate, nor does it say when a curve counts as converged. Each partitioner "
-        "learns from its own tuples, an eighth of a slide with eight of them. With shared steps they settle as fast as "
-        "two.",
+        "learns from its own tuples only. With eight partitioners these are an eighth of a slide. With shared steps eight "
+        "settle as fast as two.",
     ),
 )
 
@@ -270,10 +277,10 @@ CLAIMS = (
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and tables."""
     lines = [
-        f"Figure 13: two partitioners, tuple t through partitioner t mod 2; {2 * SLIDES} slides of {_slide(plan):,} tuples, "
-        f"n = {WORKERS}. `uniform+zipf`: even tuples uniform, odd ones Zipf 1.5. `zipf+zipf`: Zipf 1.5 twice, with other "
-        "hot keys. Mean window imbalance and KSR; `dalton-cooperative` and `evenflow` exchange what they know at each "
-        "slide.",
+        f"Figure 13: two partitioners, {2 * SLIDES} slides of {_slide(plan):,} tuples, n = {WORKERS}. Tuple t goes through "
+        "partitioner t mod 2. In `uniform+zipf` even tuples are uniform and odd tuples are Zipf 1.5. In `zipf+zipf` both "
+        "are Zipf 1.5, with different hot keys. Figures are mean window imbalance and KSR. `dalton-cooperative` and "
+        "`evenflow` exchange what they know at each slide.",
         "",
     ]
     lines += table(
@@ -292,7 +299,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     )
     lines += [
         "",
-        f"Figure 15: so many cooperating Daltons on `{PAIRS[0]}` in {4 * SLIDES} slides, a table at each slide.",
+        f"Figure 15: one to eight cooperating Daltons on `{PAIRS[0]}`, {4 * SLIDES} slides, a common table at each slide. "
+        "Copies of `dalton` stand beside them for comparison.",
         "",
     ]
     return [

@@ -1,4 +1,7 @@
-"""Figure 14 of 000: how often cooperating Daltons synchronise, fixed and adaptive, with messages and bytes counted."""
+"""Figure 14 of 000: how often cooperating Daltons synchronise, at fixed and adaptive intervals.
+
+Messages and their bytes are counted.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +29,22 @@ from evenflow.simulation import Entrant, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 
 DSYNCS = (0.5, 1, 4, 16)
-"""Slides."""
+"""Fixed intervals of synchronisation, in slides."""
 SYNCED = ("uniform+zipf", "mixture")
 _PHASES = {300: 1, 600: 2, 900: 4, 1200: 1}
-"""Until which slide the reducer takes how many times as long."""
+"""The four phases of figure 14b: the slide that ends a phase -> how many times as long the reducer takes in it."""
 _WORK, _FIRST_DSYNC = 7.5, 20
-"""Slides: the reducer's work on a round at first, and the interval at first."""
+"""In slides: how long the reducer works on a round at first, and the first interval."""
 
 
 def dsync_cell(plan: Plan, kind: str, slides: float) -> Cell:
-    """Figure 14a: two that synchronise every so many slides. 0: never."""
+    """Figure 14a: two partitioners that synchronise every `slides` slides. 0: never."""
     what = f"dsync {slides:g} slides" if slides else "dsync never"
     return Cell(NAME, what, stream_of(plan, kind), WORKERS, COOPERATIVE)
 
 
 def adaptive_cell(plan: Plan) -> Cell:
-    """Figure 14b: two whose reducer becomes slower and fast again."""
+    """Figure 14b: two partitioners whose reducer becomes slower, and then fast again."""
     tuples = max(_PHASES) * plan.pick(504, 16)
     return Cell(
         NAME, "adaptive dsync", Stream(PAIRS[0], tuples, plan.pick(50_000, 500)), WORKERS, COOPERATIVE
@@ -49,12 +52,12 @@ def adaptive_cell(plan: Plan) -> Cell:
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """Of both parts of the figure."""
+    """The cells of both parts of the figure."""
     return [*(dsync_cell(plan, *at) for at in product(SYNCED, (0, *DSYNCS))), adaptive_cell(plan)]
 
 
 def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed. Of the adaptive interval, one per phase."""
+    """One value per seed. The adaptive interval has one value per phase instead."""
     stream = opened.at()
     if one.what == "adaptive dsync":
         return _measure_adaptive(stream, plan)
@@ -85,7 +88,7 @@ def _cooperating(scenario: Scenario, who: Entrant, stream: KeyedStream) -> list[
 
 
 def _measure_adaptive(stream: KeyedStream, plan: Plan) -> Values:
-    """The interval, in slides, and the messages, at the end of each phase. The hash seed changes neither."""
+    """The interval in slides at the end of each phase, and all messages and bytes. One seed is enough: none changes it."""
     slide = len(stream) // max(_PHASES)
     scenario = Scenario(workers=WORKERS, sources=2, seed=1, window_ms=SLIDES * slide, slide_ms=slide)
     who = entrant(f"{COOPERATIVE}:dsync_ms={_FIRST_DSYNC * slide}")
@@ -155,8 +158,8 @@ CLAIMS = (
         "messages are sent",
         _more_often,
         reason="ours",
-        because="The interval is the statistics window as well: a shorter one counts less of each key.",
-        note="From which interval on the messages cost throughput needs a cluster.",
+        because="The interval is the statistics window as well, so a shorter interval counts fewer tuples of each key.",
+        note="At which interval the messages begin to cost throughput can only be seen on a cluster.",
     ),
     Claim(
         "000, fig. 14b, 5.4",
@@ -165,16 +168,16 @@ CLAIMS = (
         "gives no figure; it settles at 10 from 5 to 10)",
         _adapts,
         reason="ours",
-        because="A wait that is too long spans the ends of two intervals, so the reducer is asked twice and doubles once "
-        "too often. Where it then has time it halves again: 40 to 20. Our bound of 64 slides cuts 80 short, so that halving "
-        "gives 32 and 8 instead of 40 and 10.",
+        because="A wait that is too long spans the ends of two intervals, so the reducer is asked twice and doubles the "
+        "interval once too often. Where the reducer then has time, it halves the interval again: 40 to 20. Our bound of 64 "
+        "slides cuts 80 short, so halving gives 32 and 8 instead of 40 and 10.",
     ),
 )
 
 
 def text(found: Found, plan: Plan) -> list[str]:
     """The table of figure 14a."""
-    lines = ["Figure 14a: two cooperating Daltons by the interval of synchronisation.", ""]
+    lines = ["Figure 14a: two cooperating Daltons, by the interval of synchronisation (DSYNC).", ""]
     lines += table(
         ["stream", "DSYNC", "imbalance", "KSR", "messages", "bytes"],
         (

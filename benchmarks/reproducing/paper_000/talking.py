@@ -1,4 +1,4 @@
-"""Cooperating Daltons that talk to a reducer whose work takes event time, so that its interval can adapt to it."""
+"""Cooperating Daltons that talk to a reducer. Its work takes event time, so that the interval can adapt to the work."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from evenflow.simulation import KeyedStream
 
 @dataclass
 class Talk:
-    """What was said. `workers` has shape (m,)."""
+    """How the stream was routed, and what was said meanwhile. `workers` has shape (m,)."""
 
     workers: Int32s
     messages: int = 0
-    """To the reducer."""
+    """Messages to the reducer."""
     told_bytes: int = 0
-    """Of those messages and of the tables, each counted once for each partitioner that gets it."""
+    """Bytes of those messages and of the tables. A table counts once for each partitioner that gets it."""
     dsync_ms: list[int] = field(default_factory=list)
     """The interval after each step."""
 
 
 class _Clock:
-    """Time of the reducer: each message costs it so much."""
+    """Time of the reducer, in ms of event time. Each message adds `costs` to it."""
 
     def __init__(self) -> None:
         self.now, self.costs, self._reading = 0.0, 0.0, False
 
     def __call__(self) -> float:
-        """Read twice for a message: when its work begins, and when it has been done."""
+        """The present time. The reducer reads it twice per message: before its work and after it."""
+        # The second reading of a pair: the work on the message lies between the two.
         if self._reading:
             self.now += self.costs
         self._reading = not self._reading
@@ -50,7 +51,10 @@ def talk(
     work_ms: Callable[[int], float] = lambda now: 0.0,
     adaptive: bool = False,
 ) -> Talk:
-    """Route the stream. A round costs the reducer `work_ms(now)`, and its table comes when that is over."""
+    """Route the stream, with one message per partitioner and round.
+
+    The reducer works on a round for `work_ms(now)`. The partitioners get the round's table when this work is done.
+    """
     clock = _Clock()
     reducer = QTableReducer(
         members=len(parts),
@@ -66,6 +70,7 @@ def talk(
     for low in range(0, len(stream), step):
         now = int(stream.times[low])
         _deliver(due, parts, now)
+        # A reducer that has been idle begins now. One that is behind begins when its last message is done.
         clock.now, clock.costs = max(clock.now, now), work_ms(now) / len(parts)
         for data in _said(parts, now):
             found.messages += 1
@@ -95,6 +100,7 @@ def _deliver(due: deque[tuple[float, bytes]], parts: Sequence[DaltonCooperative]
 
 def _route(parts: Sequence[DaltonCooperative], stream: KeyedStream, out: Int32s, low: int, high: int) -> None:
     for number, part in enumerate(parts):
+        # The first row from `low` on whose index is `number` modulo the partitioners.
         mine = slice(low + (number - low) % len(parts), high, len(parts))
         out[mine] = part.assign(
             np.ascontiguousarray(stream.keys[mine]), np.ascontiguousarray(stream.times[mine])

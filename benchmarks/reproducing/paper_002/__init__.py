@@ -1,7 +1,7 @@
 """002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10, the memory formulas, and 11-12 on other data.
 
-Five independent sources (tuple t through source t mod 5) as in its Table III. I(m) at the end of the stream and its
-mean over the stream. Frequencies of the formulas are expected ones, f_k = m p_k with m = 1e7, as in the paper.
+As in the paper's Table III there are five independent sources: tuple t goes through source t mod 5. The figures are I(m)
+at the end of the stream and its mean over the stream. The formulas use expected frequencies, f_k = m p_k with m = 1e7.
 
     grid       the settings: which cells there are
     measuring  a cell, with every seed

@@ -1,4 +1,4 @@
-"""What 002 says, and how its claims are judged: by its formulas, and by what was measured."""
+"""The claims of 002, each judged by the paper's formulas or by what was measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.store import Found
 
 READING = 0.02
-"""Granted where the paper's number is read off a chart: two percentage points."""
+"""Tolerance where the paper's number is read off a chart: two percentage points."""
 IDEAL = 0.2
 """A worker's share at n = 5."""
 
@@ -120,7 +120,7 @@ def _memory_over_shuffle(found: Found, plan: Plan) -> Outcome:
 
 
 def copies_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> float:
-    """Copies of keys that routing made, against those of PKG."""
+    """Copies of keys that routing with `rule` made, over the copies that PKG made."""
     ours, pkg = (found.median(balance_cell(plan, zipf, n, name), "copies") for name in (rule, "pkg"))
     return ours / pkg
 
@@ -160,7 +160,7 @@ def _rr_worse(found: Found, plan: Plan) -> Outcome:
 
 
 def _worst(found: Found, plan: Plan, n: int, rule: str) -> list[float]:
-    """The highest I(m) of each seed, over z and thresholds up to 1/n."""
+    """One value per seed: the highest I(m) over every z and every threshold up to 1/n."""
     at = (
         found.values(theta_cell(plan, z, n, rule, f), "imbalance")
         for z, f in product(THETA_ZIPFS, THETAS)
@@ -179,7 +179,7 @@ def _rr_starts_early(found: Found, plan: Plan) -> Outcome:
 
 
 def rr_start(found: Found, plan: Plan, n: int, factor: float) -> float:
-    """The least z at which RR's median I(m) is above eps. Infinite when it never is."""
+    """The least z at which RR's median I(m) is above eps. Infinite if it never is."""
     at = {z: found.median(theta_cell(plan, z, n, "rr-head", factor), "imbalance") for z in THETA_ZIPFS}
     return min((z for z, value in at.items() if value > EPS), default=np.inf)
 
@@ -296,8 +296,8 @@ def _on_words(found: Found, plan: Plan) -> Outcome:
 
 
 _COLLISIONS = (
-    "Which of F_1..F_d collide depends on the hash family, so D-Choices varies by orders of magnitude between seeds; "
-    "the condition it solves is a necessary one, not a sufficient one."
+    "Which of F_1..F_d collide depends on the hash family, so D-Choices varies by orders of magnitude between seeds. "
+    "The condition that D-Choices solves is necessary, not sufficient."
 )
 _MATCHES = (
     f"The least d is the one whose I(m) is within {SOURCES} eps of that of W-Choices, found by bisection: the paper expects "
@@ -339,7 +339,7 @@ CLAIMS = (
         _w_choices_up_to_25,
         reason="paper",
         because="At very high z most of the 1e4 keys are expected fewer than twice in 1e7 tuples, so PKG keeps less than "
-        "two copies of them and the head weighs more; the paper does not say how it counts those.",
+        "two copies of them and the head weighs more. The paper does not say how it counts such keys.",
         every=True,
     ),
     Claim(
@@ -355,8 +355,8 @@ CLAIMS = (
         _memory_measured,
         every=True,
         reason="paper",
-        because="The formula charges PKG two copies for every key. In truth PKG's tail keys avoid the two workers that "
-        "a hot key overloads and often stay whole, while balanced loads split nearly every tail key in two.",
+        because="The formula charges PKG two copies for every key. In fact PKG's tail keys avoid the two workers that "
+        "a hot key overloads, and so they often stay whole. Balanced loads split nearly every tail key in two.",
     ),
     Claim(
         "002, fig. 6",
@@ -366,7 +366,7 @@ CLAIMS = (
         every=True,
         reason="paper",
         because="With 1e4 keys and 1e7 tuples most keys at high z have fewer than n tuples, so shuffling cannot "
-        "copy them n times; we use expected frequencies, the paper does not say which it used.",
+        "copy them n times. We use expected frequencies. The paper does not say which frequencies it used.",
     ),
     Claim(
         "002, fig. 7, V-B Q1",
@@ -406,8 +406,8 @@ CLAIMS = (
         "second candidate's is not stored)",
         _head_and_tail,
         reason="data",
-        because="RR balances the head perfectly and the tail apart from it; at z = 2.0 and n = 5 nearly nothing is "
-        "left in the tail, and two choices balance it well.",
+        because="RR balances the head perfectly, and balances the tail apart from the head. At z = 2.0 and n = 5 nearly "
+        "nothing is left in the tail, and two choices balance the tail well.",
     ),
     Claim(
         "002, fig. 9, V-B Q2",
@@ -461,8 +461,8 @@ CLAIMS = (
         f"n = 50, 100, every rule: no difference between 1e4, 1e5 and 1e6 keys, or all medians at most eps = {EPS:g}",
         _keys_do_not_matter,
         reason="paper",
-        because="At z = 1.2 more keys make the hottest one less frequent, and PKG's imbalance falls with p1/2 - 1/n "
-        "(by a tenth). The third part is RR at z = 2.0, n = 100, which differs by 1.5 %.",
+        because="At z = 1.2 the hottest key is less frequent where there are more keys, and PKG's imbalance falls with "
+        "p1/2 - 1/n (by a tenth). The third part that does not hold is RR at z = 2.0, n = 100, which differs by 1.5 %.",
     ),
     Claim(
         "ours, to 002 V",

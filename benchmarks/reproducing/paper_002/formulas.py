@@ -1,4 +1,4 @@
-"""002's formulas, exactly: keys in the head, d, and memory against PKG and shuffling (figures 3 to 6)."""
+"""The formulas of 002, computed exactly: keys in the head, d, and memory relative to PKG and shuffling (figures 3-6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenflow.rank_laws import zipf_cdf
 
 @cache
 def shares(keys: int, zipf: float) -> Float64s:
-    """p_k of Zipf, descending."""
+    """Probabilities p_k of a Zipf law, descending. Shape (keys,)."""
     return np.diff(zipf_cdf(keys, zipf), prepend=0.0)
 
 
@@ -33,11 +33,12 @@ class Formula:
     over_pkg: dict[str, float]
     """Memory of d-choices and w-choices / memory of PKG."""
     over_shuffle: dict[str, float]
+    """Memory of d-choices and w-choices / memory of shuffling."""
 
 
 @cache
 def formula(zipf: float, n: int, keys: int = KEYS, tuples: int = PAPER_TUPLES) -> Formula:
-    """Section IV-B: sum of min(f, d) over the head and min(f, 2) over the tail."""
+    """Section IV-B: memory is the sum of min(f, d) over the head and of min(f, 2) over the tail."""
     p = shares(keys, zipf)
     frequencies = p * tuples
     head = int((p >= 1 / (5 * n)).sum())
@@ -60,5 +61,5 @@ def formula(zipf: float, n: int, keys: int = KEYS, tuples: int = PAPER_TUPLES) -
 
 
 def formulas(n: int) -> list[Formula]:
-    """For every exponent of the figures."""
+    """The formulas for every exponent of the figures, with `n` workers."""
     return [formula(zipf, n) for zipf in FORMULA_ZIPFS]

@@ -18,7 +18,7 @@ FORMULA_ZIPFS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 FORMULA_WORKERS = (50, 100)
 ZIPFS = tuple(round(0.2 * step, 1) for step in range(1, 11))
 TABLE_ZIPFS = (0.4, 0.8, 1.2, 1.6, 2.0)
-"""Of these the table has rows. The chart shows all."""
+"""Exponents that the table shows. The chart shows all of `ZIPFS`."""
 SKEWED = tuple(z for z in ZIPFS if z >= 1.2)
 WORKERS = (5, 10, 20, 50, 100)
 MORE_KEYS = (100_000, 1_000_000)
@@ -27,17 +27,18 @@ RULES = ("pkg", "d-choices", "w-choices", "rr-head")
 THETAS = (2.0, 1.0, 0.5, 0.25, 0.125)
 THETA_ZIPFS = (0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 SHOWN_THETA_ZIPFS = (0.8, 1.4, 2.0)
-"""Of these the table of thresholds has rows."""
+"""Exponents that the table of thresholds shows."""
 THETA_WORKERS = (5, 50, 100)
 LEAST_D_ZIPFS = (1.2, 1.4, 1.6, 1.8, 2.0)
 LEAST_D_WORKERS = (50, 100)
 WORDS_WORKERS = (5, 10, 20, 50, 100)
 DRIFT_TUPLES, DRIFT_KEYS = 690_000, 2_900
-"""Of the cashtags, its table I."""
+"""Tuples and keys of the cashtags in the paper's table I."""
 DRIFTS = (SUDDEN, DAILY)
 
 
 def _zipf(plan: Plan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
+    # A quick run makes the other numbers of keys smaller, but keeps `KEYS`: the formulas and figure 8 assume it.
     shown = keys if keys == KEYS else plan.pick(keys, keys // 20)
     return Stream("zipf", tuples or plan.pick(TUPLES, QUICK_TUPLES), shown, zipf)
 
@@ -52,7 +53,7 @@ def balance_cell(plan: Plan, zipf: float, n: int, rule: str, keys: int = KEYS) -
 
 
 def long_cell(plan: Plan, zipf: float, rule: str) -> Cell:
-    """The same with the paper's number of tuples, n = 100."""
+    """Figure 10 with the paper's number of tuples, n = 100."""
     return _cell("balance", _zipf(plan, zipf, tuples=plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)), 100, rule)
 
 
@@ -72,12 +73,12 @@ def least_d_cell(plan: Plan, zipf: float, n: int) -> Cell:
 
 
 def words_cell(plan: Plan, n: int, rule: str) -> Cell:
-    """Figure 11: on the words of a text."""
+    """Figure 11: imbalance on the words of a text."""
     return _cell("balance", Stream("words", plan.pick(0, QUICK_TUPLES)), n, rule)
 
 
 def drift_cell(plan: Plan, drift: str, n: int, rule: str) -> Cell:
-    """Figure 12: over time, on a stream with the statistics of the cashtags."""
+    """Figure 12: imbalance over time, on a stream with the statistics of the cashtags."""
     stream = Stream(drift, plan.pick(DRIFT_TUPLES, QUICK_TUPLES), DRIFT_KEYS)
     return _cell("over time", stream, n, rule)
 

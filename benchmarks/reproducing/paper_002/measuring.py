@@ -1,4 +1,4 @@
-"""Routing a cell of 002 by five sources: imbalance, copies of keys, and the least d, found by bisection."""
+"""Routes a cell of 002 through five sources, and counts imbalance, copies of keys, and the least d (by bisection)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from evenflow.partitioners import Partitioner
 from evenflow.partitioners.choices.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
 
+# More tuples than any stream has: the next d is never computed.
 _NEVER = 1 << 62
 POINTS = 20
-"""At which the imbalance over time is taken."""
+"""Number of evenly spaced points at which the imbalance over time is taken."""
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed of the hash family. The stream is the same for all."""
+    """One value per seed of the hash family. All seeds route the same stream."""
     stream = opened.at()
     if cell.what == "over time":
         return _measure_over_time(cell, stream, plan)
@@ -49,7 +50,7 @@ def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
 
 
 def _measure_over_time(cell: Cell, stream: KeyedStream, plan: Plan) -> Values:
-    """I(t) at evenly spaced points as the median over the seeds, and of each seed at the end."""
+    """`curve`: I(t) at `POINTS` points, the median over the seeds. `imbalance`: I(m) at the end, one value per seed."""
     curves = [
         sampled_imbalance(placed(_sources(cell, stream, seed), stream), cell.workers, samples=POINTS)[1]
         for seed in plan.seeds
@@ -64,16 +65,18 @@ def _measure_over_time(cell: Cell, stream: KeyedStream, plan: Plan) -> Values:
 
 
 def _copies(stream: KeyedStream, workers: Int32s, n: int) -> float:
-    """Distinct (key, worker) pairs: one state each."""
+    """Distinct (key, worker) pairs. Each pair is one state in memory."""
+    # A table of key x worker, flattened. Sorting the pairs would take far longer.
     held = np.zeros(stream.key_count * n, np.bool_)
     held[stream.codes.astype(np.int64) * n + workers] = True
     return float(held.sum())
 
 
 def _measure_parts(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
-    """Shares of the fullest worker: of keys with p >= 1/(8n), and of the others."""
+    """Shares of the fullest worker: `head` is of keys with p >= 1/(8n), `tail` of all other keys."""
     n = cell.workers
     workers = placed(_sources(cell, stream, seed), stream)
+    # Codes of a drawn Zipf stream are ranks, so the head is a range of codes.
     head = stream.codes < int((shares(KEYS, cell.stream.zipf) >= 1 / (8 * n)).sum())
     of_head, of_tail = (worker_loads(workers[which], n) / len(stream) for which in (head, ~head))
     fullest = int((of_head + of_tail).argmax())
@@ -86,12 +89,13 @@ def _measure_parts(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, floa
 
 
 def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
-    """Sources of D-Choices with a given d that is never computed; n stands for any worker."""
+    """Sources of D-Choices that always use the given d. With d = n the head may go to any worker."""
 
     class Fixed(DChoices):
         def _shape(self) -> None:
             super()._shape()
             schedule = self._choosing.schedule
+            # `next` is the number of tuples from which on d is computed again.
             schedule["next"], schedule["d"] = _NEVER, d
 
     return [
@@ -103,12 +107,16 @@ def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
 
 
 def _measure_least_d(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
-    """The d of D-Choices, and the least d that is as balanced as w-choices: up to eps, and up to s eps."""
+    """The d of D-Choices, and the least d that is as balanced as W-Choices.
+
+    `least` allows a difference of eps, `matching` of s eps (s sources).
+    """
     n = cell.workers
 
     def imbalance(sources: list[Partitioner]) -> float:
         return float(worker_loads(placed(sources, stream), n).max()) / len(stream) - 1 / n
 
+    # D-Choices with d = n chooses among all workers for the head, as W-Choices does.
     best = imbalance(_with_d(n, n, seed))
 
     def least(tolerance: float) -> int:

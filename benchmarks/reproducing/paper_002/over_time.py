@@ -1,6 +1,7 @@
 """002's figure 12, and the cashtags of its figure 11: imbalance over time where the hot keys change.
 
-The tweets are not public any more. The stream is drawn with the tuples, keys and p1 of its table I (`drawn.cashtags`).
+The tweets are not public any more. Two streams are drawn instead, with the numbers of tuples and keys and the p1 of the
+paper's table I (`cashtags_sudden` and `cashtags_daily` in `drawn`).
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def _stable(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for at in product(DRIFTS, WORKERS, RULES[:3]):
         curve = _drift(found, plan, at, "curve")
+        # The first tenth is left out: I(t) of a few tuples is mostly chance.
         rest = curve[len(curve) // 10 :]
         held.append(max(rest) <= max(2 * median(rest), SOURCES * EPS))
         if at[1] == WORKERS[-1]:
@@ -87,8 +89,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     lines = [
         "",
         f"Figure 12: I(t) on drawn cashtags, {plan.pick(DRIFT_TUPLES, QUICK_TUPLES):,} tuples of {DRIFT_KEYS:,} keys. "
-        f"p1: {', '.join(p1)} (the paper: {CASHTAG_P1}). `{SUDDEN}` has ten periods with nothing in common, `{DAILY}` "
-        "thirty days on each of which a tenth of the keys trade ranks. Medians over the seeds.",
+        f"p1: {', '.join(p1)} (the paper: {CASHTAG_P1}). `{SUDDEN}` has ten periods with nothing in common. `{DAILY}` "
+        "has thirty days, and on each day a tenth of the keys trade ranks. Figures are medians over the seeds.",
         "",
     ]
     return lines + table(
@@ -115,8 +117,8 @@ CLAIMS = (
         "both drawn streams, I(m) at n = 20, 50 and 100: D-C's lower than PKG's, W-C's lower than D-C's",
         _on_drift,
         reason="data",
-        because="The paper gives tuples, keys and p1, not how the keys change. On the daily stream PKG is level with 20 "
-        "workers too.",
+        because="The paper gives tuples, keys and p1. It does not say how the keys change. On the daily stream PKG is level "
+        "with 20 workers, too.",
     ),
     Claim(
         "002, fig. 11 and 12",
@@ -124,7 +126,7 @@ CLAIMS = (
         f"both drawn streams, n = 5 and 10: the medians of I(m) are at most s eps = {SOURCES * EPS:g} apart",
         _few_workers,
         reason="data",
-        because="Where one key has a quarter of a period, ten workers are many.",
+        because="If one key has a quarter of a period's tuples, ten workers are already many.",
     ),
     Claim(
         "002, fig. 12",
@@ -133,8 +135,8 @@ CLAIMS = (
         f"its own median over time, or at most s eps = {SOURCES * EPS:g}",
         _stable,
         reason="data",
-        because="I(t) is over the stream so far: each period that begins moves it, later ones less. How often that happens "
-        "is drawn.",
+        because="I(t) is over the stream so far. Each period that begins moves I(t), and later periods move it less. How "
+        "many periods there are is our choice.",
     ),
     Claim(
         "002, fig. 11 and 12",
@@ -142,7 +144,7 @@ CLAIMS = (
         "I(m) at n = 100: higher on both drawn streams than on the Gutenberg words",
         _harder,
         reason="data",
-        because="I(m) is over the whole stream, so keys that are hot one after the other even out.",
+        because="I(m) is over the whole stream, so keys that are hot one after the other even each other out.",
         absent="The texts are not in the data folder.",
     ),
 )

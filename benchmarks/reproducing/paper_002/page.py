@@ -53,11 +53,11 @@ def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and tables."""
     m, long = plan.pick(TUPLES, QUICK_TUPLES), plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)
     lines = [
-        f"{SOURCES} sources, theta = 1/5n, eps = {EPS:g}; {KEYS:,} keys and {m:,} tuples unless said otherwise (the "
-        f"paper: 1e7; the last table repeats n = 100 with {long:,}). Formulas (fig. 3-6) "
-        "are exact: Zipf probabilities and 1e7 tuples.",
+        f"{SOURCES} sources share each stream, theta = 1/5n and eps = {EPS:g}. Unless said otherwise, streams have "
+        f"{KEYS:,} keys and {m:,} tuples. The paper's have 1e7 tuples. The table with more keys repeats n = 100 with "
+        f"{long:,} tuples. The formulas (fig. 3-6) are exact: they use Zipf probabilities and 1e7 tuples.",
         "",
-        "Figures 3-6, formulas: keys in the head, d, memory against PKG and shuffling.",
+        "Figures 3-6, by formula: keys in the head, d, and memory relative to PKG's and to shuffling's (SG).",
         "",
     ]
     head = [
@@ -79,7 +79,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         rows.append(row)
     lines += table(head, rows)
     lines += ["", "![formulas of figures 3 to 6](reproducing/formulas.svg)", ""]
-    lines += ["Figure 10: I(m), and copies of keys against PKG's.", ""]
+    lines += ["Figure 10: I(m), and copies of keys relative to PKG's.", ""]
     lines += table(
         ["z", "n", *RULES, "copies D-C / PKG", "copies W-C / PKG"],
         (
@@ -94,7 +94,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     )
     lines += [
         "",
-        "Where PKG's range reaches far up, F_1 and F_2 of the hottest key are the same worker for a seed (probability 1/n).",
+        "Where PKG's range reaches far up, one seed's F_1 and F_2 give the hottest key the same worker. That happens with "
+        "probability 1/n.",
         "",
         "![imbalance against skew](reproducing/balance.svg)",
         "",
@@ -109,7 +110,11 @@ def text(found: Found, plan: Plan) -> list[str]:
         ),
         left=3,
     )
-    lines += ["", "Figure 8: shares of the fullest worker, n = 5, z = 2.0.", ""]
+    lines += [
+        "",
+        'Figure 8: shares of the stream, n = 5, z = 2.0. "head" and "tail" make up the share of the fullest worker.',
+        "",
+    ]
     lines += table(
         ["rule", "head", "tail", "fullest", "emptiest"],
         (

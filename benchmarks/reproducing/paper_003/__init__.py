@@ -1,7 +1,8 @@
 """003, "Model-based Reinforcement Learning for Elastic Stream Processing in Edge Computing": figures 5-9.
 
-One operator in `evenflow.elasticity.environments.ElasticStage` with the paper's defaults. Its taxi trace is replaced by
-the flights from New York in 2013, hour by hour. Rewards are those of the steps as they were played, while learning.
+One operator runs in `evenflow.elasticity.environments.ElasticStage` with the paper's defaults. The paper's taxi trace is
+replaced by the flights from New York in 2013, hour by hour. Rewards are those of the steps that were played while the
+policy learned.
 
     grid       the settings: which cells there are
     measuring  a cell, with every seed

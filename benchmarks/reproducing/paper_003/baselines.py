@@ -1,4 +1,4 @@
-"""PPO, A2C and DQN of Stable-Baselines3 with its default hyperparameters (003 takes those of RLlib, and A3C)."""
+"""PPO, A2C and DQN of Stable-Baselines3 with its default hyperparameters. 003 uses RLlib, and A3C in place of A2C."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from evenflow.elasticity.environments import ElasticStage
 
 
 def is_installed() -> bool:
-    """Whether the extra `rl` is."""
+    """Whether the extra `rl` is installed."""
     return importlib.util.find_spec("stable_baselines3") is not None
 
 
 def learned(name: str, environment: ElasticStage, *, steps: int, seed: int) -> Trajectory:
-    """What the learner played in its first steps."""
+    """What the learner played in its first `steps` steps, while it learned."""
+    # Imported here, because the extra `rl` is optional.
     import stable_baselines3
     import torch
 
+    # Several cells run side by side, each in a process of its own.
     torch.set_num_threads(1)
     played = _Kept(environment)
-    # Its policies want actions from 0.
+    # Policies of Stable-Baselines3 want actions from 0 on. The environment counts instances from 1 on.
     actions = TransformAction(played, lambda action: action + 1, Discrete(environment.kmax))
     learner = getattr(stable_baselines3, name.upper())("MlpPolicy", actions, seed=seed, device="cpu")
     learner.learn(steps)
+    # A learner collects whole rollouts, so it may have played more than `steps` steps.
     rewards, p, latencies = np.array(played.rows[:steps]).T
     return Trajectory(rewards, p.astype(np.int64), np.ones(steps, np.int64), latencies)
 
 
 class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Keeps what every step gave."""
+    """Keeps reward, instances and latency (ms) of every step."""
 
     def __init__(self, environment: ElasticStage) -> None:
         super().__init__(environment)

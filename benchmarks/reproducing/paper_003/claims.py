@@ -1,4 +1,4 @@
-"""What 003 says, judged."""
+"""The claims of 003, and how they are judged."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from benchmarks.reproducing.store import Found, MissingError
 
 _BUDGET_MS = 1000
 _SCALE = (
-    "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9 and the bound what "
-    "comes within the latency budget; the best fixed parallelism then gives the reward in the table, well above -0.3."
+    "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9, and the bound of the "
+    "queue is what comes within the latency budget. The best fixed parallelism then gives the reward in the table, which "
+    "is well above -0.3."
 )
 
 
 def _costs(found: Found, cell: Cell, figure: str) -> list[float]:
-    """Rewards without their sign: lower is better."""
+    """Rewards with the sign turned, so that lower is better."""
     return [-value for value in found.values(cell, figure)]
 
 
@@ -159,7 +160,7 @@ CLAIMS = (
         "fewer steps until the mean of 100 steps is above -0.3, under each load",
         _faster,
         reason="paper",
-        because="Both get there within a few hundred steps: -0.3 is far from the best reward here.",
+        because="Both get there within a few hundred steps, because -0.3 is far below the best reward here.",
     ),
     Claim(
         "003, fig. 5-7",
@@ -167,7 +168,8 @@ CLAIMS = (
         "mean reward over all steps higher, under each load",
         _better,
         reason="ours",
-        because="It was practised at 100/s only, and these loads rarely are. Whether that is the cause was not tested.",
+        because="MBLinUCB practised at 100 tuples/s only, and these loads rarely have that rate. Whether that is the "
+        "cause was not tested.",
     ),
     Claim(
         "003, fig. 7",
@@ -175,7 +177,7 @@ CLAIMS = (
         "the mean of 100 steps is above -0.3 within 20,000 steps; LinUCB's is not",
         _trace,
         reason="data",
-        because="LinUCB gets there early as well. The trace is another one, and the paper's rho and contexts are not known.",
+        because="LinUCB gets there early as well. Our trace is another one, and the paper's rho and contexts are not known.",
         every=True,
     ),
     Claim(
@@ -185,7 +187,7 @@ CLAIMS = (
         "was measured",
         _learners,
         reason="paper",
-        because="A learner that still draws at random is near the mark already: its first 100 rewards average -0.32.",
+        because="A learner that still draws at random is already near -0.3: its first 100 rewards average -0.32.",
         absent="Stable-Baselines3 was not installed (`pip install evenflow[rl]`).",
     ),
     Claim(
@@ -217,7 +219,7 @@ CLAIMS = (
         "mean reward over all steps no lower than the paper's MBLinUCB's",
         _no_worse,
         reason="ours",
-        because="It uses more instances. Which of its four differences does that was not taken apart.",
+        because="Ours uses more instances. Which of its four differences causes that was not examined.",
         own=True,
     ),
 )

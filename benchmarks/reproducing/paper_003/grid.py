@@ -11,17 +11,17 @@ KMAX = 64
 LINUCB = "linucb:alpha=1"
 PAPER = "mblinucb:alpha=1,breadth=1,samples=10000,rate=100,mu=10"
 WIDER = PAPER.replace("breadth=1", "breadth=2")
-"""The same but for what it practises on."""
+"""`PAPER`, but it also practises on half and twice the load."""
 OURS = "mblinucb"
-"""With its defaults: it watches first, practises on half and twice the load too, and explores less."""
+"""`mblinucb` with its defaults. It watches first, practises also on half and twice the load, and explores less."""
 LEARNERS = ("ppo", "a2c", "dqn")
 NAMES = {PAPER: "MBLinUCB", OURS: "MBLinUCB, ours", LINUCB: "LinUCB"} | {
     name: name.upper() for name in LEARNERS
 }
 BEST_FIXED = "fixed"
-"""The best parallelism that is never changed, found by trying them all."""
+"""The best parallelism that is never changed. It is found by trying all of them."""
 LOADS = {"poisson": 10_000, "pareto": 10_000, "flights-by-hour": 20_000}
-"""Steps of each."""
+"""Loads, and how many steps each has."""
 LEARNER_STEPS = 5_000
 LOAD_NAMES = {
     "poisson": "Poisson(100/s)",
@@ -29,7 +29,7 @@ LOAD_NAMES = {
     "flights-by-hour": "flights by the hour",
 }
 OPERATORS = {"mu=5": {"mu": 5.0}, "mu=20": {"mu": 20.0}, "rho=0.5": {"rho": 0.5}, "rho=0.7": {"rho": 0.7}}
-"""Figures 8 and 9, beside the default mu = 10 and rho = 0.9."""
+"""Operators of figures 8 and 9. Each differs in one value from the default operator (mu = 10, rho = 0.9)."""
 OPERATOR_STEPS = 3_000
 
 

@@ -1,4 +1,4 @@
-"""Playing a cell of 003 with every seed."""
+"""Plays a cell of 003 with every seed."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ MEAN_RATE = 100.0
 STEP_S = 10.0
 LMAX_MS = 1000.0
 POINTS = 24
+# Even 4 instances of 10 tuples/s are far too few for 100 tuples/s, so fewer need not be tried.
 _TRIED = range(4, KMAX + 1)
 _HOUR_MS = 3_600_000
 
 
 def measurable(cell: Cell) -> bool:
-    """Whether what it needs is installed."""
+    """Whether everything that the cell needs is installed."""
     return cell.partitioner not in LEARNERS or is_installed()
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed. `curve` has the mean over the seeds at `edges`."""
+    """One value per seed. `curve` has the mean reward over the seeds between each two of `edges`."""
     if cell.partitioner == BEST_FIXED:
         return _best_fixed(cell, plan)
     played = [_played(cell, plan, seed) for seed in plan.seeds]
     rewards = np.array([one.rewards for one in played])
     tenth = max(1, rewards.shape[1] // 10)
+    # The load of the cell `doubling` doubles here.
     half = rewards.shape[1] // 2
     found = {
         "first": [float(row[:WINDOW].mean()) for row in rewards],
@@ -58,7 +60,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 
 def edges(steps: int) -> list[int]:
-    """Where the points of a curve begin and end: ever longer stretches of steps."""
+    """Steps at which the points of a curve begin and end. The stretches grow geometrically."""
     return sorted({0, *np.geomspace(min(10, steps), steps, POINTS).round().astype(int).tolist()})
 
 
@@ -69,6 +71,7 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
         return learned(cell.partitioner, environment, steps=steps, seed=seed)
     name, options = _parsed(cell.partitioner)
     if cell.partitioner in (PAPER, WIDER):
+        # The paper's policy knows the speed of the operator that it practises for.
         options["mu"] = environment.operators[0].mu
     if plan.quick and name == "mblinucb":
         options["samples"] = 100
@@ -104,7 +107,7 @@ def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
 
 
 def _flights(plan: Plan) -> Trace:
-    """An hour of 2013 in each step. Each flight stands for as many tuples as make 100/s on average."""
+    """Each step has an hour of 2013. Each flight stands for so many tuples that 100 tuples/s come on average."""
     times = read_dataset("flights-carrier", plan.data).times
     counts = np.bincount((times - times[0]) // _HOUR_MS).astype(np.float64)
     return Trace(
@@ -117,7 +120,7 @@ def _flights(plan: Plan) -> Trace:
 
 
 def _reached(rewards: np.ndarray) -> float:
-    """Steps until the mean of the last `WINDOW` rewards is above the goal. One more than there are when never."""
+    """Steps until the mean of the last `WINDOW` rewards is above the goal. If it never is: one more than all steps."""
     window = min(WINDOW, len(rewards))
     means = np.convolve(rewards, np.ones(window) / window, "valid")
     above = np.flatnonzero(means > GOAL)

@@ -21,17 +21,19 @@ from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.store import Found, MissingError
 
 MANY = (TPCH_Q3, "debs-routes", "debs-taxis", "retail-stock", "words", "flights-tailnum")
-"""Data with many keys: the papers' hard case. The others have at most 105."""
+"""Data with many keys: the paper's hard case. All other data has at most 105 keys."""
 FEW = (TPCH_Q1, "retail-country", "flights-carrier")
+"""Data with few keys."""
 SCARCE = "debs-taxis"
 """Data whose groups hardly repeat in a window."""
 ENOUGH = 100
-"""Tuples of a window that a worker must get on average for a stream to be judged."""
+"""A stream is judged only where a worker gets this many tuples of a window on average."""
 WHOLE = ("hashing", "am", "am:d=5", "cam", "cam:d=5")
 """Rules that split no key."""
 
 
 def _present(found: Found, plan: Plan, data: tuple[str, ...]) -> list[str]:
+    """The streams of `data` that are measured in full. MissingError if none is."""
     there = [
         name
         for name in data
@@ -45,7 +47,7 @@ def _present(found: Found, plan: Plan, data: tuple[str, ...]) -> list[str]:
 def judged_streams(
     found: Found, plan: Plan, data: tuple[str, ...], workers: tuple[int, ...] = WORKERS
 ) -> list[tuple[str, int]]:
-    """Streams and workers with enough tuples for each."""
+    """Pairs (stream, n) in which each of the n workers gets enough tuples, see `ENOUGH`."""
     return [
         (name, n)
         for name, n in product(_present(found, plan, data), workers)
@@ -213,6 +215,7 @@ def _do_not_scale(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     _present(found, plan, (TPCH_Q1,))
     for rule in (*WHOLE, "shuffle"):
+        # Imbalance is the fullest worker's share less 1/n.
         few, many = (_median(found, plan, TPCH_Q1, n, rule, "imbalance") + 1 / n for n in WORKERS)
         held.append(few / many >= 2 if rule == "shuffle" else few / many <= 1.1)
         said.append(f"{SYMBOLS[rule]} {few:.1%} -> {many:.1%}")
@@ -258,7 +261,7 @@ CLAIMS = (
         "n = 32: KSR of each of the five above 1.05, for each data set with many groups",
         _split_costs,
         reason="data",
-        because="Where hardly a key comes twice in a window there is nothing to split.",
+        because="Where hardly any key comes twice in a window, there is nothing to split.",
     ),
     Claim(
         "004, fig. 7, 9",
@@ -266,8 +269,8 @@ CLAIMS = (
         "imbalance lower than hashing's",
         _cam_below_hashing,
         reason="data",
-        because="AM balances keys, not tuples: where few keys dominate, an even number of keys helps little, and the "
-        "hottest key alone sets the imbalance. On words AM-2's gain is inside the spread over the seeds.",
+        because="AM balances keys, not tuples. Where few keys dominate, an even number of keys helps little, and the "
+        "hottest key alone sets the imbalance. On words AM-2's gain lies inside the spread over the seeds.",
     ),
     Claim(
         "004, fig. 7, 6.1.2",
@@ -275,9 +278,9 @@ CLAIMS = (
         "two parts a setting: imbalance lower than hashing's, and no higher than with two candidates",
         _five_candidates,
         reason="data",
-        because="AM chooses by the number of keys. On words AM-5's gain over hashing is inside the spread over the seeds.",
-        note="The public code for five candidates tests each option with its own hash but stores only the last (F4), "
-        "so its AM-5 and cAM-5 split keys (2.2 and 3.3 copies); the paper's bars may hold that gain.",
+        because="AM chooses by the number of keys. On words AM-5's gain over hashing lies inside the spread over the seeds.",
+        note="The public code for five candidates tests each candidate with a hash of its own but stores only the last one "
+        "(F4). So its AM-5 and cAM-5 split keys (2.2 and 3.3 copies). The paper's bars may include that gain.",
     ),
     Claim(
         "004, fig. 7, 6.1.2",
@@ -285,17 +288,17 @@ CLAIMS = (
         "two parts a setting: AM-2's imbalance is no higher than AM-2-H's, and that is lower than hashing's",
         _sketch_between,
         reason="paper",
-        because="The public sketches are not cleared between windows (F5): after the first one every key looks known "
-        "at its first candidate and AM-2-H becomes hashing. On words AM-2 itself does not differ from hashing. On "
-        "TPC-H with 8 workers the sketch's error, 1.6 % of the keys, is more than hashing is out of balance.",
+        because="The public code does not clear its sketches between windows (F5). After the first window every key looks "
+        "known at its first candidate, and AM-2-H becomes hashing. On words AM-2 itself does not differ from hashing. On "
+        "TPC-H with 8 workers the sketch's error, 1.6 % of the keys, is larger than the imbalance of hashing.",
     ),
     Claim(
         "004, 6.1.3",
         'AM-2-H does what AM-2 does: the optimistic test for "known here" errs rarely.',
         'KSR at most 1.01 (our number for "rarely"; AM-2\'s is 1)',
         _sketch_keeps_keys,
-        because="A new key looks known where it would change no register. That never splits a key by itself, but a key "
-        "that lives with its second candidate is stolen when the first one begins to answer yes.",
+        because="A new key looks known where it would change no register. That never splits a key by itself. But a key "
+        "that lives with its second candidate moves once the first candidate begins to look as if it knew the key.",
     ),
     Claim(
         "004, 4.1",
@@ -303,7 +306,7 @@ CLAIMS = (
         "two parts a setting: lower cardinality imbalance; higher tuple imbalance",
         _cm_for_keys,
         reason="data",
-        because="Where hardly a key comes twice in a window a tuple is a key, and the rules meet.",
+        because="Where hardly any key comes twice in a window, a tuple is a key, and the rules do the same.",
     ),
     Claim(
         "004, 4.3",
@@ -311,8 +314,8 @@ CLAIMS = (
         "two parts a setting: lower tuple imbalance than CM-2; lower cardinality imbalance than PK-2",
         _lm_between,
         reason="data",
-        because="LM evens out the sum of tuples and keys, so that a worker may have more of the one and less of the other. "
-        "On TPC-H the rows of an order come one after another, and PK-2 shares them out between two workers each time.",
+        because="LM evens out the sum of tuples and keys, so a worker may have more tuples and fewer keys, or the other way "
+        "round. On TPC-H the rows of an order come one after another, and PK-2 shares them out between two workers.",
     ),
     Claim(
         "004, 2.3",
@@ -335,7 +338,7 @@ CLAIMS = (
         "shuffling",
         _query_1,
         reason="data",
-        because="The groups are drawn by TPC-H's rules. With four of them a seed's hash functions decide much.",
+        because="The groups are drawn by TPC-H's rules. With four groups a seed's hash functions decide much.",
     ),
     Claim(
         "004, fig. 5, 6.1.1",
@@ -352,7 +355,8 @@ CLAIMS = (
         "cAM",
         _cost_grows,
         reason="data",
-        because="PK-2 keeps at most two copies. With so few keys a seed's collisions decide how many have two.",
+        because="PK-2 keeps at most two copies of a key. With so few keys a seed's collisions decide how many keys have "
+        "two.",
         note="The paper's figure is the share of the time that aggregation takes.",
     ),
     Claim(
@@ -363,7 +367,7 @@ CLAIMS = (
         "shuffling's lower with 8 than with 32",
         _cheap_splitting,
         reason="data",
-        because="A taxi comes once in nearly every window, so that shuffling has hardly anything to split either.",
+        because="In nearly every window a taxi comes only once, so even shuffling has hardly anything to split.",
         absent="The taxis are not in the data folder.",
         note="The paper's figure is window latency on the Google trace.",
     ),

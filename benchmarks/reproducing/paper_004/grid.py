@@ -24,12 +24,13 @@ SYMBOLS = {
     "cam": "cAM-2",
     "cam:d=5": "cAM-5",
 }
-"""Our partitioners and their symbols in its table 2."""
+"""Our partitioners and their symbols in the paper's table 2."""
 WORKERS = (8, 32)
 Q1_TUPLES = 1_000_000
+# Longer than any drawn stream, whose times are row numbers.
 _WHOLE_MS = 1 << 40
 DRAWN_WHAT = {TPCH_Q1: "TPC-H query 1, drawn", TPCH_Q3: "TPC-H query 3 at scale 10, drawn"}
-"""The streams of its figures 5 to 7. The whole of one is a window."""
+"""The streams of the paper's figures 5 to 7, in words. One window holds such a stream whole."""
 DATA = (*DRAWN_WHAT, *DATASETS)
 MEMORY_KEYS = 8_100_000
 MEMORY_WORKERS = (8, 16, 32)
@@ -42,12 +43,12 @@ def what(data: str) -> str:
 
 
 def window_ms(data: str) -> int:
-    """The window of a stream."""
+    """The window of a stream, in ms."""
     return _WHOLE_MS if data in DRAWN_WHAT else DATASETS[data].window_ms
 
 
 def data_cell(plan: Plan, data: str, n: int, rule: str) -> Cell:
-    """A stream, window by window."""
+    """The cell of a rule on a stream, measured window by window."""
     most = {"words": 500_000, TPCH_Q1: Q1_TUPLES}.get(data, 0)
     return Cell(NAME, "data", Stream(data, plan.pick(most, 10_000)), n, rule)
 

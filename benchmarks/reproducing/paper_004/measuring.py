@@ -1,4 +1,4 @@
-"""Routing a cell of 004 window by window: imbalance of tuples and of keys, copies, and the memory of table 4."""
+"""Routes a cell of 004 window by window: imbalance of tuples and of keys, copies, and the memory of table 4."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenflow.partitioners import create
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed. Memory is the same for every seed and measured once."""
+    """One value per seed. Memory is the same for every seed, so it is measured once."""
     if cell.what == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}
     stream = opened.at()
@@ -38,6 +38,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 
 def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, float, float, float]:
+    """Of one window: imbalance, largest load above the mean in tuples, KSR, and cardinality imbalance."""
     loads = metrics.worker_loads(workers, n)
     cardinalities = metrics.worker_cardinalities(workers, codes, n)
     return (
@@ -49,10 +50,15 @@ def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, floa
 
 
 def _megabytes(cell: Cell, plan: Plan) -> float:
-    """State after every key of the stream's law has come, for CM and LM twice, so that both candidates hold it."""
+    """Megabytes of state once every key of the stream has come.
+
+    For CM and LM every key comes twice, so that both of its candidates hold it.
+    """
     name, _, option = cell.partitioner.partition(":")
+    # `Any`: the values go to a constructor that reads texts as the types of its options.
     options: dict[str, Any] = dict([option.split("=")]) if option else {}
     rule = create(name, workers=cell.workers, seed=plan.seeds[0], window="cumulative", **options)
+    # Multiples of an odd constant: distinct key hashes without hashing 8 million texts.
     keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN
     times = np.zeros(len(keys), np.int64)
     for _ in range(1 if name == "am" else 2):

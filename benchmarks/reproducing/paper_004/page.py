@@ -38,18 +38,19 @@ PAPER_MEMORY = {
     "am:cardinality=hll": (0.02, 0.04, 0.08),
     "lm:cardinality=hll": (0.02, 0.04, 0.08),
 }
-"""Its table 4, MB for 8, 16, 32 workers."""
+"""The paper's table 4: MB for 8, 16 and 32 workers."""
 
 
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and tables."""
     lines = [
-        "Windows tumble, and every rule forgets at their end; figures are means over complete windows. Keys and tuples are "
-        "those of a window (the DEBS files hold 36 minutes, so theirs are five). Data that is "
-        "not in the data folder is left out (a dash); the flights and what is drawn are always there.",
+        "Windows tumble, and every rule forgets at the end of a window. Figures are means over complete windows. Keys and "
+        "tuples are those of a window. The windows of the DEBS files are five minutes long, since these files hold 36 "
+        "minutes. A dash stands for data that is not in the data folder. The flights and the drawn streams are always "
+        "there.",
         "",
-        f"A stream is judged where a worker gets at least {ENOUGH} tuples of a window on average. With fewer, chance "
-        "decides more than the rule does; the tables show it all the same.",
+        f"A stream is judged where a worker gets at least {ENOUGH} tuples of a window on average. With fewer tuples, chance "
+        "decides more than the rule does. The tables show these streams, too.",
         "",
     ]
     lines += table(
@@ -98,7 +99,7 @@ def text(found: Found, plan: Plan) -> list[str]:
     )
     keys = plan.pick(MEMORY_KEYS, 20_000)
     lines += ["", "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)", ""]
-    lines += [f"Table 4: MB of state after {keys:,} keys, beside the paper's (8.1 million keys).", ""]
+    lines += [f"Table 4: MB of state after {keys:,} keys, beside the paper's MB (8.1 million keys).", ""]
     lines += table(
         ["rule", *(f"n = {n}" for n in MEMORY_WORKERS), "paper"],
         (
@@ -113,8 +114,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     return [
         *lines,
         "",
-        "Ours takes a byte per register where the paper packs five bits; our exact sets also know when each (key, worker) "
-        "pair came last, so that a window can slide, and grow by doubling.",
+        "Our sketch takes a byte per register where the paper's packs five bits. Our exact sets also know when each (key, "
+        "worker) pair came last, so that a window can slide. They grow by doubling.",
     ]
 
 

@@ -54,7 +54,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
@@ -62,34 +62,39 @@ from evenflow.partitioners.dalton.bandit import BanditOptions
 from evenflow.partitioners.dalton.dalton import (
     BanditPartitioner,
     Learned,
-    begin_window,
+    Rule,
+    end_interval,
     slide_to,
     within_reach,
 )
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
-from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt, purge
+from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.exchange import Exchange
 
-_AWAIT, _ROUND, _LATE, _TOTAL, _TOLD = range(5)
-"""Places in `sync`: whether a message is open, its round, whether the next message is late, GL or `_ALONE`, and the round
-in which loads were told or `_NEVER_TOLD`."""
+SYNC = np.dtype([(name, np.int64) for name in ("awaiting", "round", "late", "total", "told")])
+"""Where a partitioner stands in the rounds of messages and tables.
+
+awaiting: whether a message is out that no table has answered.
+round: of the open message, or of the next one.
+late: whether an interval has ended while the last message was open.
+total: GL, tuples of all partitioners in an interval, or `_ALONE`.
+told: the round in which loads were told, or `_NEVER_TOLD`.
+"""
 _ALONE = -1
 """No table has come yet."""
 _NEVER_TOLD = -1
 
 
 @kernel
-def _end_interval(known: Learned, time: Whole) -> None:
+def _move_to(known: Learned, rule: Rule, time: Whole) -> None:
     """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
     window = known.window
     clock = window.clock[()]
     if time >= clock["end"]:
         slide_to(known, time)
-    begin_window(known, time)
-    known.counts.fill[0] = 0
-    purge(known.table, known.stats[()]["window"], clock["slide"] - window.ring.shape[0] + 1)
+    end_interval(known, rule, time, clock["slide"] - window.ring.shape[0] + 1)
 
 
 class DaltonCooperativeOptions(BanditOptions):
@@ -126,6 +131,8 @@ class DaltonCooperative(BanditPartitioner):
     options: DaltonCooperativeOptions
     variable_state = _VARIABLE
     _outbox: list[SyncMessage]
+    _sync: Rows
+    """One of SYNC."""
 
     @property
     def _statistics_ms(self) -> int:
@@ -139,12 +146,12 @@ class DaltonCooperative(BanditPartitioner):
     @property
     def awaiting(self) -> bool:
         """Whether a message is open that no table has answered. Rewards are then kept back (AWAIT)."""
-        return bool(self._sync[_AWAIT])
+        return bool(self._sync["awaiting"])
 
     @property
     def round(self) -> int:
         """Round of the open message, or of the next one."""
-        return int(self._sync[_ROUND])
+        return int(self._sync["round"])
 
     @property
     def dsync_ms(self) -> int:
@@ -178,17 +185,17 @@ class DaltonCooperative(BanditPartitioner):
         length, end = self.dsync_ms, int(self._stats["end"])
         expected = table.total * table.dsync_ms // length
         # Counts of the present interval are compared with GL at once, and those of the next one too (`_boundary`).
-        self._stats["previous"] = self._sync[_TOTAL] = expected
+        self._stats["previous"] = self._sync["total"] = expected
         self._stats["length"] = table.dsync_ms
         if end != NEVER:
             # The interval that has begun at end - length ends on the grid of the new length.
             self._stats["end"] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
-        if len(table.loads) == self.workers and table.round == self._sync[_TOLD]:
+        if len(table.loads) == self.workers and table.round == self._sync["told"]:
             self._others = table.loads - self._told
         else:  # the loads are of other workers, or do not include what this partitioner told
             self._others[:] = 0
-        self._sync[_ROUND] = table.round + 1
-        self._sync[_AWAIT] = 0
+        self._sync["round"] = table.round + 1
+        self._sync["awaiting"] = 0
         self._outbox = []
         return True
 
@@ -226,40 +233,43 @@ class DaltonCooperative(BanditPartitioner):
         return Exchange(first.dsync_ms, tell)
 
     def _start(self) -> None:
-        self._sync = np.array([0, 0, 0, _ALONE, _NEVER_TOLD], np.int64)
+        self._sync = record(SYNC, total=_ALONE, told=_NEVER_TOLD)
         super()._start()
         self._outbox = []
 
     def _shape(self) -> None:
         super()._shape()
         self._told = np.zeros(self.workers, np.int64)
-        self._sync[_TOLD] = _NEVER_TOLD
+        self._sync["told"] = _NEVER_TOLD
 
     def _new_split(self) -> SplitKeys:
         return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         times, row = within_reach(times), 0
-        while (row := self._route(keys, times, row, out, manual=True, deferring=self.awaiting)) < len(keys):
-            if times[row] >= self._stats["end"]:
+        while row < len(keys):
+            window, awaiting = int(self._stats["window"]), self.awaiting
+            row = self._route(keys, times, row, out, manual=not awaiting, deferring=awaiting)
+            if awaiting and window != self._stats["window"]:
+                self._sync["late"] = 1
+            if row < len(keys) and times[row] >= self._stats["end"]:
                 self._boundary(int(times[row]))
-            else:
+            elif row < len(keys):
                 self._make_room()
 
     def _boundary(self, time: int) -> None:
         """End the interval before `time`, and begin that of `time`."""
         begun = self._stats["end"] != NEVER
-        if begun and self.awaiting:
-            self._sync[_LATE] = 1
-            self._split.apply_deferred()
-            self._others[:] = 0
+        late = begun and self.awaiting
+        if late:
+            self._sync["late"] = 1
         elif begun:
-            # Before `_end_interval`, which forgets the statistics that the message tells.
+            # Before `_move_to`, which forgets the statistics that the message tells.
             self._outbox = [self._message()]
-            self._sync[[_AWAIT, _LATE]] = 1, 0
-        _end_interval(self._learned(), time)
-        if begun and self._sync[_TOTAL] != _ALONE and not self._sync[_LATE]:
-            self._stats["previous"] = self._sync[_TOTAL]
+            self._sync["awaiting"], self._sync["late"] = 1, 0
+        _move_to(self._learned(), self._rule(manual=not late, deferring=late), time)
+        if begun and not late and self._sync["total"] != _ALONE:
+            self._stats["previous"] = self._sync["total"]
 
     def _message(self) -> SyncMessage:
         keys, counts, _ = self._counts.entries(int(self._stats["window"]))
@@ -269,12 +279,12 @@ class DaltonCooperative(BanditPartitioner):
         told[_top(counts, self.workers)] = True
         if self.options.share_loads:
             self._told = self._loads.loads.copy()
-            self._sync[_TOLD] = self.round
+            self._sync["told"] = self.round
         return SyncMessage(
             member=self.source,
             round=self.round,
             total=int(self._stats["seen"]),
-            late=bool(self._sync[_LATE]),
+            late=bool(self._sync["late"]),
             keys=keys[told],
             frequencies=counts[told],
             row_keys=row_keys,

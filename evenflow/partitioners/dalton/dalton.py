@@ -61,6 +61,7 @@ from evenflow.partitioners.dalton.q_table import (
     Home,
     QTable,
     admit,
+    apply_deferred,
     defer,
     find,
     has_no_room,
@@ -141,6 +142,20 @@ def slide_to(known: Learned, time: Whole) -> None:
 
 
 @kernel
+def end_interval(known: Learned, rule: Rule, time: Whole, oldest: Whole) -> None:
+    """End the statistics window and begin that of `time`. Rewards that were kept back are learned."""
+    if rule.deferring:
+        apply_deferred(known.table)
+        # What others told in the last round is old by now.
+        known.others[:] = 0
+    begin_window(known, time)
+    known.counts.fill[0] = 0
+    if not rule.exact:
+        clear(known.sketch)
+    purge(known.table, known.stats[()]["window"], oldest)
+
+
+@kernel
 def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
     """Route from tuple `first` on. Returns the tuple at which it stopped, or the number of tuples.
 
@@ -167,11 +182,8 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
             elif rule.manual:
                 return i
             else:
-                begin_window(known, time)
-                known.counts.fill[0] = 0
-                if not rule.exact:
-                    clear(known.sketch)
-                purge(table, stats["window"], oldest)
+                end_interval(known, rule, time, oldest)
+                elsewhere = np.sum(others)
         # Before anything of this tuple is counted: the caller makes room and comes back with the same tuple.
         if is_full(known.counts) or has_no_room(table):
             return i
@@ -254,6 +266,7 @@ class BanditPartitioner(Partitioner):
         self._stats = record(STATS, window=1, end=NEVER, length=self._statistics_ms)
         self._counts = TumblingCounts()
         self._rng = generator(self.seed, self.source)
+        self._policy = self.options.policy(self._gamma)
         self._shape()
         self._sketch = self._new_sketch()
 
@@ -294,9 +307,11 @@ class BanditPartitioner(Partitioner):
         manual: bool = False,
         deferring: bool = False,
     ) -> int:
-        policy, exact, most = self.options.policy(self._gamma), self._exact, 4 * self.workers
-        rule = Rule(self._salt, exact, manual, deferring, most, policy)
+        rule = self._rule(manual=manual, deferring=deferring)
         return int(route(Block(keys, times, out), first, self._learned(), rule))
+
+    def _rule(self, *, manual: bool, deferring: bool) -> Rule:
+        return Rule(self._salt, self._exact, manual, deferring, 4 * self.workers, self._policy)
 
     def _learned(self) -> Learned:
         return Learned(

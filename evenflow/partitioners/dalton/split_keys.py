@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenflow.arrays import NEVER, Float64s, Int64s, State, record, records
-from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, apply_deferred, index
+from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, index
 
 _LEAST_ROWS = 16
 _COUNTED = ("hot", "capped", "cap")
@@ -144,7 +144,3 @@ class SplitKeys:
         t.key[:size] = state["row_key"]
         index(t)
         self.table = t
-
-    def apply_deferred(self) -> None:
-        """Learn all rewards that were kept back."""
-        apply_deferred(self.table)

@@ -257,7 +257,10 @@ def descending(keys: UInt64s, counts: Int64s) -> Int64s:
     # Without the position: equal words are keys of equal count and equal first bits.
     alike = words[1:] == words[:-1]
     if alike.any():
-        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+        either = np.zeros(len(order), np.bool_)
+        either[1:] = alike
+        either[:-1] |= alike
+        tied = np.flatnonzero(either)
         inside = order[tied]
         order[tied] = inside[np.lexsort((keys[inside], words[tied]))]
     return order
@@ -287,9 +290,8 @@ class Accumulator:
             raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
         entry = np.empty(len(keys), np.int32)
         self._entries.append(entry)
-        row = 0
-        block, budget = Block(keys, times, entry), _Budget(self._budget, float(end_ms), self.past)
-        while (row := self._add(block, row, budget)) < len(keys):
+        block, row = Block(keys, times, entry), 0
+        while (row := self._add(block, row, end_ms)) < len(keys):
             self._widen(2 * len(self._known.key))
 
     def finish(self) -> BufferedBatch:
@@ -337,9 +339,10 @@ class Accumulator:
         key_bytes = sum(array.nbytes for array in per_key) // len(key)
         return room * key_bytes + _places(room) * table.itemsize + self._tree.root.nbytes
 
-    def _add(self, block: Block, row: int, budget: _Budget) -> int:
+    def _add(self, block: Block, row: int, end_ms: int) -> int:
         if not self._quasi:
             return _count(block.keys, row, self._known, block.out)
+        budget = _Budget(self._budget, float(end_ms), self.past)
         return _count_and_place(block, row, self._known, _Order(self._tree, self._pace), budget)
 
     def _learn(self, tuples: int, keys: int) -> None:

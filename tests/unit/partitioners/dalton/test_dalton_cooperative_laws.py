@@ -13,7 +13,7 @@ from evenflow.metrics import replication_factor
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative, _top
 from evenflow.partitioners.dalton.messages import GlobalTable
-from evenflow.partitioners.dalton.q_table import Home, admit, defer, find, learn
+from evenflow.partitioners.dalton.q_table import Home, admit, apply_deferred, defer, find, learn
 from evenflow.partitioners.dalton.reducer import dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeys
 from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
@@ -136,7 +136,7 @@ def test_rewards_kept_back_equal_rewards_learned_one_by_one(
     for worker, reward in rewards:
         learn(now, 0, worker, reward, gamma)
         defer(later, 0, worker, reward, gamma)
-    tables[1].apply_deferred()
+    apply_deferred(later)
     np.testing.assert_allclose(later.q[0], now.q[0], atol=1e-12)
     assert (later.kept == 1).all()
     assert (later.gain == 0).all()
