@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates import arrow_type
 from evenflow.arrays import Bools, Int64s
 from evenflow.expressions.engine import Engine
+from evenflow.grammar.arrow_types import arrow_type
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.paths import segments
 from evenflow.json_text import arrays
 from evenflow.settings import Settings
-from evenflow.settings.paths import segments
-from evenflow.settings.query import decimal_scale
 from partitioner_service.reading.cells import Block, Cells, kind_of
 from partitioner_service.reading.csv_records import CsvReader
 from partitioner_service.reading.elements import Exploder

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.errors import ConfigError, ServiceError
+from evenflow.grammar import paths
 from evenflow.markers import EndOfStream
-from evenflow.settings import Settings, paths
+from evenflow.settings import Settings
 from evenflow.sources.source import Batch, Source
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import Settings
-from evenflow.settings.paths import MOST_LEVELS, segments, written
-from evenflow.settings.query import decimal_scale
 from topics.registry import Lookup, RegisteredSchema, Registry
 from workbench.unreadable import Number, Unreadable
 

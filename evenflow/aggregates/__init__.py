@@ -11,7 +11,7 @@ parts. `merge` is associative. Sums and variances of float64 are equal up to rou
 their error. If the cut and the order of the rows are the same, everything is exactly equal.
 """
 
-from evenflow.aggregates.aggregate import Aggregate, PartialColumn, arrow_type
+from evenflow.aggregates.aggregate import Aggregate, PartialColumn
 from evenflow.aggregates.plan import AggregatePlan
 from evenflow.aggregates.registry import AGGREGATES, every_form, known_aggregates
 
@@ -20,7 +20,6 @@ __all__ = [
     "Aggregate",
     "AggregatePlan",
     "PartialColumn",
-    "arrow_type",
     "every_form",
     "known_aggregates",
 ]

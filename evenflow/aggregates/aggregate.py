@@ -11,19 +11,13 @@ import pyarrow as pa
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.wide import WIDE
 from evenflow.errors import ConfigError
-from evenflow.settings.aggregate_spec import AggregateSpec
-from evenflow.settings.query import ColumnType, decimal_scale
+from evenflow.grammar.aggregate_spec import AggregateSpec
+from evenflow.grammar.arrow_types import ARROW_TYPES, arrow_type
+from evenflow.grammar.column_types import ColumnType, decimal_scale
 
 ROWS = "rows"
 """Name of the hidden partial of every plan: the number of tuples. A key with 0 tuples has left the window."""
 
-ARROW_TYPES: dict[str, pa.DataType] = {
-    "int64": pa.int64(),
-    "float64": pa.float64(),
-    "string": pa.string(),
-    "bool": pa.bool_(),
-    "date": pa.date32(),
-}
 NUMBERS = ("int64", "float64", "decimal(S)")
 ANYTHING = (*ARROW_TYPES, "decimal(S)")
 """Every type that a column may have."""
@@ -33,12 +27,6 @@ Reduction = Callable[[pa.Array | None, Grouping], pa.Array]
 
 Reductions that do the same compare equal, so that aggregates can share a partial column.
 """
-
-
-def arrow_type(declared: ColumnType) -> pa.DataType:
-    """Arrow type of a value column in frames, for a type of `[query.types]`."""
-    scale = decimal_scale(declared)
-    return ARROW_TYPES[declared] if scale is None else pa.decimal128(18, scale)
 
 
 def stored(type_: pa.DataType) -> pa.DataType:

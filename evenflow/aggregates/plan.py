@@ -10,23 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, Aggregate, Call, PartialColumn, arrow_type
+from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, Aggregate, Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
 from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.errors import ConfigError
+from evenflow.grammar.aggregate_spec import AggregateSpec
+from evenflow.grammar.arrow_types import arrow_type
+from evenflow.grammar.column_types import ColumnType
+from evenflow.grammar.emission import Emission
 from evenflow.keys import hash_keys
 from evenflow.nearest import did_you_mean
-from evenflow.settings.aggregate_spec import AggregateSpec
-from evenflow.settings.emission import Emission
-from evenflow.settings.query import ColumnType, Query
 
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
@@ -43,6 +44,27 @@ class Output(NamedTuple):
     label: str
     aggregate: Aggregate
     call: Call
+
+
+class Asked(Protocol):
+    """What a plan is made of: the settings of a query (`evenflow.settings.Query` says what each of them means)."""
+
+    @property
+    def aggregates(self) -> Mapping[str, AggregateSpec]: ...
+    @property
+    def routed_for(self) -> Sequence[AggregateSpec]: ...
+    @property
+    def value_columns(self) -> Mapping[str, ColumnType]: ...
+    @property
+    def emission(self) -> Emission: ...
+    @property
+    def emit_from(self) -> int | None: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def slide_ms(self) -> int: ...
+    @property
+    def slides_per_pane(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +90,7 @@ class AggregatePlan:
     """The partial columns, each once. `rows` is the first."""
 
     @classmethod
-    def of(cls, query: Query) -> AggregatePlan:
+    def of(cls, query: Asked) -> AggregatePlan:
         """The plan of this query.
 
         Raises ConfigError for an unknown aggregate, for a column that an aggregate does not take, and for an

@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import NOTHING, TRUTH, Kind, type_of
 from evenflow.expressions.rules import RULES, SAID, Unfit, comparable
-from evenflow.settings import paths
+from evenflow.grammar import paths
 
 DIALECT = "duckdb"
 _MOST_NODES, _DEEPEST = 500, 80

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from evenflow.aggregates import arrow_type
 from evenflow.arrays import Bools
 from evenflow.errors import ConfigError
 from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
-from evenflow.settings.query import decimal_scale
+from evenflow.grammar.arrow_types import arrow_type
+from evenflow.grammar.column_types import decimal_scale
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from evenflow.settings.columns import Columns
+    from evenflow.expressions.columns import Columns
 
 _ONE = "evenflow one"
 """Name of a column of 1.0, by which divisors are multiplied.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from evenflow.settings.query import decimal_scale
+from evenflow.grammar.column_types import decimal_scale
 
 Name = Literal["whole", "decimal", "float", "text", "truth", "date", "nothing"]
 _WORDS: dict[str, str] = {

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS
-from evenflow.settings.query import decimal_scale
+from evenflow.grammar.column_types import decimal_scale
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,7 +4,7 @@ Admission rule: declarations of settings and their validation, and the pure tran
 each client's names. Nothing in here connects to a broker or another service.
 """
 
-from evenflow.settings.aggregate_spec import AggregateSpec
+from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.settings.control import ControlSettings
 from evenflow.settings.input import InputSettings
 from evenflow.settings.loading import load_settings, save_settings

@@ -10,10 +10,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from evenflow.settings.aggregate_spec import AggregateSpec
+from evenflow.grammar.aggregate_spec import AggregateSpec
+from evenflow.grammar.column_types import DecimalType
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.model import Settings
-from evenflow.settings.query import DecimalType
 from evenflow.settings.views import View
 
 

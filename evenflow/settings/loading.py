@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from evenflow.errors import ConfigError
@@ -90,16 +90,20 @@ def save_settings(settings: Settings, file: Path) -> None:
     """
     # model_dump masks secrets as asterisks, so they are put back below.
     fields = settings.model_dump(mode="json", exclude_unset=True)
-    secrets = [(fields.get("kafka"), settings.kafka, name) for name in ("sasl_password", "ssl_key_password")]
-    if settings.input.registry is not None:
-        secrets.append((fields["input"]["registry"], settings.input.registry, "password"))
-    for section, said, name in secrets:
-        secret = getattr(said, name)
-        if secret is not None:
-            section[name] = secret.get_secret_value()
+    kafka, registry = settings.kafka, settings.input.registry
+    _unmask(fields.get("kafka"), sasl_password=kafka.sasl_password, ssl_key_password=kafka.ssl_key_password)
+    if registry is not None:
+        _unmask(fields["input"]["registry"], password=registry.password)
     # The mode is given when the file is made, so there is no moment at which others could read it.
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as target:
         json.dump(fields, target)
+
+
+def _unmask(section: Any, **secrets: SecretStr | None) -> None:
+    """Write these secrets into the section. A secret that is set was dumped, so its section is there."""
+    for name, secret in secrets.items():
+        if secret is not None:
+            section[name] = secret.get_secret_value()
 
 
 class _FixedSettings(Settings):

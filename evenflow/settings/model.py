@@ -9,8 +9,8 @@ from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
+from evenflow.grammar import paths
 from evenflow.nearest import did_you_mean
-from evenflow.settings import paths
 from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from evenflow.errors import ConfigError
+from evenflow.expressions.columns import Columns, one_type, resolved
+from evenflow.grammar import paths
+from evenflow.grammar.aggregate_spec import Aggregates, AggregateSpec
+from evenflow.grammar.column_types import MOST_SCALE, PLAIN_TYPES, ColumnType, decimal_scale
+from evenflow.grammar.emission import Emission
+from evenflow.grammar.explosion import Explosion
 from evenflow.nearest import did_you_mean
-from evenflow.settings import paths
-from evenflow.settings.aggregate_spec import Aggregates, AggregateSpec
-from evenflow.settings.columns import Columns, one_type, resolved
 from evenflow.settings.durations import Duration, format_duration
-from evenflow.settings.emission import Emission
-from evenflow.settings.explosion import Explosion
 from evenflow.settings.views import View, check_name
 
-_DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
-DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
-"""`decimal(S)`: at most 18 digits, of which S (1 to 12) are behind the point."""
-ColumnType = Literal["int64", "float64", "string", "bool", "date"] | DecimalType
-_PLAIN_TYPES = ("int64", "float64", "string", "bool", "date")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
 """The type of a time column, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
-_MOST_SCALE = 12
 _MOST_KEY_COLUMNS = 8
-
-
-def decimal_scale(kind: ColumnType) -> int | None:
-    """S of `decimal(S)`. None for any other type."""
-    match = _DECIMAL.fullmatch(kind)
-    return None if match is None else int(match[1])
 
 
 class Query(BaseModel):
@@ -161,10 +150,10 @@ class Query(BaseModel):
     @classmethod
     def _types_are_column_types(cls, value: Any) -> Any:
         for column, kind in value.items() if isinstance(value, dict) else ():
-            if kind not in _PLAIN_TYPES and not (isinstance(kind, str) and _DECIMAL.fullmatch(kind)):
+            if kind not in PLAIN_TYPES and not (isinstance(kind, str) and decimal_scale(kind) is not None):
                 raise ValueError(
-                    f"column {column!r} cannot be {kind!r}: types are {', '.join(_PLAIN_TYPES)} and 'decimal(S)' with S of "
-                    f"1 to {_MOST_SCALE}{did_you_mean(kind, (*_PLAIN_TYPES, 'decimal(2)'))}"
+                    f"column {column!r} cannot be {kind!r}: types are {', '.join(PLAIN_TYPES)} and 'decimal(S)' with S of "
+                    f"1 to {MOST_SCALE}{did_you_mean(kind, (*PLAIN_TYPES, 'decimal(2)'))}"
                 )
         return value
 
@@ -240,9 +229,9 @@ class Query(BaseModel):
                 f"columns defines {', '.join(idle)}, which nothing uses: aggregate it, or leave it out{meant}"
             )
         for name, derived in columns.derived.items():
-            if derived.kind.scale > _MOST_SCALE:
+            if derived.kind.scale > MOST_SCALE:
                 raise ValueError(
-                    f"columns.{name} has {derived.kind.scale} digits behind the point, more than {_MOST_SCALE}: "
+                    f"columns.{name} has {derived.kind.scale} digits behind the point, more than {MOST_SCALE}: "
                     "CAST one of its numbers AS DOUBLE"
                 )
         names = [*columns.read, *columns.derived]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from evenflow.settings.aggregate_spec import Aggregates
+from evenflow.grammar.aggregate_spec import Aggregates
+from evenflow.grammar.emission import Emission
 from evenflow.settings.durations import Duration
-from evenflow.settings.emission import Emission
 
 if TYPE_CHECKING:
     from evenflow.settings.model import ResultsSettings, Settings

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
-from evenflow.settings.query import ColumnType
+from evenflow.grammar.column_types import ColumnType
 from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.formats.csv_files import read_csv
 from evenflow.sources.options import WordOptions

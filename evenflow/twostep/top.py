@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int64s, one_chunk
-from evenflow.settings.emission import Emission
+from evenflow.grammar.emission import Emission
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.rows_out import narrow_keys, sliced
 from evenflow.twostep.since import since

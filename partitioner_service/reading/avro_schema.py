@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from evenflow.arrays import Int64s, Rows
-from evenflow.settings.paths import segments
+from evenflow.grammar.paths import segments
 from partitioner_service.reading.leaves import Leaf, right_scale
 
 BOOL, VARINT, FLOAT4, FLOAT8, BYTES, FIXED, ENUM, NESTED, END, UNION, JUMP, ENTER, REPEAT, CALL, RETURN = (

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s, UInt8s
+from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS, Explosion
 from evenflow.kernels import kernel
-from evenflow.settings.explosion import BLANKS, MOST_ELEMENTS, Explosion
 from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells, kind_of
 from partitioner_service.reading.characters import (
     BACKSLASH,

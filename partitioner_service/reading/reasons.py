@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s, UInt8s
-from evenflow.settings.explosion import MOST_ELEMENTS
-from evenflow.settings.query import decimal_scale
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.explosion import MOST_ELEMENTS
 from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.strings import shown
 

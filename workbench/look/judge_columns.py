@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from evenflow.settings import Query, Settings, paths
-from evenflow.settings.explosion import Explosion
-from evenflow.settings.query import decimal_scale
+from evenflow.grammar import paths
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.explosion import Explosion
+from evenflow.settings import Query, Settings
 from workbench.findings import Changes, Finding, Status
 from workbench.look.facts import Facts
 from workbench.look.propose import applied

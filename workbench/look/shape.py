@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenflow.grammar.explosion import BLANKS, Explosion
+from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import InputSettings
-from evenflow.settings.explosion import BLANKS, Explosion
-from evenflow.settings.paths import MOST_LEVELS, segments, written
 from evenflow.strict_json import INT64
 from workbench.unreadable import Unreadable
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed leaves it out
 from typing import Any
 
-from evenflow.settings.paths import MOST_LEVELS
+from evenflow.grammar.paths import MOST_LEVELS
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 
-from evenflow.aggregates import arrow_type
 from evenflow.expressions.kinds import DECIMAL_DIGITS
+from evenflow.grammar.arrow_types import arrow_type
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
-from evenflow.settings.paths import segments
-from evenflow.settings.query import decimal_scale
 from workbench.unreadable import Unreadable
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted

@@ -15,10 +15,10 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS
+from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
-from evenflow.settings.explosion import BLANKS, MOST_ELEMENTS
-from evenflow.settings.paths import segments
-from evenflow.settings.query import decimal_scale
 from workbench.registered import RegisteredRecords
 from workbench.unreadable import Number, Unreadable
 from workbench.verify.deep import Fields, read_deep

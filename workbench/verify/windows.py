@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import duckdb
 
+from evenflow.grammar.column_types import ColumnType, decimal_scale
 from evenflow.settings import Query, Settings
-from evenflow.settings.query import ColumnType, decimal_scale
 from workbench.verify import emissions
 from workbench.verify.inputs import END_MARK
 from workbench.verify.oracles import Oracle, oracles, sql_type

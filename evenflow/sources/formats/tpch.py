@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
+from evenflow.grammar.column_types import ColumnType
 from evenflow.rank_laws import numbered_times
-from evenflow.settings.query import ColumnType
 from evenflow.sources.formats.csv_files import read_csv
 from evenflow.sources.options import WordOptions
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded

@@ -13,13 +13,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.aggregates import arrow_type
 from evenflow.errors import ConfigError
 from evenflow.expressions.checked import read, typed
+from evenflow.expressions.columns import Columns
 from evenflow.expressions.engine import Engine
 from evenflow.expressions.kinds import kind_of
 from evenflow.expressions.oracle import derived_sql, opened
-from evenflow.settings.columns import Columns
+from evenflow.grammar.arrow_types import arrow_type
 
 TYPES = {
     "a": "int64", "b": "int64", "p": "decimal(2)", "q": "decimal(4)", "f": "float64", "g": "float64",

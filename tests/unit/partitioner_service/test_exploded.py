@@ -12,8 +12,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
+from evenflow.grammar.explosion import MOST_ELEMENTS, Explosion
 from evenflow.settings import Settings, load_settings
-from evenflow.settings.explosion import MOST_ELEMENTS, Explosion
 from partitioner_service.parse import Parsed, Parser, taken_apart
 from tests.unit.workbench.test_verify_expressions import by_partitioner, by_verify
 

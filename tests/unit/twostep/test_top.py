@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from evenflow.settings.emission import Emission
+from evenflow.grammar.emission import Emission
 from evenflow.twostep import Tally, merge_leaders, reduce_leaders
 from evenflow.twostep.top import _first
 from tests.unit.twostep.pipe import INPUTS, ROUTED, SLIDE, Dict, Pipe, feed, plan_of, streams

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from evenflow.settings import paths
+from evenflow.grammar import paths
 
 _SPLIT = re.compile(r"\s*split\s*\(\s*(.+?)\s*,\s*(?:'((?:[^']|'')+)'|\"([^\"]+)\")\s*\)\s*", re.DOTALL)
 _WORDS = re.compile(r"\s*words\s*\(\s*(.+?)\s*\)\s*", re.DOTALL)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evenflow.grammar.paths import check_together, segments, written
 from evenflow.settings import Query, Settings
-from evenflow.settings.paths import check_together, segments, written
 
 _FIELDS = st.text(st.sampled_from('ab."é '), min_size=1, max_size=4)
 
