@@ -5,8 +5,8 @@ folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` ov
 and runs every kernel once while it is built. This module adds four things:
 
 * numba's key covers the source file of a kernel, but not the kernels that it calls from other files. So after an upgrade
-  old machine code could run. Here the key covers every kernel and constant that a kernel reaches, and the compiler's
-  options. (Kernels that were cached under other options hid that a cold cache could not compile them.)
+  old machine code could run. Here the key covers every kernel and constant that a kernel reaches, the fields of the
+  structures that it gets, and the compiler's options. (Kernels that were cached under other options hid that a cold cache could not compile them.)
 * numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold start of
   several services, tests on all cores) took the same number, and one ran the other's machine code. Here a file is
   named by the digest of its whole key. At worst a form is compiled twice.
@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba import types
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -56,6 +57,8 @@ def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> s
 def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> Iterator[bytes]:
     """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory address."""
     yield code.co_code
+    # Byte code names fields by their place in this tuple, so another field may leave it as it is.
+    yield repr(code.co_names).encode()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _parts(constant, known, seen)
@@ -74,6 +77,18 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
             yield f"{name}={value!r}".encode()
         elif isinstance(value, np.ndarray):
             yield f"{name}={value.dtype}{value.shape}".encode() + value.tobytes()
+        elif isinstance(value, type) and issubclass(value, tuple):
+            yield f"{name}={getattr(value, '_fields', ())}".encode()
+
+
+def _fields(kinds: Iterable[Any]) -> Iterator[tuple[str, ...]]:
+    """The fields of each NamedTuple among these types of numba, and of those within. numba's own key has the class only."""
+    for kind in kinds:
+        within: Any = kind  # numba's classes of types declare no attributes
+        if isinstance(kind, types.BaseNamedTuple):
+            yield tuple(within.fields)
+        if isinstance(kind, types.BaseTuple):
+            yield from _fields(within.types)
 
 
 class _NamedByKey(IndexDataCacheFile):
@@ -141,7 +156,8 @@ class _DeepCache(FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         options = repr(sorted(_OPTIONS.items()))
-        return (*super()._index_key(sig, codegen), fingerprint(self._py_func), options)  # type: ignore[no-untyped-call]
+        structures = repr([*_fields(sig)])
+        return (*super()._index_key(sig, codegen), fingerprint(self._py_func), structures, options)  # type: ignore[no-untyped-call]
 
 
 def kernel(function: F) -> F:

@@ -66,20 +66,18 @@ def read(text: str, what: str) -> Expression:
     """The expression in `text`. what: name of the setting, for messages. Raises ConfigError, which says what is wrong."""
     try:
         trees = sqlglot.parse(text, read=DIALECT)
+        if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+            raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
+        tree = from_below(trees[0], _column)
     except SqlglotError as error:
         raise ConfigError(f"{what} = {text!r} is no SQL expression{_place(error)}", hint=_HINT) from None
-    except RecursionError:  # sqlglot's parser recurses
+    except RecursionError:  # sqlglot's parser recurses, and so does `from_below`
         raise ConfigError(f"{what} is nested too deeply", hint=_HINT) from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
-        raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
-    # Bounds come first: `from_below` and all that follow recurse, but `walk` does not.
-    parts: list[Any] = list(trees[0].walk())
-    if len(parts) > _MOST_NODES:
-        raise ConfigError(f"{what} has {len(parts)} parts, more than {_MOST_NODES}")
-    if max(node.depth for node in parts) > _DEEPEST:
-        raise ConfigError(f"{what} is nested too deeply", hint=_HINT)
-    tree = from_below(trees[0], _column)
     nodes: list[Any] = list(tree.walk())
+    if len(nodes) > _MOST_NODES:
+        raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
+    if max(node.depth for node in nodes) > _DEEPEST:
+        raise ConfigError(f"{what} is nested too deeply", hint=_HINT)
     for node in nodes:
         if not isinstance(node, _NAMES | exp.Case | exp.If) and type(node) not in RULES:
             raise ConfigError(

@@ -54,6 +54,48 @@ def test_it_changes_with_what_vector_code_is_made_of(name: str, monkeypatch: pyt
     assert fingerprint(water_filling_route.route.py_func) != before
 
 
+_OUTER = """
+from evenflow.kernels import kernel
+from inner import Pair, pick
+
+@kernel
+def whole(pair):
+    return pair.x * 100 + pick(pair)
+
+print(whole(Pair(x=1, y=2)))
+"""
+_INNER = """
+from typing import NamedTuple
+from evenflow.kernels import inlined
+
+class Pair(NamedTuple):
+    {first}: int
+    {second}: int
+
+@inlined
+def pick(pair):
+    return pair.{picked}
+"""
+
+
+def test_it_changes_with_the_field_that_a_kernel_reads_and_with_the_order_of_fields(tmp_path: Path) -> None:
+    (tmp_path / "outer.py").write_text(_OUTER)
+    settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    found = []
+    for first, second, picked in (("x", "y", "x"), ("x", "y", "y"), ("y", "x", "y")):
+        (tmp_path / "inner.py").write_text(_INNER.format(first=first, second=second, picked=picked))
+        made = subprocess.run(
+            [sys.executable, "-B", "outer.py"],
+            cwd=tmp_path,
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(made.stdout.strip())
+    assert found == ["101", "102", "102"]
+
+
 def test_an_index_with_types_that_are_no_more_is_an_empty_one(tmp_path: Path) -> None:
     """Numba reads the index of an older source before it sees that it is older."""
     gone = type("Gone", (), {"__module__": "evenflow.gone"})

@@ -35,7 +35,7 @@ from evenflow.settings import Query, Settings
         ({"where": "substr(key, 0) = 'y'"}, "from 1 to 1,000,000"),
         ({"where": "Key = 'a'"}, "columns 'key' and 'Key' are one to SQL"),
         ({"where": " + ".join(["a"] * 600) + " > 1"}, "parts, more than 500"),
-        ({"where": " + ".join(["a"] * 20_000) + " > 1"}, "parts, more than 500"),
+        ({"where": " + ".join(["a"] * 20_000) + " > 1"}, "nested too deeply"),
         ({"where": "(" * 100 + "a" + ")" * 100 + " > 1"}, "nested too deeply"),
         ({"where": "(" * 5_000 + "a" + ")" * 5_000 + " > 1"}, "nested too deeply"),
         ({"columns": {"a": "b + 1", "b": "a + 1"}, "aggregates": {"s": "sum(a)"}}, "in a circle: a -> b -> a"),
