@@ -6,7 +6,8 @@ and runs every kernel once while it is built. This module adds four things:
 
 * numba's key covers the source file of a kernel, but not the kernels that it calls from other files. So after an upgrade
   old machine code could run. Here the key covers every kernel and constant that a kernel reaches, the fields of the
-  structures that it gets, and the compiler's options. (Kernels that were cached under other options hid that a cold cache could not compile them.)
+  structures that it gets, and the compiler's options. (Kernels that were cached under other options hid that a cold
+  cache could not compile them.)
 * numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold start of
   several services, tests on all cores) took the same number, and one ran the other's machine code. Here a file is
   named by the digest of its whole key. At worst a form is compiled twice.
