@@ -339,7 +339,7 @@ class Settings(BaseSettings):
         """These settings as those of a view: with its query and its results (evenflow/settings/views.py)."""
         return self._changed(self, query=query, results=results)
 
-    def _changed(self, origin: Settings | None, **sections: Section) -> Settings:
+    def _changed(self, origin: Settings | None, **sections: Query | Section) -> Settings:
         """These settings with other sections. origin: the settings of the query, if these are to be those of a view."""
         changed = self.model_copy(update=sections)
         changed._origin = origin
