@@ -23,6 +23,7 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
     """Three panels for each row of `benchmarks.elasticity`."""
     shown = [row for row in rows if row["course"]]
     end = max(moment["at"] for row in shown for moment in row["course"])
+    # Without executors of their own (None) the tasks run in one process, the driver.
     most = max(max(moment["p"], moment["executors"] or 1) for row in shown for moment in row["course"])
     x = Axis("seconds", 0, end, ticks=(0, 50, 100))
     loads = Axis("W", 0, _MOST_LOAD, ticks=(0, 0.8, 0.9, 1, 2))

@@ -30,6 +30,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             for emit in ("all", "changes", "top(100, n)"):
                 pipeline = Pipeline(panes=panes, emit=emit, total=total)
                 tuples = int(keys * share)
+                # A window's worth of panes comes first, so that every window that is measured is full.
                 for _ in pipeline.batches(panes, tuples=tuples, keys=keys):
                     pass
                 for at_once in (1, 10):
@@ -52,6 +53,7 @@ def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, key
         figures = [seconds, *(cpu for cpu, _ in written), *(size for _, size in written)]
         found.append([sum(table.num_rows for table in tables), *figures])
     rows, core, *told = (median(column) / at_once for column in zip(*found, strict=True))
+    # `told` has the CPU seconds of all ways first, then their bytes.
     return {
         "rows": round(rows),
         "cpu_seconds": round(core, 4),

@@ -43,6 +43,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             found = _once(stage, ways | {"spark_windows": stage.spark_windows})
         else:
             found = _slopes(stage, ways, LENGTHS)
+            # Spark's own windows are so much slower that they get shorter streams.
             found |= _slopes(stage, {"spark_windows": stage.spark_windows}, _SLOW_LENGTHS)
     return {"keys": KEYS, "zipf": ZIPF, "window": "60s", "slide": "1s", "workers": WORKERS, **found} | (
         {} if smoke else {"ratios": ratios(found, sinks)}
@@ -70,6 +71,7 @@ def _seen(length: Length) -> dict[str, object]:
 
 
 def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dict[str, Any]:
+    # The topics are filled before anything is measured, so that no way pays for it.
     for tuples in lengths:
         stage.fill(tuples)
     runs: dict[str, list[Length]] = {name: [] for name in ways}

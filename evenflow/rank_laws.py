@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
@@ -21,6 +23,11 @@ RANKS, VALUES, DISORDER, LABELS, EXPONENTS, LEVELS = range(6)
 
 _TIMES = 2.0**63
 """The first time, ms, that int64 cannot hold."""
+
+
+def labels(ranks: Int64s) -> pa.Array:
+    """The keys of these ranks as texts: k0, k1, ..."""
+    return pc.binary_join_element_wise("k", pa.array(ranks).cast(pa.string()), "")
 
 
 class RankLaw(ABC):

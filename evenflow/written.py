@@ -19,9 +19,20 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
 
     ConfigError for options that are not in this form. Whether the name and the options exist is checked by `create`.
     """
+    name, rest = name_and_rest(text)
+    given = pairs(rest, of=name, normal=lambda option: option.replace("-", "_"))
+    return name, {option: _typed(value) for option, value in given.items()}
+
+
+def name_of(text: str) -> str:
+    """The name of a choice, without its options: `"pkg:d=3"` -> "pkg"."""
+    return name_and_rest(text)[0]
+
+
+def name_and_rest(text: str) -> tuple[str, str]:
+    """(name, options as they are written) of a choice: `"pkg:d=3"` -> ("pkg", "d=3")."""
     name, _, rest = text.partition(":")
-    given = pairs(rest, of=name.strip(), normal=lambda option: option.replace("-", "_"))
-    return name.strip(), {option: _typed(value) for option, value in given.items()}
+    return name.strip(), rest
 
 
 def pairs(text: str, *, of: str, normal: Callable[[str], str] = str) -> dict[str, str]:

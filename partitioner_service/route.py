@@ -27,7 +27,7 @@ from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
-from partitioner_service.window_loads import PaneLoads, pane_loads
+from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
@@ -169,7 +169,7 @@ class Router:
             hashes=np.empty(0, np.uint64),
             workers=np.empty(0, np.int32),
             loads=nobody,
-            by_pane=pane_loads(nobody[:0], nobody[:0], nobody),
+            by_pane=block_loads(nobody[:0], nobody[:0], nobody),
         )
 
     @property
@@ -313,7 +313,7 @@ class Router:
         panes = pane_of(tuples.times, self._query.slide_ms)
         shares = Shares(rows=self._batch(tuples, panes).take(pa.array(order)), epochs=epochs, bounds=bounds)
         loads = np.diff(bounds).reshape(self._routed, len(epochs)).sum(axis=1)
-        return Sent(tuples.keys, hashes, workers, loads, pane_loads(panes, workers, loads)), shares
+        return Sent(tuples.keys, hashes, workers, loads, block_loads(workers, panes, loads)), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
         """The cell of each tuple, worker * plans + plan, and the epochs of the plans.

@@ -37,10 +37,10 @@ class PaneLoads(NamedTuple):
     last: int | None
 
 
-def pane_loads(panes: Int64s, workers: npt.NDArray[np.integer[Any]], loads: Int64s) -> PaneLoads:
+def block_loads(workers: npt.NDArray[np.integer[Any]], panes: Int64s, loads: Int64s) -> PaneLoads:
     """The loads of a block by pane. Nearly free in the usual case that all tuples are in one pane.
 
-    panes, workers: of each tuple, shape (tuples,). loads: number of tuples by worker, shape (workers,).
+    workers, panes: of each tuple, shape (tuples,). loads: number of tuples by worker, shape (workers,).
     """
     n, nothing = len(loads), np.empty(0, np.int64)
     if not len(panes):

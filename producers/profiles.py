@@ -14,6 +14,7 @@ import numpy as np
 
 from evenflow.errors import ConfigError
 from evenflow.sources.options import WordOptions
+from evenflow.written import name_and_rest
 
 _CHUNK = 65_536  # gaps drawn at once. Part of the seeded sequence: another size gives other gaps
 _GRID = 1_024  # cells of a period in which the inverse of a sine is searched
@@ -263,7 +264,7 @@ def parse_profile(text: str) -> Profile:
 
     Raises ConfigError for an unknown name, with the known names, and for wrong options.
     """
-    name, _, rest = text.partition(":")
+    name, rest = name_and_rest(text)
     known = PROFILES.get(name)
     if known is None:
         forms = "; ".join(f"{word}:{example}" for word, (example, _) in PROFILES.items() if word != "full")

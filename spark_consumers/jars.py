@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
@@ -280,23 +280,18 @@ def _artifact_name(jar: Path) -> str:
 _SETS = {"connector": spark_kafka_jars, "s3": s3_jars}
 
 
-def tell(what: str, jars: list[Path]) -> None:
-    """Print on standard error where the jars are."""
-    print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
-
-
-def main() -> int:
-    """Resolve the named sets, by default the connector, and say where they are. Returns the exit status."""
+def fetch(wanted: Sequence[str], sets: Mapping[str, Callable[[], list[Path]]]) -> int:
+    """Resolve the sets of these names, and print on standard error where they are. Returns the exit status."""
     try:
-        wanted = sys.argv[1:] or ["connector"]
         for what in wanted:
-            if what not in _SETS:
+            if what not in sets:
                 raise ConfigError(
-                    f"no set of jars is called {what!r}{did_you_mean(what, _SETS)}",
-                    hint=f"known: {', '.join(_SETS)}. The broker's: python -m workbench.broker_jars",
+                    f"no set of jars is called {what!r}{did_you_mean(what, sets)}",
+                    hint=f"known: {', '.join(sets)}. The broker's: python -m workbench.broker_jars",
                 )
         for what in wanted:
-            tell(what, _SETS[what]())
+            jars = sets[what]()
+            print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
     except (ServiceError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -304,4 +299,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fetch(sys.argv[1:] or ["connector"], _SETS))

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,26 +44,96 @@ Spark's default renames through Hadoop's FileContext. Without Hadoop's native li
 `readlink` process for each file of a micro-batch, which takes 0.2 s per micro-batch.
 """
 
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+# Kafka's private key and password are options of a source.
+# Spark's own patterns match neither of their names.
+_SECRETS = {
+    "spark.redaction.regex": _SECRET,
+    "spark.sql.redaction.options.regex": f"(?i)url|{_SECRET.removeprefix('(?i)')}",
+}
+_SCHEDULING = {
+    "spark.locality.wait": "0s",  # a task takes the first free core: its data comes from Kafka anyway
+    "spark.scheduler.mode": "FAIR",  # the queries of one application share the cores
+}
+_FORMS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",  # Spark's own INT96 is deprecated everywhere else
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(_FRAMES_PER_ARROW_BATCH),
+}
+# A repeated micro-batch must have the same offset ranges in the same tasks.
+# Adaptive execution would join or split tasks.
+_SAME_TASKS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+}
+_STREAMING = {
+    # Windows close by marks that frames carry, so a micro-batch without frames has nothing to do.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+}
+_STATE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A commit uploads the changes of a micro-batch, not the whole state.
+    # Counting rows would cost a read per write.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+
 
 def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> dict[str, str]:
     """Spark configuration of these settings. `[spark.conf]` wins over evenflow's own values.
 
     stages: of the application. Raises ConfigError if `[spark.conf]` sets something that exactness forbids.
     """
-    for name, value in settings.spark.conf.items():
+    conf = dict(settings.spark.conf)
+    _check(conf, buckets=settings.spark.buckets)
+    ours = (
+        _processes(settings)
+        | _QUIET
+        | _SECRETS
+        | _SCHEDULING
+        | _FORMS
+        | _SAME_TASKS
+        | {"spark.sql.shuffle.partitions": str(settings.spark.buckets)}
+        | _STREAMING
+        | _STATE
+        | _files(settings)
+        | executors_conf(settings, stages)
+        | store_conf(settings)
+    )
+    # The user's class path is added to ours. It must not replace ours, which has the connector.
+    for name in _CLASS_PATHS:
+        if name in conf and name in ours:
+            conf[name] = f"{ours[name]}{os.pathsep}{conf[name]}"
+    return ours | conf
+
+
+def _check(conf: Mapping[str, str], *, buckets: int) -> None:
+    """ConfigError if `[spark.conf]` sets something that exactness forbids."""
+    for name, value in conf.items():
         refused = refused_conf(name, value)
         if refused is not None:
             word, why = refused
             raise ConfigError(f"spark.conf sets {name}: {word} is refused", hint=f"{why}; take it out")
-    partitions = settings.spark.conf.get("spark.sql.shuffle.partitions", str(settings.spark.buckets))
-    if partitions != str(settings.spark.buckets):
+    partitions = conf.get("spark.sql.shuffle.partitions", str(buckets))
+    if partitions != str(buckets):
         raise ConfigError(
-            f"spark.conf sets spark.sql.shuffle.partitions to {partitions}, but there are {settings.spark.buckets} "
-            "reduce buckets",
+            f"spark.conf sets spark.sql.shuffle.partitions to {partitions}, but there are {buckets} reduce buckets",
             hint="set spark.buckets instead (fixed for the life of a query)",
         )
-    buckets = str(settings.spark.buckets)
-    ours = {
+
+
+def _processes(settings: Settings) -> dict[str, str]:
+    """The driver's and the executors' processes, and their Python workers."""
+    conf = {
         "spark.master": settings.spark.master,
         "spark.app.name": f"evenflow {settings.query.name}",
         "spark.driver.memory": settings.spark.driver_memory,
@@ -71,54 +141,22 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         "spark.executor.extraJavaOptions": f"{GARBAGE_COLLECTOR} {executors_archive(settings)}".strip(),
         "spark.driver.bindAddress": settings.spark.driver_bind_address,
         "spark.driver.host": settings.spark.driver_host,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        # Kafka's private key and password are options of a source.
-        # Spark's own patterns match neither of their names.
-        "spark.redaction.regex": _SECRET,
-        "spark.sql.redaction.options.regex": f"(?i)url|{_SECRET.removeprefix('(?i)')}",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, application_jars(settings))),
         "spark.pyspark.python": executor_python(settings),
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.worker.reuse": "true",
-        "spark.locality.wait": "0s",  # a task takes the first free core: its data comes from Kafka anyway
-        "spark.scheduler.mode": "FAIR",  # the queries of one application share the cores
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",  # Spark's own INT96 is deprecated everywhere else
-        "spark.sql.shuffle.partitions": buckets,
-        # A repeated micro-batch must have the same offset ranges in the same tasks.
-        # Adaptive execution would join or split tasks.
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.adaptive.streaming.stateless.enabled": "false",
         # Only `mapInArrow` asks for short tracebacks.
         # Python workers are shared by equal environments, so it would have workers of its own.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_FRAMES_PER_ARROW_BATCH),
-        # Windows close by marks that frames carry, so a micro-batch without frames has nothing to do.
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.streaming.metricsEnabled": "false",
-        "spark.sql.streaming.numRecentProgressUpdates": "20",
-        "spark.sql.streaming.minBatchesToRetain": "20",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        # A commit uploads the changes of a micro-batch, not the whole state.
-        # Counting rows would cost a read per write.
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
-    ours |= executors_conf(settings, stages) | store_conf(settings)
-    if settings.spark.preloading_daemon:
-        ours["spark.python.daemon.module"] = "spark_consumers.daemon"
+    daemon = {"spark.python.daemon.module": "spark_consumers.daemon"}
+    return conf | daemon if settings.spark.preloading_daemon else conf
+
+
+def _files(settings: Settings) -> dict[str, str]:
+    """How the files of a checkpoint are written."""
     local = "://" not in settings.spark.checkpoint_folder
-    ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES if local else _RENAMED_FILES
-    conf = dict(settings.spark.conf)
-    # The user's class path is added to ours. It must not replace ours, which has the connector.
-    for name in _CLASS_PATHS:
-        if name in conf and name in ours:
-            conf[name] = f"{ours[name]}{os.pathsep}{conf[name]}"
-    return ours | conf
+    return {"spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES if local else _RENAMED_FILES}
 
 
 def make_session(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from evenflow.errors import ConfigError, ServiceError
-from spark_consumers.jars import SCALA_VERSION, resolve, tell
+from spark_consumers.jars import SCALA_VERSION, fetch, resolve
 
 KAFKA_VERSION = "4.1.0"
 _SLF4J_VERSION = "1.7.36"
@@ -18,15 +17,5 @@ def kafka_broker_jars() -> list[Path]:
     return resolve("org.apache.kafka", f"kafka_{SCALA_VERSION}", KAFKA_VERSION, logger)
 
 
-def main() -> int:
-    """Fetch the jars, and say where they are. Returns the exit status."""
-    try:
-        tell("broker", kafka_broker_jars())
-    except (ServiceError, ConfigError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fetch(["broker"], {"broker": kafka_broker_jars}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from controller.decide import policy_of
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
@@ -28,11 +28,11 @@ _OFFSETS = "__"
 """Topics whose names begin with this are the broker's own."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Report:
     """What the doctor says. look: what it saw in the input topic. None if it did not look. toml: lines for evenflow.toml."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: Sequence[Finding]
     look: Look | None = None
     toml: str = ""
 
@@ -42,14 +42,23 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
     patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
     kafka = settings.kafka.model_copy(update={"request_timeout": patience})
     settings = settings.model_copy(update={"kafka": kafka})
-    report = Report([*findings, *check_registry(settings)])
+    found = [*findings, *check_registry(settings)]
+    sample = None
     try:
         names = [name for name in topic_names(kafka) if not name.startswith(_OFFSETS)]
-        report.findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
-        _examine(report, settings, names, most=most)
+        found.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
+        state = _input_state(settings, names)
+        found += _said_of_the_query(settings, state)
+        if state is None:
+            found.append(no_input(settings, names))
+        else:
+            sample, trouble = _sampled(settings, state, most=most)
+            oldest = None if sample is None else sample.oldest
+            found += [*trouble, check_input(settings, state, oldest=oldest, now=_now())]
     except (ConfigError, ServiceError) as error:
-        report.findings.append(Finding("broker", "problem", error.message, _hint(error)))
-    return report
+        # What was found before the broker failed stands.
+        found.append(Finding("broker", "problem", error.message, _hint(error)))
+    return Report(found) if sample is None else _with_sample(found, settings, sample)
 
 
 def check_registry(settings: Settings) -> Iterator[Finding]:
@@ -65,45 +74,45 @@ def check_registry(settings: Settings) -> Iterator[Finding]:
         yield Finding("schema registry", "ok", what)
 
 
-def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: int) -> None:
-    """Add the findings about policy, topics and records. names: those of the topics that exist."""
+def _input_state(settings: Settings, names: Sequence[str]) -> TopicState | None:
+    """The input topic. None if there is none. names: those of the topics that exist."""
     topic = settings.topic("input")
-    state = describe(settings.kafka, [topic]).get(topic) if topic in names else None
-    if _described(settings):
-        report.findings += [*check_policy(settings), *_query_findings(settings, state)]
-    if state is None:
-        report.findings.append(no_input(settings, names))
-        return
-    sample = _sampled(report, settings, state, most=most) if most else None
-    oldest = None if sample is None else sample.oldest
-    report.findings.append(check_input(settings, state, oldest=oldest, now=_now()))
-    if sample is None:
-        return
-    try:
-        _look(report, settings, sample)
-    except Exception as error:  # whatever the records are, the rest of the report must stand
-        report.findings.append(Finding("sample", "warning", f"the look failed: {unforeseen(error)}"))
+    return describe(settings.kafka, [topic]).get(topic) if topic in names else None
 
 
-def _sampled(report: Report, settings: Settings, state: TopicState, *, most: int) -> TopicRecords | None:
+def _said_of_the_query(settings: Settings, state: TopicState | None) -> list[Finding]:
+    """The findings about policy and topics of the query. No finding if the settings describe no query."""
+    return [*check_policy(settings), *_query_findings(settings, state)] if _described(settings) else []
+
+
+def _sampled(
+    settings: Settings, state: TopicState, *, most: int
+) -> tuple[TopicRecords | None, list[Finding]]:
+    """(the newest records, None if they cannot be read or `most` is 0; the finding that they cannot be read)."""
+    if not most:
+        return None, []
     try:
-        return newest_records(settings.kafka, state, most=most)
+        return newest_records(settings.kafka, state, most=most), []
     except (ServiceError, DataLossError) as error:
         what = f"the records of {state.name} cannot be read: {error.message}"
-        report.findings.append(Finding("sample", "warning", what, _hint(error)))
-        return None
+        return None, [Finding("sample", "warning", what, _hint(error))]
 
 
-def _look(report: Report, settings: Settings, sample: TopicRecords) -> None:
-    """Add what a sample of the input topic says."""
+def _with_sample(findings: Sequence[Finding], settings: Settings, sample: TopicRecords) -> Report:
+    """These findings, and what a sample of the input topic says."""
+    try:
+        return _with_look(findings, settings, sample)
+    except Exception as error:  # whatever the records are, the rest of the report must stand
+        return Report([*findings, Finding("sample", "warning", f"the look failed: {unforeseen(error)}")])
+
+
+def _with_look(findings: Sequence[Finding], settings: Settings, sample: TopicRecords) -> Report:
     if not _described(settings) and sample.records:
-        report.toml = starting_file(settings, sample, now=_now())
         what = f"sample of {sample.topic}: {sample.records:,} records; a settings file to begin with is below"
-        report.findings.append(Finding("sample", "ok", what))
-        return
-    report.look = look_at(settings, sample, now=_now())
-    report.findings += [Finding("sample", "ok", report.look.summary()), *report.look.findings]
-    report.toml = report.look.toml()
+        toml = starting_file(settings, sample, now=_now())
+        return Report([*findings, Finding("sample", "ok", what)], toml=toml)
+    look = look_at(settings, sample, now=_now())
+    return Report([*findings, Finding("sample", "ok", look.summary()), *look.findings], look, look.toml())
 
 
 def _described(settings: Settings) -> bool:

@@ -76,11 +76,6 @@ class Prometheus:
         answer = self._get("api/v1/query", query=expression)
         return list(answer["data"]["result"])
 
-    def firing(self) -> set[str]:
-        """Names of the alerts that fire."""
-        alerts = self._get("api/v1/alerts")["data"]["alerts"]
-        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
-
     def rules(self) -> set[str]:
         """The states of all rules: {"ok"} if every rule could be evaluated."""
         groups = self._get("api/v1/rules")["data"]["groups"]

@@ -15,22 +15,13 @@ from __future__ import annotations
 import argparse
 import sys
 from inspect import getdoc
-from itertools import dropwhile
 from pathlib import Path
 
 from benchmarks.own_grid.measuring import FULL, QUICK
 from benchmarks.own_grid.parts import PARTS
+from benchmarks.page_tables import into_page
 
 PAGE = Path("docs/evenflow-partitioner.md")
-
-
-def into_page(page: str, part: str, table: list[str]) -> str:
-    """The page with this table in place of the table below the part's comment. ValueError if there is no such comment."""
-    before, comment, after = page.partition(f"<!-- own_grid {part} -->\n")
-    if not comment:
-        raise ValueError(f"the page has no place for the table {part}")
-    rest = list(dropwhile(lambda line: line.startswith("|"), after.split("\n")))
-    return before + comment + "\n".join([*table, *rest])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(line, flush=True)
             table.append(line)
         if options.write:
-            PAGE.write_text(into_page(PAGE.read_text(), part, table))
+            PAGE.write_text(into_page(PAGE.read_text(), "own_grid", part, "\n".join(table)))
     return 0
 
 

@@ -64,6 +64,7 @@ class Figures(NamedTuple):
 @lru_cache(maxsize=12)
 def ranks(size: Size, kind: str, seed: int) -> Int64s:
     """Key number of each tuple. `kind`: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from `change` on)."""
+    # The tables of the page are of these draws. `simulation.generated` draws from other sequences.
     rng = np.random.default_rng(seed)
     if kind == "shift":
         before = rng.integers(0, size.keys, size.change * size.slide)

@@ -53,6 +53,7 @@ class Stage:
         ) as running:
             seconds, used = run_to_end(running, f"sink {sink}, {tuples:,} tuples")
             rows = running.records("results")
+            # No later run reads these topics, and all runs share one disk.
             delete_topics(self.kafka, [running.settings.topic(role) for role in ("routed", "results")])
         return Length(tuples, seconds, used, rows)
 

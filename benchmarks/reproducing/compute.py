@@ -16,6 +16,7 @@ from benchmarks.reproducing.data import is_there
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store, Values
+from evenflow.written import name_of
 
 _AT_ONCE = 12
 """Most cells of a job. What a job found is written when the job ends."""
@@ -37,7 +38,7 @@ def missing(
     With `again` also the cells that have figures. With `only` the cells of this partitioner only.
     """
     cells = SECTIONS[section].cells(plan)
-    wanted = [cell for cell in cells if only is None or cell.partitioner.partition(":")[0] == only]
+    wanted = [cell for cell in cells if only is None or name_of(cell.partitioner) == only]
     readable = [c for c in wanted if not c.stream.is_data or is_there(c.stream.kind, plan.data)]
     measurable = getattr(SECTIONS[section], "measurable", lambda cell: True)
     return [cell for cell in readable if measurable(cell) and (again or not store.holds(cell))]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from itertools import dropwhile
 from pathlib import Path
 
+from benchmarks.page_tables import into_page
 from benchmarks.scale import pages
 from benchmarks.scale.kept import Kept, loads_of
 from benchmarks.scale.pictures import by_workers
@@ -31,22 +31,13 @@ def tables(kept: Kept) -> dict[str, str]:
     }
 
 
-def into_page(page: str, part: str, made: str) -> str:
-    """The page with `made` in place of the table below `<!-- scale PART -->`. ValueError if there is no such comment."""
-    before, comment, after = page.partition(f"<!-- scale {part} -->\n")
-    if not comment:
-        raise ValueError(f"the page has no place for the table {part}")
-    rest = dropwhile(lambda line: line.startswith("|"), after.split("\n"))
-    return before + comment + "\n".join([made, *rest])
-
-
 def main() -> int:
     """Write the tables into the page, and the picture beside it."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     kept, _ = Kept.read(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / "measured.json")
     page = PAGE.read_text(encoding="utf-8")
     for part, made in tables(kept).items():
-        page = into_page(page, part, made)
+        page = into_page(page, "scale", part, made)
     PAGE.write_text(page, encoding="utf-8")
     save(by_workers(loads_of(kept)[LAW], kept.units), FOLDER / "workers.svg")
     return 0

@@ -191,6 +191,7 @@ def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) ->
     given = "".join(f", {field} {value:,.0f}" for field, value in side.given)
     if found is None:
         return f"no {name} does{given}"
+    # At the end of the range the term is within its budget everywhere.
     if found == (side.high if side.whole else side.low):
         return f"any {name}{given}"
     return f"{name} " + (f"{found:,.0f}" if side.whole else f"{found:.2g} s") + given

@@ -10,6 +10,7 @@ from typing import Any
 from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
 from evenflow.advice.sample import HotKey
 from evenflow.advice.sizing import UTILISATION
+from evenflow.written import name_of
 
 ENOUGH_A_WORKER = 100
 """With fewer tuples per worker in a window than this, figures of balance are mostly chance."""
@@ -64,7 +65,7 @@ class Advice:
     @property
     def partitioner(self) -> str:
         """Registered name of the recommended partitioner."""
-        return self.chosen.partitioner.partition(":")[0]
+        return name_of(self.chosen.partitioner)
 
     @property
     def agrees(self) -> bool:

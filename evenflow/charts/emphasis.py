@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from evenflow.charts.looks import HERO, NAMED, REST, SUBJECT, Look
+from evenflow.written import name_of
 
 OURS = "evenflow"
 FEW = 6
@@ -18,7 +19,7 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
     named. A name in `named` that does not occur takes no colour.
     """
     there = list(dict.fromkeys(names))
-    strong = hero if hero in there else next((name for name in there if name.partition(":")[0] == hero), None)
+    strong = hero if hero in there else next((name for name in there if name_of(name) == hero), None)
     chosen = there if len(there) <= FEW else [name for name in dict.fromkeys(named) if name in there]
     others = [name for name in chosen if name != strong]
     found = dict.fromkeys(there, REST)

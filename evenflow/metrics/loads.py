@@ -38,7 +38,7 @@ def imbalance(loads: Integers) -> float:
     return float(loads.max()) / total - 1 / len(loads) if total else 0.0
 
 
-def pane_loads(workers: Integers, panes: Int64s, n: int) -> tuple[Int64s, Int64s]:
+def _pane_loads(workers: Integers, panes: Int64s, n: int) -> tuple[Int64s, Int64s]:
     """(panes that have tuples, ascending; the loads in each, shape (panes, n)). ValueError as `worker_loads`."""
     present, index = np.unique(panes, return_inverse=True)
     worker_loads(workers, n)  # only to raise ValueError for a worker out of range
@@ -54,7 +54,7 @@ def window_imbalance(
     A window is `panes_per_window` consecutive panes. The windows are those whose last pane lies between the first and
     the last pane that have tuples. So the first windows are still filling.
     """
-    present, loads = pane_loads(workers, panes, n)
+    present, loads = _pane_loads(workers, panes, n)
     if not len(present):
         return np.empty(0, np.int64), np.empty(0, np.float64)
     # Loads of a window are a difference of running sums over the panes that have tuples.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Float64s, Int64s
 from evenflow.metrics.loads import Integers, worker_loads
 
 
@@ -69,9 +69,9 @@ def cardinality_imbalance(workers: Integers, keys: Integers, n: int) -> float:
     return float(cardinalities.max() - cardinalities.mean())
 
 
-def memory_against(frequencies: Integers, choices: int) -> int:
+def memory_against(frequencies: Integers | Float64s, choices: int) -> float:
     """Most (key, worker) pairs when a key may go to `choices` workers: the sum over keys of min(f, choices).
 
-    frequencies: f, the tuples of each key. choices: 2 for PKG, n for shuffle (002, IV-B).
+    frequencies: f, the tuples of each key, or how many are expected. choices: 2 for PKG, n for shuffle (002, IV-B).
     """
-    return int(np.minimum(frequencies, choices).sum())
+    return float(np.minimum(frequencies, choices).sum())

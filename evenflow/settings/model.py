@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -252,6 +252,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="EVENFLOW_", env_nested_delimiter="__", extra="forbid", frozen=True
     )
+    reads_environment: ClassVar[bool] = True
+    """Whether the variables EVENFLOW_* are read."""
 
     query: Query = Field(default_factory=Query, description="What is computed.")
     input: InputSettings = Field(default_factory=InputSettings, description="The input topic.")
@@ -274,7 +276,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment before the file, whose content arrives as init arguments (see load_settings)."""
-        return env_settings, init_settings
+        return (env_settings, init_settings) if cls.reads_environment else (init_settings,)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Settings:
@@ -335,9 +337,13 @@ class Settings(BaseSettings):
 
     def as_view(self, query: Query, results: ResultsSettings) -> Settings:
         """These settings as those of a view: with its query and its results (evenflow/settings/views.py)."""
-        seen = self.model_copy(update={"query": query, "results": results})
-        seen._origin = self
-        return seen
+        return self._changed(self, query=query, results=results)
+
+    def _changed(self, origin: Settings | None, **sections: Query | Section) -> Settings:
+        """These settings with other sections. origin: the settings of the query, if these are to be those of a view."""
+        changed = self.model_copy(update=sections)
+        changed._origin = origin
+        return changed
 
     @property
     def origin(self) -> Settings:
@@ -361,10 +367,8 @@ class Settings(BaseSettings):
 
     def with_input_partitions(self, partitions: int) -> Settings:
         """These settings with this number of input partitions."""
-        known = self.model_copy(update={"input": self.input.model_copy(update={"partitions": partitions})})
-        if self._origin is not None:
-            known._origin = self._origin.with_input_partitions(partitions)
-        return known
+        origin = None if self._origin is None else self._origin.with_input_partitions(partitions)
+        return self._changed(origin, input=self.input.model_copy(update={"partitions": partitions}))
 
     @property
     def frames_per_batch(self) -> int:

@@ -25,6 +25,7 @@ from evenflow.laws import LAWS
 from evenflow.rank_laws import (
     RANKS,
     RankLaw,
+    labels,
     numbered_times,
     ranks_by_period,
     wandering_times,
@@ -120,9 +121,9 @@ class _Kind:
         return law.made(keys, seed, **exponent, **self.fixed)
 
 
-_SIMULATED = ("zipf", "uniform", "alternating", "drift", "replaced", "random-exponent", "wandering-exponent")
+# `flash-crowd` is no stream of its own here, where its periods cannot be set. The stream `giant` has its law.
 STREAMS: dict[str, _Kind] = {
-    **{name: _Kind(LAWS[name].what, name) for name in _SIMULATED},
+    **{name: _Kind(law.what, name) for name, law in LAWS.items() if name != "flash-crowd"},
     "shift": _Kind("uniform, and Zipf(z) from half of the tuples on", "alternating", by_halves=True),
     "wandering-load": _Kind(
         "Zipf(z) whose rate walks between a fifth and five times the one given",
@@ -145,7 +146,7 @@ STREAMS: dict[str, _Kind] = {
 
 def rank_hashes(keys: int) -> UInt64s:
     """The key hash of each rank 0 .. keys-1 of a generated stream, shape (keys,): XXH64 of the labels k0, k1, ..."""
-    return hash_keys(pc.binary_join_element_wise("k", pa.array(np.arange(keys)).cast(pa.string()), ""))
+    return hash_keys(labels(np.arange(keys)))
 
 
 def generated(

@@ -68,6 +68,8 @@ def open_source(text: str, options: SourceOptions | None = None) -> Source:
 def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
     """How `open_source` would read a source. ConfigError for options that the format does not have."""
     options = options or SourceOptions()
+    # Not `written.name_and_rest`: what stands behind the colon may be a path, and so may the whole text. A path keeps
+    # its blanks.
     name, _, rest = text.partition(":")
     # The bare name of a format of files, as in "csv", names no file of that format. It may be a file called "csv".
     prefixed = name in BY_NAME and not (rest == "" and BY_NAME[name].suffixes)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
 from evenflow.laws import LAWS
@@ -23,6 +22,7 @@ from evenflow.rank_laws import (
     RANKS,
     VALUES,
     RankLaw,
+    labels,
     numbered_times,
     ranks_by_period,
 )
@@ -115,7 +115,7 @@ def _labels(stream: Stream, keys: int) -> pa.Array:
     ids = np.arange(keys)
     if stream.permute:
         ids = np.random.default_rng([stream.seed, LABELS]).permutation(ids)
-    return pc.binary_join_element_wise("k", pa.array(ids).cast(pa.string()), "")
+    return labels(ids)
 
 
 def generate(name: str, words: str = "", options: SourceOptions | None = None) -> Generated:

@@ -68,17 +68,19 @@ class Weighted:
 
 
 class Sheet:
-    """Collects the values of one scrape. query: the value of the label `query`."""
+    """Collects the values of one scrape.
 
-    def __init__(self, query: str) -> None:
+    query: the value of the label `query`. families: where the values go, by the name of the metric. None: into a
+    new dict.
+    """
+
+    def __init__(self, query: str, families: dict[str, Any] | None = None) -> None:
         self._query = query
-        self._families: dict[str, Any] = {}
+        self._families = {} if families is None else families
 
     def of(self, query: str) -> Sheet:
         """The same sheet, with another value of the label `query`. Used for views."""
-        other = Sheet(query)
-        other._families = self._families
-        return other
+        return Sheet(query, self._families)
 
     def put(self, metric: Metric, value: float | None, **labels: object) -> None:
         """Add a value.

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenflow.in_charge import in_charge
@@ -44,7 +44,7 @@ MOST_KEYS = 10
 _FORGOTTEN = 600.0  # s of silence after which an instance is forgotten
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Instance:
     record: PartitionerRecord
     at: float
@@ -178,8 +178,7 @@ class Picture:
             decisions=list(self._decisions),
             verdicts={},
         )
-        glance.verdicts.update(verdicts(glance, unfit=self._unfit, repeated=self._repeated))
-        return glance
+        return replace(glance, verdicts=verdicts(glance, unfit=self._unfit, repeated=self._repeated))
 
     def _counted(self, now: float) -> list[_Instance]:
         """The instances that count, the longest silent first.
@@ -243,17 +242,24 @@ def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -
     There are rates only if both records are of the same process, and loads only if p has not changed in
     between.
     """
-    known = _Instance(record, now)
     if before is None or before.record.started != record.started or record.time <= before.record.time:
-        return known
-    seconds = (record.time - before.record.time) / 1000
-    known.rejected = max(0, record.rejected - before.record.rejected) / seconds
-    known.read = max(0, _read(record) - _read(before.record)) / seconds
+        return _Instance(record, now)
+    old, seconds = before.record, (record.time - before.record.time) / 1000
+    return _Instance(
+        record,
+        now,
+        loads=_load_rates(old.loads, record.loads, seconds),
+        rejected=max(0, record.rejected - old.rejected) / seconds,
+        read=max(0, _read(record) - _read(old)) / seconds,
+    )
+
+
+def _load_rates(old: list[int], new: list[int], seconds: float) -> list[float]:
+    """Tuples/s by worker between two records. Empty if p has changed in between."""
     # Loads are counted from the last change of p on. If one has fallen, p has changed and changed back.
-    old = before.record.loads
-    if len(old) == len(record.loads) and all(a <= b for a, b in zip(old, record.loads, strict=True)):
-        known.loads = [(b - a) / seconds for a, b in zip(old, record.loads, strict=True)]
-    return known
+    if len(old) != len(new) or any(a > b for a, b in zip(old, new, strict=True)):
+        return []
+    return [(b - a) / seconds for a, b in zip(old, new, strict=True)]
 
 
 def _read(record: PartitionerRecord) -> int:

@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from evenflow.settings import KafkaSettings, Settings
+from tests.pipeline.firing import firing
 from tests.pipeline.spark_stream import Stream, consumed, make_settings, run_until
 from topics import admin, clients
 from workbench.broker import EmbeddedBroker
@@ -121,7 +122,7 @@ def test_every_alert_fires_for_the_fault_that_it_is_for(tmp_path: Path) -> None:
                 while not fired >= expected:
                     assert time.monotonic() - began < _PATIENCE, f"not fired: {expected - fired}"
                     services.check()
-                    fired.update(prometheus.firing())
+                    fired.update(firing(prometheus))
                     threading.Event().wait(0.5)
 
             trouble = Trouble(settings.kafka, settings.topic("input"))
@@ -166,6 +167,6 @@ def test_an_older_checkpoint_repeats_partials_which_is_said(
         began = time.monotonic()
         run_until(
             settings,
-            lambda: "EvenflowDuplicates" in prometheus.firing() or time.monotonic() - began > _PATIENCE,
+            lambda: "EvenflowDuplicates" in firing(prometheus) or time.monotonic() - began > _PATIENCE,
         )
-        assert "EvenflowDuplicates" in prometheus.firing()
+        assert "EvenflowDuplicates" in firing(prometheus)

@@ -15,6 +15,7 @@ import pytest
 from evenflow.errors import ServiceError
 from monitoring.grafana.__main__ import FOLDER
 from monitoring.instruments.catalogue import METRICS
+from tests.pipeline.firing import firing
 from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape_of
 from workbench.ports import WebPorts
 from workbench.prometheus import Prometheus
@@ -99,7 +100,7 @@ class Observer(threading.Thread):
             before = {name: values | after[name] for name, values in before.items()}
         self.seen["figures"] = before
         self.seen["panels"] = {name: asked(self._prometheus, expression) for name, expression in queries()}
-        self.seen |= {"names": self._prometheus.metadata(), "firing": self._prometheus.firing()}
+        self.seen |= {"names": self._prometheus.metadata(), "firing": firing(self._prometheus)}
 
     def _figures(self) -> dict[str, set[float]]:
         return {

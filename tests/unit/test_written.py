@@ -4,7 +4,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create, restore
-from evenflow.written import parse_choice
+from evenflow.written import name_of, parse_choice
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,7 @@ from evenflow.written import parse_choice
 def test_name_and_options_are_taken_apart(text: str, name: str, options: dict | None) -> None:
     expected = {"theta": 0.001, "distinct": True, "warm_up": 5} if options is None else options
     assert parse_choice(text) == (name, expected)
+    assert name_of(text) == name
 
 
 @pytest.mark.parametrize("text", ["pkg:d", "pkg:=3", "pkg:d=3,windowed"])

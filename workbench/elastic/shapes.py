@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenflow.errors import ConfigError
+from evenflow.written import name_of
 from producers.profiles import PROFILES, Curve, parse_profile
 
 BASE = 1_000.0
@@ -88,12 +89,13 @@ def shape_of(text: str, *, seconds: float | None = None) -> Shape:
     """
     known = SHAPES.get(text)
     if known is None:
-        if text.partition(":")[0] not in PROFILES:
+        name = name_of(text)
+        if name not in PROFILES:
             raise ConfigError(
                 f"there is no profile {text!r}",
                 hint=f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as spike:base=500,peak=900,...",
             )
-        known = Shape(name=text.partition(":")[0], profile=text, source=STEADY, seconds=135)
+        known = Shape(name=name, profile=text, source=STEADY, seconds=135)
         known.tuples()  # raises ConfigError if the profile is wrong
     if seconds is None:
         return known

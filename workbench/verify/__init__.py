@@ -10,14 +10,7 @@ The steps, one file each: records (parse) -> lost (what retention took) -> rejec
 """
 
 from workbench.verify.core import check
-from workbench.verify.inputs import (
-    INPUT_SCHEMA,
-    REJECTED_SCHEMA,
-    RESULTS_SCHEMA,
-    Committed,
-    Kept,
-    nothing_committed,
-)
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Kept
 from workbench.verify.report import Counters, Difference, Reach, Report
 
 __all__ = [
@@ -31,5 +24,4 @@ __all__ = [
     "Reach",
     "Report",
     "check",
-    "nothing_committed",
 ]

@@ -77,21 +77,6 @@ class Committed:
     filtered: int = 0
 
 
-def nothing_committed(partition: int) -> Committed:
-    """The state of a partition for which nothing was committed yet."""
-    return Committed(
-        partition=partition,
-        offset=0,
-        max_time=None,
-        mark=NO_MARK,
-        idle_mark=None,
-        ended=False,
-        read=0,
-        routed=0,
-        rejected=0,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Kept:
     """Where the logs begin after retention has deleted records.

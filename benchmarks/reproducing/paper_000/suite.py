@@ -25,6 +25,7 @@ from evenflow.partitioners import names
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
 from evenflow.simulation.routing import route
+from evenflow.written import name_of
 
 if TYPE_CHECKING:
     import altair
@@ -43,7 +44,7 @@ FIGURES = ("imbalance", "gamma", "ksr", "holders")
 
 def rules() -> list[str]:
     """Every registered partitioner, and the variants."""
-    return [*names(), *(text for text in VARIANTS if text.partition(":")[0] in names())]
+    return [*names(), *(text for text in VARIANTS if name_of(text) in names())]
 
 
 def _slide(plan: Plan) -> int:

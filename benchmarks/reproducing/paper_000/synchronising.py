@@ -98,6 +98,7 @@ def _measure_adaptive(stream: KeyedStream, plan: Plan) -> Values:
         return _WORK * slide * times
 
     talked = talk(_cooperating(scenario, who, stream), stream, slide_ms=slide, work_ms=work, adaptive=True)
+    # The interval was noted after each piece of the stream. A slide has several pieces.
     steps = len(talked.dsync_ms) // max(_PHASES)
     return {
         "dsync": [talked.dsync_ms[until * steps - 1] / slide for until in _PHASES],

@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.reproducing.paper_002.grid import EPS, FORMULA_ZIPFS, KEYS, PAPER_TUPLES
 from evenflow.arrays import Float64s
+from evenflow.metrics import memory_against
 from evenflow.partitioners.choices.d_choices import find_optimal_choices
 from evenflow.rank_laws import zipf_cdf
 
@@ -45,9 +46,9 @@ def formula(zipf: float, n: int, keys: int = KEYS, tuples: int = PAPER_TUPLES) -
     d = find_optimal_choices(p[:head], n, EPS)
 
     def memory(for_head: int) -> float:
-        return float(np.minimum(frequencies[:head], for_head).sum() + np.minimum(frequencies[head:], 2).sum())
+        return memory_against(frequencies[:head], for_head) + memory_against(frequencies[head:], 2)
 
-    pkg, shuffle = float(np.minimum(frequencies, 2).sum()), float(np.minimum(frequencies, n).sum())
+    pkg, shuffle = memory_against(frequencies, 2), memory_against(frequencies, n)
     ours = {"d-choices": memory(d), "w-choices": memory(n)}
     return Formula(
         zipf,

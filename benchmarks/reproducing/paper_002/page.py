@@ -9,7 +9,7 @@ from benchmarks.reproducing import charts
 from benchmarks.reproducing.markdown import figure, ratio, table
 from benchmarks.reproducing.paper_002 import over_time
 from benchmarks.reproducing.paper_002.claims import copies_ratio
-from benchmarks.reproducing.paper_002.formulas import formula, formulas
+from benchmarks.reproducing.paper_002.formulas import Formula, formula, formulas
 from benchmarks.reproducing.paper_002.grid import (
     EPS,
     FORMULA_WORKERS,
@@ -51,48 +51,77 @@ TITLE = "002: D-Choices and W-Choices"
 
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and tables."""
-    m, long = plan.pick(TUPLES, QUICK_TUPLES), plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)
-    lines = [
+    return [
+        *_set_up(plan),
+        *_by_formula(plan),
+        *_balance(found, plan),
+        *_thresholds(found, plan),
+        *_parts(found, plan),
+        *_least_d(found, plan),
+        *_more_streams(found, plan),
+        *over_time.text(found, plan),
+    ]
+
+
+def _sizes(plan: Plan) -> tuple[int, int]:
+    """(tuples of a stream, tuples of a long stream)."""
+    return plan.pick(TUPLES, QUICK_TUPLES), plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)
+
+
+def _set_up(plan: Plan) -> list[str]:
+    m, long = _sizes(plan)
+    return [
         f"{SOURCES} sources share each stream, theta = 1/5n and eps = {EPS:g}. Unless said otherwise, streams have "
         f"{KEYS:,} keys and {m:,} tuples. The paper's have 1e7 tuples. The table with more keys repeats n = 100 with "
         f"{long:,} tuples. The formulas (fig. 3-6) are exact: they use Zipf probabilities and 1e7 tuples.",
         "",
+    ]
+
+
+def _by_formula(plan: Plan) -> list[str]:
+    """Figures 3 to 6."""
+    figures = ("head 1/5n", "head 2/n", "d", "D-C / PKG", "W-C / PKG", "D-C / SG", "W-C / SG")
+    zipfs = FORMULA_ZIPFS[3::4] if plan.quick else FORMULA_ZIPFS[1::2]
+    return [
         "Figures 3-6, by formula: keys in the head, d, and memory relative to PKG's and to shuffling's (SG).",
         "",
-    ]
-    head = [
-        "z",
-        *(
-            f"{what}, n = {n}"
-            for n in FORMULA_WORKERS
-            for what in ("head 1/5n", "head 2/n", "d", "D-C / PKG", "W-C / PKG", "D-C / SG", "W-C / SG")
+        *table(
+            ["z", *(f"{what}, n = {n}" for n in FORMULA_WORKERS for what in figures)],
+            (
+                [f"{zipf}", *(cell for n in FORMULA_WORKERS for cell in _cells(formula(zipf, n)))]
+                for zipf in zipfs
+            ),
         ),
+        "",
+        "![formulas of figures 3 to 6](reproducing/formulas.svg)",
+        "",
     ]
-    rows = []
-    for zipf in FORMULA_ZIPFS[3::4] if plan.quick else FORMULA_ZIPFS[1::2]:
-        row = [f"{zipf}"]
-        for n in FORMULA_WORKERS:
-            item = formula(zipf, n)
-            row += [str(item.head), str(item.short_head), str(item.d)]
-            row += [f"{item.over_pkg[rule]:.3f}" for rule in ("d-choices", "w-choices")]
-            row += [f"{item.over_shuffle[rule]:.3f}" for rule in ("d-choices", "w-choices")]
-        rows.append(row)
-    lines += table(head, rows)
-    lines += ["", "![formulas of figures 3 to 6](reproducing/formulas.svg)", ""]
-    lines += ["Figure 10: I(m), and copies of keys relative to PKG's.", ""]
-    lines += table(
-        ["z", "n", *RULES, "copies D-C / PKG", "copies W-C / PKG"],
-        (
-            [
-                f"{z}",
-                f"{n}",
-                *(figure(found, balance_cell(plan, z, n, rule), "imbalance") for rule in RULES),
-                *(_maybe_ratio(found, plan, z, n, rule) for rule in ("d-choices", "w-choices")),
-            ]
-            for z, n in product(TABLE_ZIPFS, WORKERS)
+
+
+def _cells(item: Formula) -> list[str]:
+    ratios = [
+        given[rule] for given in (item.over_pkg, item.over_shuffle) for rule in ("d-choices", "w-choices")
+    ]
+    return [str(item.head), str(item.short_head), str(item.d), *(f"{value:.3f}" for value in ratios)]
+
+
+def _balance(found: Found, plan: Plan) -> list[str]:
+    """Figure 10."""
+    return [
+        "Figure 10: I(m), and copies of keys relative to PKG's.",
+        "",
+        *table(
+            ["z", "n", *RULES, "copies D-C / PKG", "copies W-C / PKG"],
+            (
+                [
+                    f"{z}",
+                    f"{n}",
+                    *(figure(found, balance_cell(plan, z, n, rule), "imbalance") for rule in RULES),
+                    *(_maybe_ratio(found, plan, z, n, rule) for rule in ("d-choices", "w-choices")),
+                ]
+                for z, n in product(TABLE_ZIPFS, WORKERS)
+            ),
         ),
-    )
-    lines += [
         "",
         "Where PKG's range reaches far up, one seed's F_1 and F_2 give the hottest key the same worker. That happens with "
         "probability 1/n.",
@@ -100,71 +129,95 @@ def text(found: Found, plan: Plan) -> list[str]:
         "![imbalance against skew](reproducing/balance.svg)",
         "",
     ]
-    lines += ["Figure 7: I(m) for thresholds 2/n .. 1/8n.", ""]
-    lines += table(
-        ["z", "n", "rule", *(f"theta = {factor:g}/n" for factor in THETAS)],
-        (
-            [f"{z}", f"{n}", rule]
-            + [figure(found, theta_cell(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
-            for z, n, rule in product(SHOWN_THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
-        ),
-        left=3,
-    )
-    lines += [
+
+
+def _thresholds(found: Found, plan: Plan) -> list[str]:
+    """Figure 7."""
+    return [
+        "Figure 7: I(m) for thresholds 2/n .. 1/8n.",
         "",
+        *table(
+            ["z", "n", "rule", *(f"theta = {factor:g}/n" for factor in THETAS)],
+            (
+                [f"{z}", f"{n}", rule]
+                + [figure(found, theta_cell(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
+                for z, n, rule in product(SHOWN_THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
+            ),
+            left=3,
+        ),
+        "",
+    ]
+
+
+def _parts(found: Found, plan: Plan) -> list[str]:
+    """Figure 8."""
+    shares = ("head", "tail", "fullest", "emptiest")
+    return [
         'Figure 8: shares of the stream, n = 5, z = 2.0. "head" and "tail" make up the share of the fullest worker.',
         "",
+        *table(
+            ["rule", *shares],
+            (
+                [rule, *(figure(found, parts_cell(plan, rule), name) for name in shares)]
+                for rule in ("pkg", "w-choices", "rr-head")
+            ),
+        ),
+        "",
     ]
-    lines += table(
-        ["rule", "head", "tail", "fullest", "emptiest"],
-        (
-            [
-                rule,
-                *(
-                    figure(found, parts_cell(plan, rule), name)
-                    for name in ("head", "tail", "fullest", "emptiest")
-                ),
-            ]
-            for rule in ("pkg", "w-choices", "rr-head")
+
+
+def _least_d(found: Found, plan: Plan) -> list[str]:
+    """Figure 9."""
+    return [
+        "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.",
+        "",
+        *table(
+            ["z", "n", "d", "least d within s eps", "least d within eps", "I(m) of D-Choices"],
+            (
+                [
+                    f"{z}",
+                    f"{n}",
+                    *(
+                        figure(found, least_d_cell(plan, z, n), name)
+                        for name in ("d", "matching", "least", "imbalance")
+                    ),
+                ]
+                for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS)
+            ),
         ),
-    )
-    lines += ["", "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.", ""]
-    lines += table(
-        ["z", "n", "d", "least d within s eps", "least d within eps", "I(m) of D-Choices"],
-        (
-            [
-                f"{z}",
-                f"{n}",
-                *(
-                    figure(found, least_d_cell(plan, z, n), name)
-                    for name in ("d", "matching", "least", "imbalance")
-                ),
-            ]
-            for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS)
-        ),
-    )
-    lines += ["", "Figure 10 with more keys, figure 11 on words, and the paper's number of tuples: I(m).", ""]
-    more = [
-        *(
-            [
-                f"Zipf {z}, {keys:,} keys",
-                f"{n}",
-                *(figure(found, balance_cell(plan, z, n, r, keys), "imbalance") for r in RULES),
-            ]
-            for keys, z, n in product(MORE_KEYS, MORE_ZIPFS, FORMULA_WORKERS)
-        ),
-        *(
-            ["words", f"{n}", *(figure(found, words_cell(plan, n, r), "imbalance") for r in RULES[:3]), ""]
-            for n in WORDS_WORKERS
-        ),
-        *(
-            [f"Zipf {z}, {long:,} tuples", "100"]
-            + [figure(found, long_cell(plan, z, r), "imbalance") for r in RULES]
-            for z in MORE_ZIPFS
-        ),
+        "",
     ]
-    lines += table(["stream", "n", *RULES], more)
-    return [*lines, *over_time.text(found, plan)]
+
+
+def _more_streams(found: Found, plan: Plan) -> list[str]:
+    """Figures 10 and 11, on further streams."""
+    _, long = _sizes(plan)
+    more_keys = (
+        [
+            f"Zipf {z}, {keys:,} keys",
+            f"{n}",
+            *(figure(found, balance_cell(plan, z, n, rule, keys), "imbalance") for rule in RULES),
+        ]
+        for keys, z, n in product(MORE_KEYS, MORE_ZIPFS, FORMULA_WORKERS)
+    )
+    # The last rule was not measured on words.
+    words = (
+        ["words", f"{n}", *(figure(found, words_cell(plan, n, rule), "imbalance") for rule in RULES[:3]), ""]
+        for n in WORDS_WORKERS
+    )
+    as_long = (
+        [
+            f"Zipf {z}, {long:,} tuples",
+            "100",
+            *(figure(found, long_cell(plan, z, rule), "imbalance") for rule in RULES),
+        ]
+        for z in MORE_ZIPFS
+    )
+    return [
+        "Figure 10 with more keys, figure 11 on words, and the paper's number of tuples: I(m).",
+        "",
+        *table(["stream", "n", *RULES], [*more_keys, *words, *as_long]),
+    ]
 
 
 def _maybe_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> str:

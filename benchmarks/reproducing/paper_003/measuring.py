@@ -16,7 +16,7 @@ from evenflow import elasticity
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
 from evenflow.elasticity.driving import Trajectory, drive
 from evenflow.elasticity.environments import ElasticStage, Operator
-from evenflow.written import pairs
+from evenflow.written import parse_choice
 
 GOAL = -0.3
 """The paper's mark of a good reward."""
@@ -69,7 +69,7 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
     steps = cell.stream.tuples
     if cell.partitioner in LEARNERS:
         return learned(cell.partitioner, environment, steps=steps, seed=seed)
-    name, options = _parsed(cell.partitioner)
+    name, options = parse_choice(cell.partitioner)
     if cell.partitioner in (PAPER, WIDER):
         # The paper's policy knows the speed of the operator that it practises for.
         options["mu"] = environment.operators[0].mu
@@ -79,11 +79,6 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
         options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho}
     policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
     return drive(policy, environment, steps=steps, seed=seed)
-
-
-def _parsed(text: str) -> tuple[str, dict[str, float]]:
-    name, _, given = text.partition(":")
-    return name, {option: float(value) for option, value in pairs(given, of=name).items()}
 
 
 def _environment(cell: Cell, plan: Plan) -> ElasticStage:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from benchmarks.reproducing.paper_004.grid import window_ms
@@ -13,6 +11,7 @@ from benchmarks.reproducing.store import Values
 from evenflow import metrics
 from evenflow.keys import GOLDEN
 from evenflow.partitioners import create
+from evenflow.written import parse_choice
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
@@ -54,9 +53,7 @@ def _megabytes(cell: Cell, plan: Plan) -> float:
 
     For CM and LM every key comes twice, so that both of its candidates hold it.
     """
-    name, _, option = cell.partitioner.partition(":")
-    # `Any`: the values go to a constructor that reads texts as the types of its options.
-    options: dict[str, Any] = dict([option.split("=")]) if option else {}
+    name, options = parse_choice(cell.partitioner)
     rule = create(name, workers=cell.workers, seed=plan.seeds[0], window="cumulative", **options)
     # Multiples of an odd constant: distinct key hashes without hashing 8 million texts.
     keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN

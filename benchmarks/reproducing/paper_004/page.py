@@ -43,7 +43,20 @@ PAPER_MEMORY = {
 
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and tables."""
-    lines = [
+    return [
+        *_set_up(),
+        *_streams(found, plan),
+        *_figures(found, plan),
+        *_spread(found, plan),
+        "",
+        "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)",
+        "",
+        *_memory(found, plan),
+    ]
+
+
+def _set_up() -> list[str]:
+    return [
         "Windows tumble, and every rule forgets at the end of a window. Figures are means over complete windows. Keys and "
         "tuples are those of a window. The windows of the DEBS files are five minutes long, since these files hold 36 "
         "minutes. A dash stands for data that is not in the data folder. The flights and the drawn streams are always "
@@ -53,19 +66,28 @@ def text(found: Found, plan: Plan) -> list[str]:
         "decides more than the rule does. The tables show these streams, too.",
         "",
     ]
-    lines += table(
-        ["data", "tuples", "keys", "windows"],
+
+
+def _streams(found: Found, plan: Plan) -> list[str]:
+    """The table of the streams."""
+    sizes = ("tuples", "keys", "windows")
+    return table(
+        ["data", *sizes],
         (
+            # Every rule counted the same tuples of a stream, so one rule's cell tells them.
             [
                 f"{data} ({what(data)})",
-                *(
-                    figure(found, data_cell(plan, data, 8, "hashing"), name)
-                    for name in ("tuples", "keys", "windows")
-                ),
+                *(figure(found, data_cell(plan, data, 8, "hashing"), name) for name in sizes),
             ]
             for data in DATA
         ),
     )
+
+
+def _figures(found: Found, plan: Plan) -> list[str]:
+    """A table for each figure: every rule on every stream."""
+    columns = list(product(_there(found, plan), WORKERS))
+    lines = []
     for name, title, how in (
         ("imbalance", "Tuple imbalance, (max - mean) / tuples of the window", number),
         ("ksr", "Gamma / distinct keys", ratio),
@@ -73,46 +95,43 @@ def text(found: Found, plan: Plan) -> list[str]:
     ):
         lines += ["", f"{title}:", ""]
         lines += table(
-            ["rule", *(f"{data}, n = {n}" for data, n in product(_there(found, plan), WORKERS))],
+            ["rule", *(f"{data}, n = {n}" for data, n in columns)],
             (
                 [f"{symbol} (`{rule}`)"]
-                + [
-                    _middle(found, data_cell(plan, data, n, rule), name, how)
-                    for data, n in product(_there(found, plan), WORKERS)
-                ]
+                + [_middle(found, data_cell(plan, data, n, rule), name, how) for data, n in columns]
                 for rule, symbol in SYMBOLS.items()
             ),
         )
-    lines += ["", "Spread over the seeds, n = 32 (tuple imbalance):", ""]
-    lines += table(
-        ["rule", *_there(found, plan)],
-        (
-            [
-                symbol,
-                *(
-                    figure(found, data_cell(plan, data, 32, rule), "imbalance")
-                    for data in _there(found, plan)
-                ),
-            ]
-            for rule, symbol in SYMBOLS.items()
-        ),
+    return lines
+
+
+def _spread(found: Found, plan: Plan) -> list[str]:
+    """The tuple imbalance with its range over the seeds."""
+    there = _there(found, plan)
+    rows = (
+        [symbol, *(figure(found, data_cell(plan, data, 32, rule), "imbalance") for data in there)]
+        for rule, symbol in SYMBOLS.items()
     )
+    return ["", "Spread over the seeds, n = 32 (tuple imbalance):", "", *table(["rule", *there], rows)]
+
+
+def _memory(found: Found, plan: Plan) -> list[str]:
+    """Table 4."""
     keys = plan.pick(MEMORY_KEYS, 20_000)
-    lines += ["", "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)", ""]
-    lines += [f"Table 4: MB of state after {keys:,} keys, beside the paper's MB (8.1 million keys).", ""]
-    lines += table(
-        ["rule", *(f"n = {n}" for n in MEMORY_WORKERS), "paper"],
-        (
-            [
-                SYMBOLS[rule],
-                *(figure(found, memory_cell(plan, rule, n), "megabytes") for n in MEMORY_WORKERS),
-                " / ".join(f"{value:g}" for value in PAPER_MEMORY[rule]),
-            ]
-            for rule in MEMORY_RULES
-        ),
-    )
     return [
-        *lines,
+        f"Table 4: MB of state after {keys:,} keys, beside the paper's MB (8.1 million keys).",
+        "",
+        *table(
+            ["rule", *(f"n = {n}" for n in MEMORY_WORKERS), "paper"],
+            (
+                [
+                    SYMBOLS[rule],
+                    *(figure(found, memory_cell(plan, rule, n), "megabytes") for n in MEMORY_WORKERS),
+                    " / ".join(f"{value:g}" for value in PAPER_MEMORY[rule]),
+                ]
+                for rule in MEMORY_RULES
+            ),
+        ),
         "",
         "Our sketch takes a byte per register where the paper's packs five bits. Our exact sets also know when each (key, "
         "worker) pair came last, so that a window can slide. They grow by doubling.",

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.own_grid import measuring, parts
-from benchmarks.own_grid.__main__ import PAGE, into_page, main
+from benchmarks.own_grid.__main__ import PAGE, main
 from benchmarks.own_grid.measuring import FULL, QUICK
 from benchmarks.own_grid.parts import PARTS, SPEEDS
+from benchmarks.page_tables import into_page
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -33,11 +34,11 @@ def test_a_quick_run_of_a_part_says_what_it_shows(capsys: pytest.CaptureFixture[
 def test_every_part_has_its_place_in_the_page() -> None:
     page = PAGE.read_text()
     for part in PARTS:
-        changed = into_page(page, part, ["| new |", "|---|", "| 1 |"])
+        changed = into_page(page, "own_grid", part, "| new |\n|---|\n| 1 |")
         assert f"<!-- own_grid {part} -->\n| new |\n|---|\n| 1 |\n\n" in changed
-        old = page.partition(f"<!-- own_grid {part} -->\n")[2].split("\n\n")[0].split("\n")
-        assert old[1].startswith("|---")
-        assert into_page(changed, part, old) == page
+        old = page.partition(f"<!-- own_grid {part} -->\n")[2].split("\n\n")[0]
+        assert old.split("\n")[1].startswith("|---")
+        assert into_page(changed, "own_grid", part, old) == page
 
 
 def test_quick_figures_never_go_into_the_page(capsys: pytest.CaptureFixture[str]) -> None:

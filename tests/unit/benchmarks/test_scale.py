@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.scale.__main__ import FOLDER, PAGE, into_page, tables
+from benchmarks.page_tables import into_page
+from benchmarks.scale.__main__ import FOLDER, PAGE, tables
 from benchmarks.scale.check import empty_batch
 from benchmarks.scale.costs import (
     Side,
@@ -247,14 +248,14 @@ def test_the_page_shows_what_is_kept() -> None:
     assert not kept.smoke
     assert {row["law"] for row in kept.routing} == {law.name for law in LAWS}
     for part, made in tables(kept).items():
-        assert into_page(page, part, made) == page, (
+        assert into_page(page, "scale", part, made) == page, (
             f"run python -m benchmarks.scale: {part} is of other figures"
         )
 
 
 def test_a_table_without_a_place_is_refused() -> None:
     with pytest.raises(ValueError, match="no place for the table units"):
-        into_page("nothing", "units", "| a |")
+        into_page("nothing", "scale", "units", "| a |")
 
 
 def test_the_pictures_are_there() -> None:

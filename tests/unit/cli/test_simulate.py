@@ -3,13 +3,16 @@
 import gzip
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from evenflow.commands.simulate import Kind
 from evenflow.errors import ConfigError
 from evenflow.partitioners import names
+from evenflow.simulation import STREAMS
 from tests.unit.simulation.test_figures import FIELDS
 
 SMALL = ["--tuples", "4e3", "--keys", "100", "--workers", "5", "--jobs", "1"]
@@ -39,6 +42,10 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "orders.csv.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
     return path
+
+
+def test_the_command_names_every_stream_of_the_simulation() -> None:
+    assert sorted(get_args(Kind)) == sorted(STREAMS)
 
 
 def test_json_lines_have_exactly_the_fields_one_object_a_partitioner() -> None:

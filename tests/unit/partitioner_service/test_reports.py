@@ -18,7 +18,7 @@ from partitioner_service.rejected import Rejected
 from partitioner_service.reports import Periods, Reports
 from partitioner_service.route import Router, Sent
 from partitioner_service.status import Work
-from partitioner_service.window_loads import pane_loads
+from partitioner_service.window_loads import block_loads
 
 
 def hashes(*keys: int) -> Any:
@@ -30,7 +30,7 @@ def sent(*keys: int, workers: list[int] | None = None) -> Sent:
     names = pa.array([f"key {key}".encode() for key in keys], pa.binary())
     at = np.array(workers or [0] * len(keys), np.int32)
     loads = np.bincount(at, minlength=8)
-    by_pane = pane_loads(np.zeros(len(keys), np.int64), at, loads)
+    by_pane = block_loads(at, np.zeros(len(keys), np.int64), loads)
     return Sent(names, hashes(*keys), at, loads, by_pane)
 
 

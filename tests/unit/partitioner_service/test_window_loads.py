@@ -11,7 +11,7 @@ from evenflow.metrics import window_imbalance, worker_loads
 from evenflow.settings import Query
 from evenflow.windows import END_MARK
 from partitioner_service import window_loads
-from partitioner_service.window_loads import WindowLoads, pane_loads
+from partitioner_service.window_loads import WindowLoads, block_loads
 
 N = 4
 SLIDE = 10
@@ -29,7 +29,7 @@ def query(panes: int) -> Query:
 def noted(kept: WindowLoads, block: list[tuple[int, int]], *, workers: int = N) -> None:
     panes = np.array([pane for pane, _ in block])
     at = np.array([worker for _, worker in block])
-    kept.note(pane_loads(panes, at, worker_loads(at, N)), workers=workers)
+    kept.note(block_loads(at, panes, worker_loads(at, N)), workers=workers)
 
 
 @given(blocks, st.sampled_from([1, 3]))
@@ -57,7 +57,7 @@ def test_the_newest_closed_window_is_measured_as_in_the_papers(
 @given(st.lists(st.tuples(st.integers(-100, 100), st.integers(0, N - 1)), min_size=1))
 def test_every_tuple_is_counted_in_its_pane(block: list[tuple[int, int]]) -> None:
     panes, at = np.array([pane for pane, _ in block]), np.array([worker for _, worker in block])
-    present, loads, last = pane_loads(panes, at, worker_loads(at, N))
+    present, loads, last = block_loads(at, panes, worker_loads(at, N))
     assert last == panes.max()
     for pane, row in zip(present, loads, strict=True):
         assert (row == worker_loads(at[panes == pane], N)).all()
