@@ -78,7 +78,7 @@ CAUSES: dict[Cause, str] = {
     "rate": "tuples/s rose or fell",
     "keys": "the number of distinct keys rose or fell",
     "rate-and-keys": "both rose or fell",
-    "capacity": "what comes, against what an instance can do",
+    "capacity": "what comes, against what a unit of p or r can do",
     "reward": "what a bandit expects",
     "stable": "nothing asks for a change",
     "waiting": "what asks for a change has not lasted, or another change is too recent",

@@ -83,11 +83,11 @@ def test_the_context_is_linear_in_the_latency_bound_and_never_leaves_0_to_1() ->
     assert ((contexts >= 0) & (contexts <= 1)).all()
 
 
-def test_the_instances_that_were_in_force_are_judged_not_those_that_were_asked_for() -> None:
+def test_the_units_that_were_in_force_are_judged_not_those_that_were_asked_for() -> None:
     agent = Agent(least=2, most=5, rho=1, alpha=1)
     agent.before = Load(arrivals=10, mu=10, queue=0)
-    agent.judge(3, agent.before, Objective(latency_s=1, most_instances=5))
-    agent.judge(7, agent.before, Objective(latency_s=1, most_instances=5))
+    agent.judge(3, agent.before, Objective(latency_s=1, most_units=5))
+    agent.judge(7, agent.before, Objective(latency_s=1, most_units=5))
     assert agent.bandit.plays.tolist() == [0, 1, 0, 0]
 
 
