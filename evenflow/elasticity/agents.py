@@ -44,7 +44,7 @@ class Agent:
     def __init__(self, *, least: int, most: int, rho: float, alpha: float) -> None:
         self.least, self.most, self.rho = least, most, rho
         self.bandit = DisjointLinUCB(arms=most - least + 1, width=WIDTH, alpha=alpha)
-        self.before: Load | None = None
+        self._before: Load | None = None
         """The load for which the last choice was made. None when no choice waits to be judged."""
 
     def contexts(self, load: Load, latency_s: float) -> Float64s:
@@ -64,22 +64,35 @@ class Agent:
         """The number of units with the highest expected reward. It does not explore."""
         return self.least + int(np.argmax(self.bandit.expected(self.contexts(load, latency_s))))
 
+    def await_outcome(self, load: Load) -> None:
+        """A choice has been made for this load. `judge` will learn from its outcome."""
+        self._before = load
+
+    def move_on(self, load: Load) -> None:
+        """The load has become this one before the choice took effect. Only a choice that waits is judged from here."""
+        if self._before is not None:
+            self._before = load
+
+    def forget_choice(self) -> None:
+        """The outcome of the last choice will not be known, so no choice waits to be judged."""
+        self._before = None
+
     def judge(self, units: int, after: Load, objective: Objective) -> None:
-        """Learn from the outcome of a choice: `units` served the load `before`, and left the load `after`.
+        """Learn from the outcome of a choice: `units` served the load that it was made for, and left the load `after`.
 
         Nothing is learnt when no choice waits to be judged, or when `units` is outside the agent's range.
         """
-        if self.before is None or not self.least <= units <= self.most:
+        if self._before is None or not self.least <= units <= self.most:
             return
         seen = Outcome(
             arrivals=after.arrivals,
             service=service_rate(units, mu=after.mu, rho=self.rho),
-            waiting=self.before.queue,
+            waiting=self._before.queue,
             queue=after.queue,
             units=units,
         )
         arm = units - self.least
-        context = self.contexts(self.before, objective.latency_s)[arm]
+        context = self.contexts(self._before, objective.latency_s)[arm]
         self.bandit.learn(arm, context, objective.reward(seen))
 
     def says(self, units: int, load: Load, latency_s: float) -> str:
@@ -94,14 +107,14 @@ class Agent:
     def state(self) -> dict[str, Any]:
         """What the agent remembers, as plain JSON."""
         return {
-            "before": None if self.before is None else asdict(self.before),
+            "before": None if self._before is None else asdict(self._before),
             "bandit": self.bandit.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned. Raises ValueError, KeyError or TypeError for anything else."""
         self.bandit.load_state(state["bandit"])
-        self.before = None if state["before"] is None else read_load(state["before"])
+        self._before = None if state["before"] is None else read_load(state["before"])
 
 
 def read_load(fields: dict[str, Any]) -> Load:

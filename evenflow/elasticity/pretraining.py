@@ -55,9 +55,7 @@ def _varied(load: Load, lessons: Lessons, rng: np.random.Generator, *, queued: b
     return Load(arrivals=rate, mu=load.mu, queue=queue)
 
 
-def _simulated(
-    start: Load, agent: Agent, units: int, lessons: Lessons, rng: np.random.Generator
-) -> Outcome:
+def _simulated(start: Load, agent: Agent, units: int, lessons: Lessons, rng: np.random.Generator) -> Outcome:
     service = service_rate(units, mu=start.mu, rho=agent.rho)
     length = min(lessons.length_s, _MOST_TUPLES / max(start.arrivals, service))
     waiting = int(start.queue)

@@ -104,12 +104,12 @@ class LinUCB(Policy):
         why = []
         for part in PARTS:
             if part not in loads:
-                self._agents[part].before = None
+                self._agents[part].forget_choice()
         for part, load in loads.items():
             agent, objective = self._agents[part], self._objective(part, seen)
             agent.judge(chosen[part], load, objective)
             chosen[part] = agent.choose(load, objective.latency_s)
-            agent.before = load
+            agent.await_outcome(load)
             why.append(f"{part}: {agent.says(chosen[part], load, objective.latency_s)}")
         return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why), cause="reward")
 
@@ -120,13 +120,12 @@ class LinUCB(Policy):
             return
         # While a plan settles, its starting point moves on: it is judged from the state in which it takes over.
         for part, load in self._loads(seen).items():
-            if self._agents[part].before is not None:
-                self._agents[part].before = load
+            self._agents[part].move_on(load)
 
     def _forget(self) -> None:
         self._begin_anew()
         for agent in self._agents.values():
-            agent.before = None
+            agent.forget_choice()
 
     def _begin_anew(self) -> None:
         self._seen, self._came = 0, {}
