@@ -1,7 +1,7 @@
 """The Faust side of the service: lifecycle, the plan agent, the status page.
 
-The data plane is a service of the Faust app with a thread of its own. If either half dies, the process
-ends: a data plane without control helps nobody, and neither does control over nothing.
+The data plane is a service of the Faust app with a thread of its own. Each half needs the other. If one of
+them dies, the process ends, and a restart brings both back.
 Faust has a consumer group of its own, one per instance, so that every instance sees every plan.
 """
 

@@ -24,10 +24,10 @@ The paper does not say what happens in the following cases. Here it is:
 * While a backlog drains there is no scale-in, and micro-batches do not count towards one.
 * After a gap in the observations, and after every change of p or r, the count of consecutive micro-batches begins anew.
 
-With `look_ahead` (beyond the paper) a side shrinks only if W would stay out of zone 3 even if all the work were on that
-side: the largest W of the last `d` micro-batches, times current/(current - 1), is at most `thres`. Then a constant load
-never makes p or r swing. Without `look_ahead` the paper's rule holds alone, and it can swing for ever: at W = 0.7, two
-workers become one, W becomes 1.4, one worker becomes two, and so on.
+With `look_ahead` (beyond the paper) a side shrinks only if W then stays out of zone 3. W is foretold as if all the work
+were on that side: it is the largest W of the last `d` micro-batches, times current/(current - 1), and may be at most
+`thres`. Then a constant load never makes p or r swing. Without `look_ahead` the paper's rule holds alone, and p and r can
+swing for ever: at W = 0.7, two workers become one, W becomes 1.4, one worker becomes two, and so on.
 
 State: the last 2d micro-batches. Cost: a few comparisons for each observation.
 """
@@ -75,7 +75,7 @@ class PromptPlusOptions(Options):
     max_step: int = Field(default=8, ge=1, le=4_096, description="Most units that a proportional step adds.")
     look_ahead: bool = Field(
         default=True,
-        description="Do not shrink a side if W could then be in zone 3. False: the paper's rule alone.",
+        description="Shrink a side only if W then stays out of zone 3. False: the paper's rule alone.",
     )
 
     @model_validator(mode="after")
