@@ -19,7 +19,7 @@ def in_charge(
 
     newest_first: all instances. The one with the newest record comes first. partitions: number of input partitions.
     owned: the number of input partitions that an instance said it owns. anyway: whether an instance counts whatever
-    it owns, such as one that was heard a moment ago.
+    it owns.
 
     An instance that dies does not say so. Other instances take over its input partitions by and by, and their
     records are newer. So an older record counts only if the partitions that its instance owned

@@ -182,7 +182,7 @@ async def _serve(
     try:
         await asyncio.wait([*ended, control], return_when=asyncio.FIRST_COMPLETED)
         if control.done() and control.exception() is not None and data.error is None:
-            raise control.exception()  # type: ignore[misc]
+            raise control.exception()  # type: ignore[misc]  # not None, but mypy forgets that between two calls
     finally:
         await data.stop()
         leave.set()

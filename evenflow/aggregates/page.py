@@ -25,8 +25,8 @@ _FOOT = """
 `count`, `sum` and `mean` of whole numbers and decimals can be taken back: a sliding window costs one pane in and one
 out. A query with any other aggregate merges a logarithmic number of partials for each window. Sketches, lists and
 exact counts sort the values of a block, so they cost more a tuple than numbers that are added up. Their state grows as
-the table of each says. `verify` looks at each tuple once for each window that it is in where an aggregate is none of `count`,
-`sum`, `mean`, `min`, `max`.
+the table of each says. `verify` looks at each tuple once for each window that it is in where an aggregate is none of
+`count`, `sum`, `mean`, `min`, `max`.
 """
 
 
