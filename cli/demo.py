@@ -95,6 +95,7 @@ def demo(
         profile = profile if _given(context, "profile") else _WATCHED_PROFILE
     _refuse_mixed(context, loop=control is not None)
     if control is not None:
+        # Ends with typer.Exit, so nothing below runs.
         _closed_loop(
             control,
             profile=profile,

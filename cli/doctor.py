@@ -69,4 +69,4 @@ def _print(report: Report) -> None:
     console.print(table)
     if report.toml:
         console.print(Text("for evenflow.toml (these lines in place of what it has):\n", style="bold"))
-        typer.echo(report.toml)
+        typer.echo(report.toml)  # not through rich, which would wrap lines that are to be copied

@@ -125,7 +125,7 @@ def replay(
         typer.echo(json.dumps(summary.as_json()))
     typer.echo(_in_words(summary, settings.topic("input")), err=True)
     if summary.interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(130)  # as a shell reports a program that Ctrl-C has ended
 
 
 def _in_words(summary: ReplaySummary, topic: str) -> str:
@@ -145,7 +145,7 @@ def _stop_on_signals() -> Iterator[Callable[[], bool]]:
 
     def note(number: int, frame: object) -> None:
         seen.append(number)
-        signal.signal(number, before[number])
+        signal.signal(number, before[number])  # so that a second one ends the process
 
     for wanted in (signal.SIGINT, signal.SIGTERM):
         before[wanted] = signal.signal(wanted, note)

@@ -34,6 +34,7 @@ def reset(
 
     settings = settings_of(context)
     remains = find(settings, results=results)
+    # Before anything is shown: while a service runs, the list would not stay true.
     if not force:
         refuse_while_alive(settings, "removed", waiting=lambda line: typer.echo(line, err=True))
     if remains.empty:

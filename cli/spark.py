@@ -53,6 +53,7 @@ def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unc
     try:
         run(settings, stages, until_ended=until_ended, log=log)
     except EvenflowError:
+        # Said again, because the first line has long scrolled away.
         if log is not None and log.used:
             _LOG.error("what Spark itself says is in %s", log.path)
         raise

@@ -17,12 +17,13 @@ def in_charge(
 ) -> list[T]:
     """The instances that count, in the given order.
 
-    newest_first: the instances, that with the newest record first. partitions: number of input partitions.
-    owned: how many of these an instance said that it owns. anyway: whether an instance counts in any case.
+    newest_first: all instances. The one with the newest record comes first. partitions: number of input partitions.
+    owned: the number of input partitions that an instance said it owns. anyway: whether an instance counts whatever
+    it owns.
 
     An instance that dies does not say so. Other instances take over its input partitions by and by, and their
-    records are newer. So an instance also counts if the partitions that it owned can still be its own:
-    together with those of the newer instances that count, they must be no more than there are.
+    records are newer. So an older record counts only if the partitions that its instance owned
+    can still be its own: they are no more than the instances with newer records leave over.
     """
     free, found = partitions, []
     for one in newest_first:

@@ -92,6 +92,7 @@ def _fields(kinds: Iterable[Any]) -> Iterator[tuple[str, ...]]:
             yield from _fields(within.types)
 
 
+# numba's functions have no types. That is why calls of them are ignored as `no-untyped-call` from here on.
 class _NamedByKey(IndexDataCacheFile):
     """The files of one kernel's compiled forms, each named by its key. Every file is replaced in one step."""
 
@@ -135,7 +136,7 @@ class _Prefilled(UserProvidedCacheLocator):
 class _Places(CompileResultCacheImpl):
     """Where compiled forms may be. A writable `NUMBA_CACHE_DIR` comes first, then a read-only one, then numba's others."""
 
-    _locator_classes = [  # noqa: RUF012 - as the base class has it
+    _locator_classes = [  # noqa: RUF012 - a list on the class, as in numba's base class
         UserProvidedCacheLocator,
         _Prefilled,
         *(one for one in CompileResultCacheImpl._locator_classes if one is not UserProvidedCacheLocator),

@@ -167,6 +167,9 @@ class BatchRecord(Record):
     or else by the settings. mark: least mark merged. tuples, rows_out, windows_closed, unfit: those of this
     micro-batch. open_panes: how many panes there are from the first to the last open pane with a tuple.
     state_bytes: memory of the state stores.
+
+    For people who read the topic (no service reads these): next_window_end: end of the open window that closes
+    next. durations_ms: how long each step of Spark's micro-batch took, by Spark's own names.
     """
 
     kind: Literal["batch"] = "batch"

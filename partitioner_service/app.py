@@ -1,7 +1,7 @@
 """The Faust side of the service: lifecycle, the plan agent, the status page.
 
-The data plane is a service of the Faust app with a thread of its own. If either half dies, the process
-ends: a data plane without control helps nobody, and neither does control over nothing.
+The data plane is a service of the Faust app with a thread of its own. Each half needs the other. If one of
+them dies, the process ends, and a restart brings both back.
 Faust has a consumer group of its own, one per instance, so that every instance sees every plan.
 """
 
@@ -182,7 +182,7 @@ async def _serve(
     try:
         await asyncio.wait([*ended, control], return_when=asyncio.FIRST_COMPLETED)
         if control.done() and control.exception() is not None and data.error is None:
-            raise control.exception()  # type: ignore[misc]
+            raise control.exception()  # type: ignore[misc]  # not None, but mypy forgets that between two calls
     finally:
         await data.stop()
         leave.set()

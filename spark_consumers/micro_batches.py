@@ -1,4 +1,4 @@
-"""The telemetry record of a finished micro-batch, from Spark's progress report and the workers' tallies."""
+"""The telemetry record of a finished micro-batch, from Spark's progress report and its Python workers' tallies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def batch_record(
 ) -> BatchRecord:
     """The record of one micro-batch.
 
-    progress: Spark's report, parsed from JSON. before, now: what the workers had told by the last record and
-    by this one. standing: of the application. Raises ValueError if the report is not about a stage.
+    progress: Spark's report, parsed from JSON. before, now: what the Python workers had told by the last
+    record and by this one. standing: of the application. Raises ValueError if the report is not about a stage.
     """
     stage, interval = stage_of(progress), settings.spark.batch_interval
     ended = int(time.time() * 1000)

@@ -215,10 +215,11 @@ def stage_frame(
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
     """How many tasks the combiner has. Fewer tasks cost less, but every core must find something to do.
 
-    `spark.combine_tasks` decides where it is set. Otherwise there is one task per routed partition with
-    executors. In one process there is one task per core if all workers are in use, else two per core: Spark
-    decides which routed partitions share a task, and with one task per core the workers in use might all fall
-    to one task.
+    * If `spark.combine_tasks` is set, it decides.
+    * With executors there is one task per routed partition.
+    * In one process there is one task per core if every routed partition is a worker in use.
+    * Otherwise there are two tasks per core. Spark decides which routed partitions share a task. With one task per
+      core, all workers in use could fall to the same task.
     """
     if settings.spark.combine_tasks is not None:
         return settings.spark.combine_tasks

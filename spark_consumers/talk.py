@@ -71,7 +71,7 @@ class Talk:
         self._waiting: int | None = None
 
     def progress(self, record: BatchRecord, tally: Tally) -> None:
-        """Note a micro-batch that had rows, and everything that the workers have told so far."""
+        """Note a micro-batch that had rows, and everything that the Python workers have told so far."""
         with self._lock:
             self._read[record.stage] += record.rows
             self._last[record.stage] = record

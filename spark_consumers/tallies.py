@@ -1,6 +1,6 @@
 """How Spark adds up the tallies of its Python workers.
 
-Workers import this, so it is apart from the listener.
+The Python workers import this module, so it stands apart from the listener.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evenflow.errors import ConfigError, ServiceError
@@ -125,7 +126,7 @@ class Registry:
             version, subject = reference.version, reference.subject
             if not isinstance(version, int) or subject is None or reference.name is None:
                 continue
-            found = self._asked(lambda s=subject, v=version: self._client.get_version(s, v, fmt=self._fmt))  # type: ignore[misc]
+            found = self._asked(partial(self._client.get_version, subject, version, fmt=self._fmt))
             if found is None or found.schema is None:
                 continue
             self._refer(found.schema, texts, names, depth + 1)

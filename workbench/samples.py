@@ -58,10 +58,10 @@ def topic_sample(
     times: list[np.ndarray] = []
     unreadable: Counter[str] = Counter()
     records = filtered = 0
-    for block in reader.read_range(settings.kafka, topic, begin=begin, end=end):
-        records += len(block)
+    for batch in reader.read_range(settings.kafka, topic, begin=begin, end=end):
+        records += len(batch)
         progress(records)
-        tuples_of = [record for record in block if marker_of(record) is None]
+        tuples_of = [record for record in batch if marker_of(record) is None]
         parsed = parser.parse(
             [record.value() for record in tuples_of],
             keys=[record.key() for record in tuples_of],

@@ -178,7 +178,7 @@ def _mark_cost(repetitions: int) -> float:
     counts, seconds = [], []
     for segments, lines, inputs in _BLOBS:
         header = _header(pipeline, segments, lines, inputs)
-        seconds.append(cpu(lambda: _there_and_back(rows, header), calls=5, repetitions=repetitions))  # noqa: B023
+        seconds.append(cpu(lambda: _there_and_back(rows, header), calls=5, repetitions=repetitions))  # noqa: B023 - `cpu` calls it at once
         counts.append((1, segments, lines * inputs))
     return fitted(counts, seconds)[2]
 
@@ -213,7 +213,7 @@ def merge_cost(*, smoke: bool) -> dict[str, float]:
         batches = [pipeline.combine(pipeline.frames(tuples=tuples, keys=10**7, close=0))[0] for _ in range(8)]
         rows = _rows_in(batches[1])
         upcoming = iter(batches)
-        found.append((rows, cpu(lambda: pipeline.reduce(next(upcoming)), repetitions=6)))  # noqa: B023
+        found.append((rows, cpu(lambda: pipeline.reduce(next(upcoming)), repetitions=6)))  # noqa: B023 - `cpu` calls it at once
     (few, fast), (many, slow) = found
     return {"partial_merged": max(0.0, (slow - fast) / (many - few))}
 

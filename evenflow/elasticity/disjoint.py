@@ -27,11 +27,6 @@ class DisjointLinUCB:
         self._reward = np.zeros((arms, width))
         self._theta = np.zeros((arms, width))
 
-    @property
-    def coefficients(self) -> Float64s:
-        """theta of each arm, shape (arms, width)."""
-        return self._theta
-
     def expected(self, contexts: Float64s) -> Float64s:
         """The expected reward of each arm in its context, shape (arms,). contexts: shape (arms, width)."""
         return np.einsum("kd,kd->k", contexts, self._theta)

@@ -27,10 +27,16 @@ class Trajectory:
 def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: int, seed: int) -> Trajectory:
     """Play this many steps, even beyond the end of an episode. The same seed gives the same trajectory."""
     _, info = environment.reset(seed=seed)
-    rows = np.empty((steps, 4))
+    played = Trajectory(
+        rewards=np.empty(steps),
+        p=np.empty(steps, np.int64),
+        r=np.empty(steps, np.int64),
+        latencies_ms=np.empty(steps),
+    )
     for step in range(steps):
         _, reward, _, _, info = environment.step(environment.action(policy.decide(info["observation"])))
         seen = info["observation"]
-        rows[step] = reward, seen.p, seen.r, np.nan if seen.latency_ms is None else seen.latency_ms
-    rewards, p, r, latencies = rows.T
-    return Trajectory(rewards, p.astype(np.int64), r.astype(np.int64), latencies)
+        played.rewards[step] = reward
+        played.p[step], played.r[step] = seen.p, seen.r
+        played.latencies_ms[step] = np.nan if seen.latency_ms is None else seen.latency_ms
+    return played

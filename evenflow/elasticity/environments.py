@@ -39,7 +39,7 @@ _LONGEST_QUEUE = math.log1p(1e9)
 class Operator:
     """One part of the pipeline as a queue.
 
-    mu: tuples/s of one instance. rho: share of its work that is parallel. selectivity: tuples out for each tuple in
+    mu: tuples/s of one unit. rho: share of its work that is parallel. selectivity: tuples out for each tuple in
     (psi). model: the laws of the gaps between tuples and of the service times.
     """
 
@@ -88,7 +88,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         self.kmax, self.lmax_ms, self.step_s, self.horizon = kmax, lmax_ms, step_s, horizon
         self._start, self._keys = start or kmax, keys
         self._objective = Objective(
-            latency_s=lmax_ms / 1000 / len(self.parts), most_instances=kmax, most_queue=omega_max
+            latency_s=lmax_ms / 1000 / len(self.parts), most_units=kmax, most_queue=omega_max
         )
         self.observation_space = Box(0, 1, (_FEATURES * len(self.parts),), np.float32)
 
@@ -105,17 +105,17 @@ class _Elastic(gymnasium.Env[Seen, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode: empty queues, and one step with `start` instances, whose outcome is returned."""
+        """Begin an episode: empty queues, and one step with `start` units, whose outcome is returned."""
         super().reset(seed=seed, options=options)
         self._step = 0
-        self._instances = [self._start] * len(self.parts)
+        self._units = [self._start] * len(self.parts)
         self._queues = [0] * len(self.parts)
         seen, _, _, _, info = self._played()
         return seen, info
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Play one step with these instances. An episode is truncated after `horizon` steps and never terminates."""
-        self._instances = [int(instances) for instances in np.atleast_1d(action)]
+        """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
+        self._units = [int(units) for units in np.atleast_1d(action)]
         return self._played()
 
     def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
@@ -142,7 +142,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
 
     def _service(self, at: int) -> float:
         operator = self.operators[at]
-        return service_rate(self._instances[at], mu=operator.mu, rho=operator.rho)
+        return service_rate(self._units[at], mu=operator.mu, rho=operator.rho)
 
     def _reward(self, at: int, served: Served, waiting: int) -> float:
         outcome = Outcome(
@@ -150,7 +150,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
             service=self._service(at),
             waiting=waiting,
             queue=served.queue,
-            instances=self._instances[at],
+            units=self._units[at],
         )
         return self._objective.reward(outcome)
 
@@ -158,7 +158,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         """Four numbers from 0 to 1 for each part.
 
         They are the rate and the capacity, both over the largest capacity, then the logarithm of the queue over
-        `_LONGEST_QUEUE`, and the instances over kmax.
+        `_LONGEST_QUEUE`, and the units over kmax.
         """
         found: list[float] = []
         for at, one in enumerate(served):
@@ -168,7 +168,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
                 min(1.0, one.arrivals / self.step_s / most),
                 self._service(at) / most,
                 min(1.0, math.log1p(one.queue) / _LONGEST_QUEUE),
-                self._instances[at] / self.kmax,
+                self._units[at] / self.kmax,
             ]
         return np.array(found, np.float32)
 
@@ -186,12 +186,12 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         rate = served[0].arrivals / self.step_s
         delays = [one.queue / self._service(at) for at, one in enumerate(served)]
         latencies = [one.latency_s for one in served if one.latency_s is not None]
-        instances = dict(zip(self.parts, self._instances, strict=True))
+        units = dict(zip(self.parts, self._units, strict=True))
         return Observation(
             step=self._step,
             interval_ms=self.step_s * 1000,
-            p=instances["combine"],
-            r=instances.get("reduce", 1),
+            p=units["combine"],
+            r=units.get("reduce", 1),
             wiring="split",
             load=max(stage.load or 0.0 for stage in stages.values()),
             rate=rate,
@@ -208,7 +208,7 @@ class ElasticStage(_Elastic):
     """One operator. The action is its parallelism, from 1 to kmax.
 
     arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that may wait.
-    None means as many as arrive within lmax_ms. step_s: seconds in a step. start: instances in the first step. None
+    None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the first step. None
     means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an episode.
 
     The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError for a

@@ -1,4 +1,4 @@
-"""The reward of 003 (eq. 9): how good a parallelism was, from the latency bound, the queue and the instances used."""
+"""The reward of 003 (eq. 9): how good a parallelism was, from the latency bound, the queue and the units used."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ class Outcome:
     """The outcome of one step of one operator.
 
     arrivals, service: tuples/s. waiting: tuples that waited when the step began. queue: tuples that waited when it
-    ended. instances: how many were used.
+    ended. units: how many were used.
     """
 
     arrivals: float
     service: float
     waiting: float
     queue: float
-    instances: int
+    units: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
     """What is wanted from one operator.
 
-    latency_s: its latency budget in seconds. most_instances: the instances that cost the full -1. most_queue: tuples
+    latency_s: its latency budget in seconds. most_units: the units that cost the full -1. most_queue: tuples
     that may wait. None means as many as arrive within the latency budget (Little's law).
     """
 
     latency_s: float
-    most_instances: int
+    most_units: int
     most_queue: float | None = None
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
-    """Weights of latency, queue and instances in the reward."""
+    """Weights of latency, queue and units in the reward."""
 
     def reward(self, seen: Outcome) -> float:
         """The reward of a step. With weights that add up to 1 it lies between -1 (all is bad) and 0."""
@@ -42,6 +42,6 @@ class Objective:
         bad = (
             latency_bound(seen.arrivals, seen.service, seen.waiting) > self.latency_s,
             seen.queue > limit,
-            seen.instances / self.most_instances,
+            seen.units / self.most_units,
         )
         return -sum(weight * part for weight, part in zip(self.weights, bad, strict=True))

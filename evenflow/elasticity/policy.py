@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +29,23 @@ from evenflow.strict_json import read_object
 SNAPSHOT_VERSION = 1
 _MOST_BYTES = 50_000_000
 _DEEPEST = 8
+
+
+Count = Annotated[int, Field(ge=0, le=2**62)]
+"""A count in what a policy remembers."""
+
+
+class InForce(NamedTuple):
+    """The p and r that were in force at a step. In a snapshot it is a list."""
+
+    step: Count
+    p: Count
+    r: Count
+
+    @classmethod
+    def at(cls, seen: Observation) -> InForce:
+        """What was in force at this observation."""
+        return cls(seen.step, seen.p, seen.r)
 
 
 class Options(BaseModel):
@@ -78,7 +95,7 @@ CAUSES: dict[Cause, str] = {
     "rate": "tuples/s rose or fell",
     "keys": "the number of distinct keys rose or fell",
     "rate-and-keys": "both rose or fell",
-    "capacity": "what comes, against what an instance can do",
+    "capacity": "what comes, against what a unit of p or r can do",
     "reward": "what a bandit expects",
     "stable": "nothing asks for a change",
     "waiting": "what asks for a change has not lasted, or another change is too recent",

@@ -55,10 +55,8 @@ def _varied(load: Load, lessons: Lessons, rng: np.random.Generator, *, queued: b
     return Load(arrivals=rate, mu=load.mu, queue=queue)
 
 
-def _simulated(
-    start: Load, agent: Agent, instances: int, lessons: Lessons, rng: np.random.Generator
-) -> Outcome:
-    service = service_rate(instances, mu=start.mu, rho=agent.rho)
+def _simulated(start: Load, agent: Agent, units: int, lessons: Lessons, rng: np.random.Generator) -> Outcome:
+    service = service_rate(units, mu=start.mu, rho=agent.rho)
     length = min(lessons.length_s, _MOST_TUPLES / max(start.arrivals, service))
     waiting = int(start.queue)
     served = lessons.model.step(rng, arrivals=start.arrivals, service=service, queue=waiting, length_s=length)
@@ -68,5 +66,5 @@ def _simulated(
         service=service,
         waiting=waiting,
         queue=max(0.0, served.queue + grown),
-        instances=instances,
+        units=units,
     )

@@ -1,6 +1,6 @@
-"""Queue models of an operator (003, II.B): its service rate with k instances, its latency bound, a simulated step.
+"""Queue models of an operator (003, II.B): its service rate with k units, its latency bound, a simulated step.
 
-Rates are in tuples/s, times in seconds. An operator with k instances is modelled as one server with the rate
+Rates are in tuples/s, times in seconds. An operator with k units is modelled as one server with the rate
 `service_rate(k)`. Gaps between arrivals and service times are drawn from gamma laws with given coefficients of
 variation. If both coefficients are 1, the queue is M/M/1, otherwise G/G/1. Waiting times follow Lindley's recursion,
 computed for all tuples of a step at once.
@@ -25,9 +25,9 @@ _SPARE = 6
 """More times are drawn than a step is expected to need, by this many standard deviations."""
 
 
-def service_rate(instances: _Number, *, mu: float, rho: float) -> _Number:
-    """Tuples/s of k instances by Gustafson's law: one instance does `mu`, the share `rho` of the work is parallel."""
-    return (1 - rho + rho * instances) * mu
+def service_rate(units: _Number, *, mu: float, rho: float) -> _Number:
+    """Tuples/s of k units by Gustafson's law: one unit does `mu`, the share `rho` of the work is parallel."""
+    return (1 - rho + rho * units) * mu
 
 
 def latency_bound(arrivals: float, service: float, queue: float) -> float:

@@ -6,19 +6,23 @@ So a short lull does not scale a pipeline in.
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
-from evenflow.elasticity.policy import Cause
+from evenflow.elasticity.policy import Cause, Count
 
-_Count = Annotated[int, Field(ge=0, le=2**62)]
-_Pair = Annotated[list[_Count], Field(min_length=2, max_length=2)]
+
+class _Entry(NamedTuple):
+    """What was recommended at a step. In a snapshot it is a list."""
+
+    step: Count
+    value: Count
 
 
 class Recommended(BaseModel):
-    """The recommendations of one side (p or r), as (step, value), oldest first.
+    """The recommendations of one side (p or r), oldest first.
 
     Only entries that can still be the highest are kept, so each value is above all that follow. After a gap in the
     steps the series begins anew, because the recommendations of the gap are not known.
@@ -26,7 +30,7 @@ class Recommended(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    entries: list[_Pair] = Field(default_factory=list, max_length=100_000)
+    entries: list[_Entry] = Field(default_factory=list, max_length=100_000)
 
     def stabilised(self, value: int, *, current: int, step: int, steps: int) -> int:
         """Add this recommendation, and return the number to go to.
@@ -35,11 +39,11 @@ class Recommended(BaseModel):
         recommendation of the last `steps` steps is returned, at most `current`. When a series begins, `current` counts
         as recommended.
         """
-        if not self.entries or self.entries[-1][0] != step - 1:
-            self.entries = [[step, current]]
-        self.entries = [entry for entry in self.entries if entry[0] > step - steps and entry[1] > value]
-        self.entries.append([step, value])
-        return max(value, min(self.entries[0][1], current))
+        if not self.entries or self.entries[-1].step != step - 1:
+            self.entries = [_Entry(step, current)]
+        self.entries = [entry for entry in self.entries if entry.step > step - steps and entry.value > value]
+        self.entries.append(_Entry(step, value))
+        return max(value, min(self.entries[0].value, current))
 
 
 def cause_of(

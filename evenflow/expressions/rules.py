@@ -11,7 +11,7 @@ from datetime import date
 
 from sqlglot import exp
 
-from evenflow.expressions.kinds import DATE, FLOAT, NOTHING, TEXT, TRUTH, Kind
+from evenflow.expressions.kinds import DATE, FLOAT, NOTHING, TEXT, TRUTH, Kind, Name
 
 Rule = Callable[[exp.Expression, Sequence[Kind]], Kind]
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -60,8 +60,8 @@ def _product(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     one, other = kinds
     if not (one.exact and other.exact):
         return FLOAT
-    name = "decimal" if "decimal" in (one.name, other.name) else "whole"
-    return Kind(name, one.most * other.most, one.scale + other.scale)  # type: ignore[arg-type]
+    name: Name = "decimal" if "decimal" in (one.name, other.name) else "whole"
+    return Kind(name, one.most * other.most, one.scale + other.scale)
 
 
 def _quotient(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:

@@ -164,6 +164,7 @@ class _Mark(dashboard.AnnotationQuery):
         """The annotation, with `titleFormat` in its JSON."""
         made = super().build()
         fields = made.to_json()
+        # The dashboard asks each annotation for its JSON, so this one object answers otherwise than its class.
         made.to_json = lambda: {**fields, "titleFormat": self._text}  # type: ignore[method-assign]
         return made
 

@@ -84,6 +84,7 @@ class Block:
         if None in values:
             missing = np.fromiter((value is None for value in values), np.bool_, len(values))
             values = [value or b"" for value in values]
+        # From here on no value is None, which mypy does not see.
         begins = np.zeros(len(values) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1, out=begins[1:])  # type: ignore[arg-type]
         return cls(np.frombuffer(b"\n".join([*values, b""]) or b"\n", np.uint8), begins, missing)  # type: ignore[list-item]

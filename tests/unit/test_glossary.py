@@ -65,12 +65,138 @@ OTHER_MEANINGS = {
         say="slot, place (of a hash table)",
     ),
     "view": Elsewhere(word=r"\bviews?\b", rooms=("monitoring/live",), say="glance"),
+    "instance": Elsewhere(
+        word=r"\binstances?\b",
+        rooms=("evenflow/elasticity",),
+        say="unit (of p or r)",
+    ),
+    "block of records": Elsewhere(
+        word=r"\bblocks?\b",
+        rooms=("workbench/samples.py", "workbench/elastic", "workbench/look", "workbench/demo"),
+        but=("demo/services.py",),  # a partitioner finishes its block
+        say="batch (of records that are read)",
+    ),
+    "worker": Elsewhere(
+        word=r"(?<!python )\bworkers\b",
+        rooms=("spark_consumers/talk.py", "spark_consumers/micro_batches.py", "spark_consumers/tallies.py"),
+        say="Python worker, task",
+    ),
     "shard, sub-window": Elsewhere(
         word=r"\bshards?\b|\bsub-?windows?\b|\bmicrobatch(es)?\b",
         rooms=ROOMS,
         say="partition, pane, micro-batch",
     ),
 }
+
+PLACES = {
+    "slot": {
+        "of Spark": (
+            "evenflow/elasticity/observation.py",
+            "evenflow/telemetry.py",
+            "monitoring",
+            "spark_consumers",
+            "workbench/elastic",
+        ),
+        "of a table": (
+            "evenflow/aggregates",
+            "evenflow/keys.py",
+            "evenflow/metrics/sliding.py",
+            "evenflow/partitioners/dalton",
+            "evenflow/partitioners/grouping/cg.py",
+            "evenflow/partitioners/prompt/accumulator.py",
+            "evenflow/sketches/hyperloglog.py",
+            "evenflow/sketches/space_saving.py",
+            "evenflow/twostep",
+            "workbench/verify/windows.py",
+        ),
+        "of a ring": (
+            "evenflow/partitioners/affinity/window_cardinalities.py",
+            "evenflow/sketches/window_holders.py",
+            "evenflow/sketches/window_loads.py",
+        ),
+        "of time": ("evenflow/partitioners/prompt/time_based.py",),
+    },
+    "ring": {
+        "of slides": (
+            "evenflow/partitioners/affinity/window_cardinalities.py",
+            "evenflow/partitioners/dalton",
+            "evenflow/partitioners/evenflow/clock.py",
+            "evenflow/partitioners/evenflow/water_filling.py",
+            "evenflow/sketches",
+        ),
+        "of holders": ("evenflow/partitioners/evenflow",),
+        "of hashes": ("evenflow/partitioners/grouping/cg.py",),
+    },
+    "cell": {
+        "of keys": (
+            "evenflow/keys.py",
+            "evenflow/partitioners/evenflow",
+            "evenflow/partitioners/former.py",
+        ),
+        "of counts": (
+            "evenflow/metrics/loads.py",
+            "evenflow/partitioners/dalton",
+            "partitioner_service/hottest.py",
+            "partitioner_service/window_loads.py",
+        ),
+        "of a table": (
+            "evenflow/settings/describe.py",
+            "monitoring/live/top.py",
+            "partitioner_service/parse.py",
+            "partitioner_service/reading",
+            "workbench",
+        ),
+        "of a block": ("partitioner_service/framing.py", "partitioner_service/route.py"),
+        "of a grid": ("evenflow/queries", "evenflow/sources", "producers/profiles.py"),
+    },
+    "group": {
+        "of micro-batches": (
+            "controller",
+            "evenflow/elasticity/groups.py",
+            "evenflow/plans.py",
+            "evenflow/settings/control.py",
+        ),
+        "of rows": (
+            "evenflow/aggregates",
+            "evenflow/twostep/reducer.py",
+            "spark_consumers/reducer.py",
+        ),
+        "of counters": ("evenflow/sketches/space_saving.py",),
+        "of tuples": ("evenflow/advice", "evenflow/partitioners/affinity"),
+        "of consumers": (
+            "evenflow/progress.py",
+            "evenflow/settings",
+            "evenflow/twostep/lanes.py",
+            "partitioner_service",
+            "producers",
+            "spark_consumers/upstream.py",
+            "topics",
+        ),
+    },
+}
+"""Words with several meanings: where each meaning is at home. A file within a folder may have another one.
+
+In the folder of `evenflow`, `window.ring` is the ring of slides and `holders.ring` are the rings of holders.
+"""
+
+NAMES_OF_OTHERS = {
+    "group": (
+        "controller/kubernetes.py",  # of Kubernetes' API
+        "evenflow/pods.py",
+        "evenflow/commands/options.py",  # of typer's commands
+        "partitioner_service/reading",  # of Protobuf's fields
+        "spark_consumers/jars.py",  # of Maven's artifacts
+        # groupby of Python, and groups that only a few lines know
+        "evenflow/charts/labels.py",
+        "evenflow/partitioners/catalogue.py",
+        "evenflow/talking/words.py",
+        "evenflow/twostep/results.py",
+        "cli",
+        "monitoring",
+        "workbench",
+    ),
+}
+"""Where others' programs, or a few lines by themselves, have the word."""
 
 
 def rows() -> list[tuple[str, str]]:
@@ -100,6 +226,53 @@ def test_a_word_of_the_glossary_has_no_other_meaning_in_a_room(word: str) -> Non
         if re.search(rule.word, line, re.IGNORECASE)
     ]
     assert found == [], f"say {rule.say}"
+
+
+def lines_with(word: str) -> list[tuple[str, str]]:
+    """(file, line) for each line of the code that has the word, alone or in the plural. SQL's GROUP BY is left out."""
+    pattern = re.compile(rf"\b{word}s?\b(?! by)", re.IGNORECASE)
+    return [
+        (path.relative_to(ROOT).as_posix(), line.strip())
+        for room in ROOMS
+        for path in sources(room)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if pattern.search(line)
+    ]
+
+
+def places_of(word: str) -> list[str]:
+    known = [place for places in PLACES[word].values() for place in places]
+    return known + list(NAMES_OF_OTHERS.get(word, ()))
+
+
+def is_in(file: str, place: str) -> bool:
+    return file == place or file.startswith(f"{place}/")
+
+
+@pytest.mark.parametrize("word", PLACES)
+def test_each_meaning_of_a_word_has_a_row_and_places(word: str) -> None:
+    known = {
+        term.removeprefix(f"{word} (").removesuffix(")") for term in terms() if term.startswith(f"{word} (")
+    }
+    assert known == set(PLACES[word])
+    assert word not in terms(), "which of its meanings?"
+    assert len(set(places_of(word))) == len(places_of(word)), "a place with two meanings"
+
+
+@pytest.mark.parametrize("word", PLACES)
+def test_a_word_with_several_meanings_is_only_where_one_of_them_is_at_home(word: str) -> None:
+    homeless = [
+        f"{file}: {line}"
+        for file, line in lines_with(word)
+        if not any(is_in(file, place) for place in places_of(word))
+    ]
+    assert homeless == [], "use another word, or say in PLACES which meaning it has here"
+
+
+@pytest.mark.parametrize("word", PLACES)
+def test_every_place_of_a_meaning_has_the_word(word: str) -> None:
+    files = {file for file, _ in lines_with(word)}
+    assert [place for place in places_of(word) if not any(is_in(file, place) for file in files)] == []
 
 
 def test_every_term_has_one_row() -> None:

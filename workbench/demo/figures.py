@@ -44,8 +44,8 @@ class Tuples:
 def read_tuples(settings: Settings) -> Tuples:
     """All tuples of the routed topic."""
     keys, panes, workers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
-    for block in reader.read_range(settings.kafka, settings.topic("routed")):
-        for message in block:
+    for messages in reader.read_range(settings.kafka, settings.topic("routed")):
+        for message in messages:
             batch = decode_frame(message.value(), fingerprint=settings.fingerprint).batch
             keys.append(hash_keys(batch.column(1)))
             panes.append(batch.column(0).to_numpy())

@@ -78,10 +78,10 @@ def busiest(settings: Settings, most: int) -> list[Window]:
 
 
 def _tables(settings: Settings) -> Any:
-    """The rows of the results topic, a table for each block of records."""
-    for block in reader.read_range(settings.kafka, settings.topic("results")):
-        lines = b"\n".join(message.value() or b"" for message in block)
-        # One block for all lines, because Arrow refuses a line that does not fit its blocks.
+    """The rows of the results topic, a table for each batch of records."""
+    for batch in reader.read_range(settings.kafka, settings.topic("results")):
+        lines = b"\n".join(message.value() or b"" for message in batch)
+        # As large as all lines together, because Arrow refuses a line that does not fit its `block_size`.
         yield pyarrow.json.read_json(
             io.BytesIO(lines), read_options=pyarrow.json.ReadOptions(block_size=len(lines) + 64)
         )

@@ -89,8 +89,8 @@ def course_of(settings: Settings, *, began: float, until: float) -> Course:
 
 
 def _told(settings: Settings, began: float, until: float) -> Iterable[tuple[float, Telemetry]]:
-    for block in read_range(settings.kafka, settings.topic("telemetry")):
-        for message in block:
+    for batch in read_range(settings.kafka, settings.topic("telemetry")):
+        for message in batch:
             at = message.timestamp()[1] / 1000
             if not began <= at <= until:
                 continue
@@ -122,8 +122,8 @@ def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]
     query = settings.query
     wait = query.out_of_orderness + query.allowed_lateness
     last: dict[tuple[int, int], int] = {}
-    for block in read_range(settings.kafka, settings.topic("results")):
-        for message in block:
+    for batch in read_range(settings.kafka, settings.topic("results")):
+        for message in batch:
             row = read_object(message.value(), most_bytes=_LARGEST_ROW, depth=20)
             end = row.whole("window_end", -(2**62), 2**62)
             last[(message.partition(), end)] = message.timestamp()[1]

@@ -66,20 +66,20 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
 
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
     """The lines of evenflow.toml that make these changes. `types` stands there in full, because it is one table."""
-    blocks = []
+    tables = []
     types = _given(settings, "query", changes.get("query", {})).get("types", {})
     for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):
         plain = {name: value for name, value in fields.items() if name != "aggregates"}
         if section == "query" and types != settings.query.types:
             plain["types"] = types
         if plain:
-            blocks.append(_block(section, plain, comments or {}))
+            tables.append(_table(section, plain, comments or {}))
         if "aggregates" in fields:
-            blocks.append(_block(f"{section}.aggregates", fields["aggregates"], comments or {}))
-    return "\n".join(blocks)
+            tables.append(_table(f"{section}.aggregates", fields["aggregates"], comments or {}))
+    return "\n".join(tables)
 
 
-def _block(section: str, fields: Mapping[str, Any], comments: Comments) -> str:
+def _table(section: str, fields: Mapping[str, Any], comments: Comments) -> str:
     lines = [f"[{section}]"]
     for name, value in fields.items():
         comment = comments.get((section, name))

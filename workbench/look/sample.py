@@ -81,21 +81,21 @@ def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPL
     if not state.records:
         return sample
     deadline, size = time.monotonic() + _MOST_SECONDS, 0
-    blocks = reader.read_range(
+    batches = reader.read_range(
         kafka, state.name, begin=begin_of_newest(state, most), end=state.end, timeout=_PATIENCE
     )
     try:
-        for block in blocks:
-            for record in block:
+        for batch in batches:
+            for record in batch:
                 found[record.partition()].add([record])
-            size += sum(map(len, block))
+            size += sum(map(len, batch))
             if size > _MOST_BYTES or time.monotonic() > deadline:
                 break
     except (ServiceError, DataLossError):  # a part of the sample is better than none
         if not sample.records:
             raise
     finally:
-        blocks.close()
+        batches.close()
     return sample
 
 

@@ -22,10 +22,12 @@ log = logging.getLogger("evenflow.look")
 def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
     """Look at a sample of the input topic (at most `most` records) and log in a few lines what it holds.
 
-    Raises ConfigError if the query has not begun, and the sample cannot be the input that the query means: nothing is
-    readable, a column never occurs or never holds what is needed, or event times are of a wrong unit. For a query that
-    has begun this is only logged, because its data may have changed. If the look itself fails, that is a warning, because
-    no record may stop a service by an error in code that only looks. Raises what `settled` raises for a missing topic.
+    The sample is not the input that the query means if nothing is readable, if a column never occurs or never holds what
+    is needed, or if event times are of a wrong unit. For a query that has not begun, this raises ConfigError. For a query
+    that has begun, it is only logged, because its data may have changed.
+
+    An error in the look itself is logged as a warning. It stops no service, whatever the records hold. For a missing
+    topic, the error of `settled` is raised.
     """
     settings = settled(settings)
     begun = _begun(settings)

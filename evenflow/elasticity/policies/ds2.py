@@ -28,18 +28,17 @@ made for jobs that stop to rescale. The defaults here are shorter. Each option a
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.policy import Count, Decision, Options, Policy
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
 _MOST_HIDDEN = 1_000.0
 """Largest factor for the reducer's arrivals behind an overloaded combiner. A larger one is no credible measurement."""
-_Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
 class Ds2Options(Options):
@@ -103,7 +102,7 @@ class _Memory(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    step: _Count = 0
+    step: Count = 0
     combine: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
     reduce: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
     p: Recommended = Field(default_factory=Recommended)

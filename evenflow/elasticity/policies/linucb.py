@@ -2,7 +2,7 @@
 
 The combiner's agent chooses p, and the reducer's agent chooses r. Each agent has to try a parallelism before it knows how
 good it is, also one that overloads the part. (`mblinucb` tries them in a simulation.) The reward is computed from the
-next observation. The latency bound, the queue and the instances used count a third each, unless the options say
+next observation. The latency bound, the queue and the units used count a third each, unless the options say
 otherwise.
 """
 
@@ -53,7 +53,7 @@ class LinUCBOptions(Options):
     )
     w_lat: float = Field(default=1 / 3, ge=0, le=1, description="Weight of latency in the reward.")
     w_que: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the queue in the reward.")
-    w_res: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the instances used in the reward.")
+    w_res: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the units used in the reward.")
     every: int = Field(default=1, ge=1, le=10_000, description="Observations from one decision to the next.")
 
 
@@ -104,12 +104,12 @@ class LinUCB(Policy):
         why = []
         for part in PARTS:
             if part not in loads:
-                self._agents[part].before = None
+                self._agents[part].forget_choice()
         for part, load in loads.items():
             agent, objective = self._agents[part], self._objective(part, seen)
             agent.judge(chosen[part], load, objective)
             chosen[part] = agent.choose(load, objective.latency_s)
-            agent.before = load
+            agent.await_outcome(load)
             why.append(f"{part}: {agent.says(chosen[part], load, objective.latency_s)}")
         return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why), cause="reward")
 
@@ -120,13 +120,12 @@ class LinUCB(Policy):
             return
         # While a plan settles, its starting point moves on: it is judged from the state in which it takes over.
         for part, load in self._loads(seen).items():
-            if self._agents[part].before is not None:
-                self._agents[part].before = load
+            self._agents[part].move_on(load)
 
     def _forget(self) -> None:
         self._begin_anew()
         for agent in self._agents.values():
-            agent.before = None
+            agent.forget_choice()
 
     def _begin_anew(self) -> None:
         self._seen, self._came = 0, {}
@@ -137,18 +136,18 @@ class LinUCB(Policy):
     def _loads(self, seen: Observation) -> dict[Part, Load]:
         """The loads of the parts of which arrivals, capacity and queue are known."""
         found: dict[Part, Load] = {}
-        for part, instances in zip(PARTS, (seen.p, seen.r), strict=True):
+        for part, units in zip(PARTS, (seen.p, seen.r), strict=True):
             stage = seen.stage(part)
-            mu = self._one_does(part, stage.capacity, instances)
+            mu = self._one_does(part, stage.capacity, units)
             if mu is not None and _is_amount(stage.arrivals) and _is_amount(stage.queue):
                 found[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
         return found
 
-    def _one_does(self, part: Part, capacity: float | None, instances: int) -> float | None:
-        """Tuples/s of one instance, as a running mean. Without a new measurement, the mean so far (or None)."""
+    def _one_does(self, part: Part, capacity: float | None, units: int) -> float | None:
+        """Tuples/s of one unit, as a running mean. Without a new measurement, the mean so far (or None)."""
         if _is_amount(capacity) and capacity:
-            # Gustafson's law (`queues.service_rate`) solved for the rate of one instance.
-            one = capacity / (1 - self.options.rho + self.options.rho * instances)
+            # Gustafson's law (`queues.service_rate`) solved for the rate of one unit.
+            one = capacity / (1 - self.options.rho + self.options.rho * units)
             self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
         return self._mu.get(part)
 
@@ -157,7 +156,7 @@ class LinUCB(Policy):
         whole = options.lmax_ms or _INTERVALS * len(self._mu) * seen.interval_ms
         return Objective(
             latency_s=whole * self._share(part) / 1000,
-            most_instances=agent.most,
+            most_units=agent.most,
             most_queue=options.omega_max,
             weights=(options.w_lat, options.w_que, options.w_res),
         )

@@ -1,6 +1,6 @@
 """MBLinUCB (003): LinUCB that practises on a queue model before it decides (Alg. 1), and then goes on learning (Alg. 2).
 
-To practise, MBLinUCB needs each part's arrivals and the capacity of one instance. It takes both from its first
+To practise, MBLinUCB needs each part's arrivals and the capacity of one unit. It takes both from its first
 observations, during which it changes nothing, or from its options. With `breadth=1` it practises as the paper does, on
 this one load. By default it also practises on rates from half to twice this load, and on queues. So it knows what to do
 when the load changes.
@@ -41,7 +41,7 @@ class MBLinUCBOptions(LinUCBOptions):
     rate: float | None = Field(
         default=None, gt=0, description="Tuples/s that arrive at the combiner. None: as observed."
     )
-    mu: float | None = Field(default=None, gt=0, description="Tuples/s of one instance. None: as observed.")
+    mu: float | None = Field(default=None, gt=0, description="Tuples/s of one unit. None: as observed.")
     selectivity: float | None = Field(
         default=None,
         gt=0,
@@ -136,14 +136,14 @@ class MBLinUCB(LinUCB):
         return each if each <= _MOST_OUT else 1.0
 
     def _profile(self, seen: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
-        """Eq. 3: each part's share of the latency bound, with the instances in force.
+        """Eq. 3: each part's share of the latency bound, with the units in force.
 
         Empty when there is no profile: the option `share` is set, fewer than two parts are known, or one is not stable.
         """
         bounds = {}
-        for part, instances in zip(PARTS, (seen.p, seen.r), strict=True):
+        for part, units in zip(PARTS, (seen.p, seen.r), strict=True):
             if part in loads:
-                service = service_rate(instances, mu=loads[part].mu, rho=self.options.rho)
+                service = service_rate(units, mu=loads[part].mu, rho=self.options.rho)
                 bounds[part] = latency_bound(loads[part].arrivals, service, 0)
         whole = sum(bounds.values())
         if self.options.share is not None or len(bounds) < 2 or not np.isfinite(whole):

@@ -24,10 +24,10 @@ The paper does not say what happens in the following cases. Here it is:
 * While a backlog drains there is no scale-in, and micro-batches do not count towards one.
 * After a gap in the observations, and after every change of p or r, the count of consecutive micro-batches begins anew.
 
-With `look_ahead` (beyond the paper) a side shrinks only if W would stay out of zone 3 even if all the work were on that
-side: the largest W of the last `d` micro-batches, times current/(current - 1), is at most `thres`. Then a constant load
-never makes p or r swing. Without `look_ahead` the paper's rule holds alone, and it can swing for ever: at W = 0.7, two
-workers become one, W becomes 1.4, one worker becomes two, and so on.
+With `look_ahead` (beyond the paper) a side shrinks only if W then stays out of zone 3. W is foretold as if all the work
+were on that side: it is the largest W of the last `d` micro-batches, times current/(current - 1), and may be at most
+`thres`. Then a constant load never makes p or r swing. Without `look_ahead` the paper's rule holds alone, and p and r can
+swing for ever: at W = 0.7, two workers become one, W becomes 1.4, one worker becomes two, and so on.
 
 State: the last 2d micro-batches. Cost: a few comparisons for each observation.
 """
@@ -35,16 +35,15 @@ State: the last 2d micro-batches. Cost: a few comparisons for each observation.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Cause, Decision, Options, Policy
+from evenflow.elasticity.policy import Cause, Count, Decision, InForce, Options, Policy
 from evenflow.elasticity.recommended import whole_above
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
-_Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
 class PromptPlusOptions(Options):
@@ -76,7 +75,7 @@ class PromptPlusOptions(Options):
     max_step: int = Field(default=8, ge=1, le=4_096, description="Most units that a proportional step adds.")
     look_ahead: bool = Field(
         default=True,
-        description="Do not shrink a side if W could then be in zone 3. False: the paper's rule alone.",
+        description="Shrink a side only if W then stays out of zone 3. False: the paper's rule alone.",
     )
 
     @model_validator(mode="after")
@@ -99,19 +98,29 @@ class _Batch(BaseModel):
 class _Memory(BaseModel):
     """What Prompt+ remembers.
 
-    last: (step, p, r) of the newest observation. batches: consecutive micro-batches, newest last, at most 2d. over,
+    last: what was in force at the newest observation. batches: consecutive micro-batches, newest last, at most 2d. over,
     under: how many consecutive micro-batches were in zone 3 and in zone 1. direction: of the last action (1 out, -1 in,
     0 none). grace: micro-batches for which an action in the opposite direction is still not allowed.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    last: list[_Count] = Field(default_factory=list, max_length=3)
+    last: InForce | None = None
     batches: list[_Batch] = Field(default_factory=list, max_length=200)
-    over: _Count = 0
-    under: _Count = 0
+    over: Count = 0
+    under: Count = 0
     direction: int = Field(default=0, ge=-1, le=1)
-    grace: _Count = 0
+    grace: Count = 0
+
+    # In a snapshot, a policy that has seen nothing has an empty list for `last`.
+    @field_serializer("last")
+    def _saved(self, last: InForce | None) -> list[int]:
+        return list(last or ())
+
+    @field_validator("last", mode="before")
+    @classmethod
+    def _restored(cls, saved: Any) -> Any:
+        return None if saved == [] else saved
 
 
 class PromptPlus(Policy):
@@ -154,14 +163,14 @@ class PromptPlus(Policy):
     def _take_in(self, seen: Observation, load: float | None) -> None:
         """Remember this micro-batch, and notice gaps and changes of p or r."""
         memory = self._memory
-        if memory.last and seen.step != memory.last[0] + 1:
+        last = memory.last
+        if last and seen.step != last.step + 1:
             memory.batches.clear()
             memory.over = memory.under = 0
-        before = memory.last[1:]
         # A plan has taken effect, ours or one that someone else published. The grace period begins with it.
-        if before and before != [seen.p, seen.r]:
-            self._acted(1 if seen.p + seen.r > sum(before) else -1)
-        memory.last = [seen.step, seen.p, seen.r]
+        if last and (last.p, last.r) != (seen.p, seen.r):
+            self._acted(1 if seen.p + seen.r > last.p + last.r else -1)
+        memory.last = InForce.at(seen)
         rate, keys = (value if known(value) and not seen.stale else None for value in (seen.rate, seen.keys))
         memory.batches = [*memory.batches, _Batch(load=load, rate=rate, keys=keys)][-2 * self.options.d :]
 
@@ -205,11 +214,11 @@ class PromptPlus(Policy):
         return self._by_own_load(seen, zone, able, f"{says}; {why}")
 
     def _by_own_load(self, seen: Observation, zone: int, able: list[Part], says: str) -> Decision:
+        """Move one unit at the part with the worst W. For scale-in that is the part with the lowest W."""
         own = {part: load for part in PARTS if known(load := seen.stage(part).load)}
         if not own:
             reason = f"{says}, and no part says its own W: nothing is decided"
             return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, cause="missing-data", held=True)
-        """Move one unit at the part with the worst W. For scale-in that is the part with the lowest W."""
         direction = 1 if zone == OVERLOAD else -1
         # Whether a part at its bound may be passed over for the other one.
         shared = direction < 0 or seen.wiring == "fused"

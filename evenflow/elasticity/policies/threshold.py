@@ -19,16 +19,15 @@ Except for the target, the defaults are those of Kubernetes, with a period of 15
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
-from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.policy import Decision, InForce, Options, Policy
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
-_Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
 class ThresholdOptions(Options):
@@ -59,15 +58,13 @@ class ThresholdOptions(Options):
 
 
 class _Memory(BaseModel):
-    """What the policy remembers. in_force: (step, p, r) of each observation in the last `up_period_s`."""
+    """What the policy remembers. in_force: of each observation in the last `up_period_s`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     p: Recommended = Field(default_factory=Recommended)
     r: Recommended = Field(default_factory=Recommended)
-    in_force: list[Annotated[list[_Count], Field(min_length=3, max_length=3)]] = Field(
-        default_factory=list, max_length=_MOST_KEPT
-    )
+    in_force: list[InForce] = Field(default_factory=list, max_length=_MOST_KEPT)
 
 
 class Threshold(Policy):
@@ -107,25 +104,26 @@ class Threshold(Policy):
     def _limited(self, seen: Observation, p: int, r: int) -> tuple[int, int]:
         steps = steps_in(self.options.stabilization_s, seen)
         memory = self._memory
+        wanted_p = memory.p.stabilised(p, current=seen.p, step=seen.step, steps=steps)
+        wanted_r = memory.r.stabilised(r, current=seen.r, step=seen.step, steps=steps)
         return (
-            self._up(memory.p.stabilised(p, current=seen.p, step=seen.step, steps=steps), seen.p, side=1),
-            self._up(memory.r.stabilised(r, current=seen.r, step=seen.step, steps=steps), seen.r, side=2),
+            self._up(wanted_p, seen.p, least=min(entry.p for entry in memory.in_force)),
+            self._up(wanted_r, seen.r, least=min(entry.r for entry in memory.in_force)),
         )
 
-    def _up(self, wanted: int, current: int, *, side: int) -> int:
+    def _up(self, wanted: int, current: int, *, least: int) -> int:
         """The wanted number, cut to the limits of scale-out. The limits never take away what is in force.
 
-        side: 1 for p, 2 for r, the index into an entry of `in_force`.
+        least: the least number in force during the last `up_period_s`.
         """
-        least = min(entry[side] for entry in self._memory.in_force)
         most = max(least + self.options.up_units, math.ceil(least * (1 + self.options.up_percent / 100)))
         return min(wanted, max(most, current))
 
     def _take_in(self, seen: Observation) -> None:
         memory = self._memory
         since = seen.step - steps_in(self.options.up_period_s, seen)
-        kept = [entry for entry in memory.in_force if since < entry[0] < seen.step]
-        memory.in_force = [*kept, [seen.step, seen.p, seen.r]][-_MOST_KEPT:]
+        kept = [entry for entry in memory.in_force if since < entry.step < seen.step]
+        memory.in_force = [*kept, InForce.at(seen)][-_MOST_KEPT:]
 
     def _state(self) -> dict[str, Any]:
         return self._memory.model_dump()

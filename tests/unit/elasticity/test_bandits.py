@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evenflow import elasticity
+from evenflow.arrays import Float64s
 from evenflow.elasticity import Bounds, Observation, Policy, StageObservation
 from evenflow.elasticity.agents import Agent, Load
 from evenflow.elasticity.arrivals import Trace
@@ -40,6 +41,11 @@ def practised(name: str, **options: Any) -> tuple[Policy, Trajectory]:
 QUICK_OF = {"linucb": {"lmax_ms": 1000}, "mblinucb": QUICK}
 
 
+def coefficients(bandit: DisjointLinUCB) -> Float64s:
+    """theta of each arm, shape (arms, width)."""
+    return np.reshape(bandit.state()["_theta"], (len(bandit.plays), -1))
+
+
 def test_rank_one_updates_are_a_ridge_regression() -> None:
     rng = np.random.default_rng(1)
     bandit = DisjointLinUCB(arms=3, width=4, alpha=0.7)
@@ -53,7 +59,7 @@ def test_rank_one_updates_are_a_ridge_regression() -> None:
         design = np.array([context for context, _ in played])
         gram = design.T @ design + np.eye(4)
         theta = np.linalg.solve(gram, design.T @ np.array([reward for _, reward in played]))
-        np.testing.assert_allclose(bandit.coefficients[arm], theta, rtol=1e-9)
+        np.testing.assert_allclose(coefficients(bandit)[arm], theta, rtol=1e-9)
         assert bandit.expected(contexts)[arm] == pytest.approx(contexts[arm] @ theta)
         width = np.sqrt(contexts[arm] @ np.linalg.solve(gram, contexts[arm]))
         assert bandit.doubt(contexts)[arm] == pytest.approx(0.7 * width)
@@ -67,7 +73,7 @@ def test_updates_stay_sound_over_a_hundred_thousand_steps() -> None:
     for context, reward in zip(contexts, rewards, strict=True):
         bandit.learn(0, context, reward)
     theta = np.linalg.solve(contexts.T @ contexts + np.eye(3), contexts.T @ rewards)
-    np.testing.assert_allclose(bandit.coefficients[0], theta, rtol=1e-6)
+    np.testing.assert_allclose(coefficients(bandit)[0], theta, rtol=1e-6)
     assert bandit.doubt(contexts[:1])[0] >= 0
 
 
@@ -83,11 +89,12 @@ def test_the_context_is_linear_in_the_latency_bound_and_never_leaves_0_to_1() ->
     assert ((contexts >= 0) & (contexts <= 1)).all()
 
 
-def test_the_instances_that_were_in_force_are_judged_not_those_that_were_asked_for() -> None:
+def test_the_units_that_were_in_force_are_judged_not_those_that_were_asked_for() -> None:
     agent = Agent(least=2, most=5, rho=1, alpha=1)
-    agent.before = Load(arrivals=10, mu=10, queue=0)
-    agent.judge(3, agent.before, Objective(latency_s=1, most_instances=5))
-    agent.judge(7, agent.before, Objective(latency_s=1, most_instances=5))
+    load = Load(arrivals=10, mu=10, queue=0)
+    agent.await_outcome(load)
+    agent.judge(3, load, Objective(latency_s=1, most_units=5))
+    agent.judge(7, load, Objective(latency_s=1, most_units=5))
     assert agent.bandit.plays.tolist() == [0, 1, 0, 0]
 
 

@@ -66,7 +66,7 @@ def test_the_observation_of_a_policy_says_what_the_queue_does() -> None:
     assert stage.queue == pytest.approx(500, rel=0.3)
     assert seen.backlog_ms == pytest.approx(stage.queue / 50 * 1000)
     assert seen.stage("reduce").load is None
-    assert seen.wiring == "split", "each operator has instances of its own"
+    assert seen.wiring == "split", "each operator has units of its own"
 
 
 def test_what_the_first_operator_puts_out_comes_to_the_second() -> None:

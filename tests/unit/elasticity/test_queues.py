@@ -24,7 +24,7 @@ def played(model: QueueModel, *, arrivals: float, service: float, steps: int, le
     return found
 
 
-def test_gustafsons_law_adds_the_parallel_share_of_each_instance() -> None:
+def test_gustafsons_law_adds_the_parallel_share_of_each_unit() -> None:
     assert service_rate(1.0, mu=10, rho=0.3) == pytest.approx(10)
     assert service_rate(5.0, mu=10, rho=1) == 50
     assert service_rate(5.0, mu=10, rho=0.5) == 30
@@ -140,14 +140,14 @@ def test_a_load_that_cannot_be_is_refused(make: "type[Arrivals]") -> None:
         make()
 
 
-def outcome(*, service: float = 200, waiting: float = 0, queue: float = 0, instances: int = 16) -> Outcome:
-    return Outcome(arrivals=100, service=service, waiting=waiting, queue=queue, instances=instances)
+def outcome(*, service: float = 200, waiting: float = 0, queue: float = 0, units: int = 16) -> Outcome:
+    return Outcome(arrivals=100, service=service, waiting=waiting, queue=queue, units=units)
 
 
-def test_the_reward_takes_a_third_for_each_of_latency_queue_and_instances() -> None:
-    objective = Objective(latency_s=1, most_instances=64)
+def test_the_reward_takes_a_third_for_each_of_latency_queue_and_units() -> None:
+    objective = Objective(latency_s=1, most_units=64)
     assert objective.reward(outcome()) == pytest.approx(-16 / 64 / 3)
     assert objective.reward(outcome(service=100)) == pytest.approx(-(1 + 0.25) / 3)
     assert objective.reward(outcome(queue=101)) == pytest.approx(-(1 + 0.25) / 3)
-    assert objective.reward(outcome(service=50, queue=101, instances=64)) == pytest.approx(-1)
-    assert Objective(latency_s=1, most_instances=64, most_queue=5).reward(outcome(queue=6)) < -1 / 3
+    assert objective.reward(outcome(service=50, queue=101, units=64)) == pytest.approx(-1)
+    assert Objective(latency_s=1, most_units=64, most_queue=5).reward(outcome(queue=6)) < -1 / 3
