@@ -111,12 +111,13 @@ def _watch(bucket: Bucket, come: _Come) -> None:
         return
     reached = bucket.reached[watched.index(come.segment.routed)]
     lanes = come.blob.header.lanes
-    _, partitions, first, after = lanes[lanes[:, 0] == come.segment.routed].T
+    lanes = lanes[lanes["routed"] == come.segment.routed]
+    partitions, first = lanes["partition"], lanes["first"]
     back = np.flatnonzero((first != UNREAD) & (first < reached[partitions]))
     if len(back):
         partition = int(partitions[back[0]])
         raise routed_twice(come.segment.routed, partition, int(first[back[0]]), int(reached[partition]))
-    reached[partitions] = np.maximum(reached[partitions], after)
+    reached[partitions] = np.maximum(reached[partitions], lanes["reached"])
 
 
 def _check_origin(layout: Layout, blob: Blob) -> None:
