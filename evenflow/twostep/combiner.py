@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, UInt64s, no_rows, records
+from evenflow.arrays import Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.distinct import distinct
@@ -164,7 +164,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
                 )
             ),
             marks=told,
-            lanes=np.concatenate(watched) if watched else records(0, LANE),
+            lanes=cast(Rows, np.concatenate([records(0, LANE), *watched])),
             came=oldest,
         )
         yield from blob_parts(rows, header, layout.max_bytes)
