@@ -37,7 +37,8 @@ _GRACE = 10.0
 class Loop:
     """Does one step after the other with parts that are open.
 
-    parts: the loop works with them, and closes none. reports: makes the telemetry. latest: where other threads find the newest telemetry and status.
+    parts: the loop works with them, and closes none. reports: makes the telemetry. latest: where other threads
+    find the newest telemetry and status.
     """
 
     def __init__(

@@ -67,8 +67,8 @@ class Meta:
     pending: by routed partition, the segment of which only some rows were merged.
 
     The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
-    tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the
-    closed panes that may hold the newest tuple of a later window. Their panes ascend and their times descend.
+    tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
+    panes that may hold the newest tuple of a later window. Their numbers ascend and their times descend.
     came_unknown: the last closed pane that has tuples of unknown time.
     """
 
