@@ -140,8 +140,9 @@ def recorded(settings: Settings) -> Frames:
             value = message.value() or b""
             frame = decode_frame(value, fingerprint=settings.fingerprint)
             # Frames of one block carry the same offsets. A block without tuples only tells: then partition and offset told.
-            read = frame.header.offsets[:, :2] if len(frame.header.offsets) else frame.header.told[:, ::2]
-            block = tuple(sorted((int(part), int(last)) for part, last in read.tolist()))
+            read, told = frame.header.offsets, frame.header.told
+            starts = read[["partition", "first"]] if len(read) else told[["partition", "reached"]]
+            block = tuple(sorted(starts.tolist()))
             blocks[block].append((message.partition(), value, frame.batch.num_rows))
     frames: Frames = {}
     tuples = 0

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import no_rows
+from evenflow.arrays import no_rows, records
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, merge_leaders, reduce_leaders, reduce_windows
-from evenflow.wire import FrameHeader, FramePacker
+from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, records_of
 
 SLIDE = 1_000
 TASKS = 2
@@ -158,12 +158,12 @@ class Pipeline:
 
     def _packer(self, *, closes: int) -> FramePacker:
         first = self.block * 1_000
-        offsets = np.array([(number, first, first + 999) for number in range(self.inputs)], np.int64)
-        told = np.empty((0, 3), np.int64)
+        offsets = records_of([(number, first, first + 999) for number in range(self.inputs)], OFFSETS)
+        told = records(0, TOLD)
         # A frame that tells has a mark of every input partition, which closes the panes before it.
         if closes:
             mark = (self.pane + closes) * SLIDE
-            told = np.array([(number, mark, first + 1_000) for number in range(self.inputs)], np.int64)
+            told = records_of([(number, mark, first + 1_000) for number in range(self.inputs)], TOLD)
         header = FrameHeader(
             fingerprint="f",
             epoch=0,

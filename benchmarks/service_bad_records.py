@@ -30,7 +30,7 @@ class _ReadingLoop(MeasuredLoop):
 
     def counted(self) -> int:
         """The number that speed is made of: records."""
-        return sum(state.read for state in self._source.states.values())
+        return sum(state.read for state in self.parts.source.states.values())
 
 
 def run(*, smoke: bool) -> dict[str, object]:

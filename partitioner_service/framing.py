@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evenflow import wire
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, no_rows
+from evenflow.arrays import Int64s, Rows, no_rows
 from evenflow.settings import Settings
 
 Frames = list[tuple[int, bytes]]
@@ -48,7 +48,7 @@ class Framer:
         self._schema = AggregatePlan.of(settings.query).frame_schema
         self._no_tuples = no_rows(self._schema)
 
-    def pack(self, shares: Shares, offsets: Int64s, told: Int64s, *, came: int | None = None) -> Frames:
+    def pack(self, shares: Shares, offsets: Rows, told: Rows, *, came: int | None = None) -> Frames:
         """One frame for every worker that has tuples.
 
         The other workers get an empty frame if there are marks to tell.
@@ -92,7 +92,7 @@ class Framer:
         fits: list[bool] = (np.diff(filled[shares.bounds]) <= self._most_bytes).tolist()
         return fits
 
-    def packer(self, epoch: int, offsets: Int64s, told: Int64s, came: int | None) -> wire.FramePacker:
+    def packer(self, epoch: int, offsets: Rows, told: Rows, came: int | None) -> wire.FramePacker:
         """What packs frames with this header."""
         header = wire.FrameHeader(
             fingerprint=self._fingerprint,
@@ -109,7 +109,7 @@ class Framer:
 class _Packers:
     """The packers of a block. Each header is encoded once, when it is first needed."""
 
-    def __init__(self, framer: Framer, offsets: Int64s, told: Int64s, came: int | None) -> None:
+    def __init__(self, framer: Framer, offsets: Rows, told: Rows, came: int | None) -> None:
         self._framer = framer
         self._came = came
         self._offsets = offsets

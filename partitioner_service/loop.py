@@ -37,7 +37,8 @@ _GRACE = 10.0
 class Loop:
     """Does one step after the other with parts that are open.
 
-    reports: makes the telemetry. latest: where other threads find the newest telemetry and status.
+    parts: the loop works with them, and closes none. reports: makes the telemetry. latest: where other threads
+    find the newest telemetry and status.
     """
 
     def __init__(
@@ -53,13 +54,7 @@ class Loop:
         clock: Callable[[], float],
         onlooker: Onlooker | None,
     ) -> None:
-        self._side = parts.side
-        self._learned = parts.learned
-        self._router = parts.router
-        self._sink = parts.sink
-        self._source = parts.source
-        self._pace = parts.pace
-        self._watch = parts.watch
+        self.parts = parts
         self.work = status.Work(rejected=Rejected(settings))
         self._settings = settings
         self._options = settings.partitioner
@@ -77,26 +72,26 @@ class Loop:
 
     def step(self) -> None:
         """Read the records that have come and route them. Commit or report if it is time."""
-        blocks = self._source.read(self._options.block_tuples, self._options.linger / 1000)
+        blocks = self.parts.source.read(self._options.block_tuples, self._options.linger / 1000)
         # After a rewind the instance owns other partitions, or a transaction was aborted. The workers may
         # then not have heard of marks that were told before, so all marks are told again.
-        if self._source.rewinds != self._rewinds:
-            self._rewinds = self._source.rewinds
-            self._router.forget_what_was_told()
-            self._router.plans.continue_from(furthest(self._source.states))
+        if self.parts.source.rewinds != self._rewinds:
+            self._rewinds = self.parts.source.rewinds
+            self.parts.router.forget_what_was_told()
+            self.parts.router.plans.continue_from(furthest(self.parts.source.states))
         self._learn_plans()
         self._latest.progressed()
-        self._watch.check()
+        self.parts.watch.check()
         try:
             self._work_through_all(blocks)
             self._put_to_sleep()
             self._tell_the_workers()
             # Pausing a partition before its first record has come can lose its position in librdkafka.
-            if not self._source.just_assigned:
-                self._pace.hold_back_the_hasty()
+            if not self.parts.source.just_assigned:
+                self.parts.pace.hold_back_the_hasty()
             if self._clock() - self._status_at >= _STATUS_EVERY:
                 self._refresh_status()
-            open_for = self._sink.open_for
+            open_for = self.parts.sink.open_for
             if open_for is not None and open_for >= self._options.commit_interval / 1000:
                 self.commit()
             elif self._reports.due:
@@ -115,20 +110,20 @@ class Loop:
                 self._schema_wait.over()
         except RegistryAway as error:
             # `states` stands behind the blocks that were routed, so only the others are read again.
-            self._source.rewind(self._source.states)
+            self.parts.source.rewind(self.parts.source.states)
             self._stop.wait(self._schema_wait.next(error))
 
     def _work_through(self, slices: list[Slice]) -> None:
         """Route a block into the open transaction."""
         began = self._clock()
-        routed = self._router.route(slices, self._source.states)
-        workers = self._router.plans.partitioner.workers
+        routed = self.parts.router.route(slices, self.parts.source.states)
+        workers = self.parts.router.plans.partitioner.workers
         self._reports.note(routed.sent, self._clock() - began, workers=workers)
-        self._sink.write_frames(routed.frames)
+        self.parts.sink.write_frames(routed.frames)
         records = {piece.partition: piece.records for piece in slices}
         for group in routed.rejections:
-            self._sink.write_rejected(records[group.partition], group)
-        self._source.states.update(routed.states)
+            self.parts.sink.write_rejected(records[group.partition], group)
+        self.parts.source.states.update(routed.states)
         self.work.tuples += routed.tuples
         self.work.read += routed.read
         self.work.filtered += routed.filtered
@@ -142,30 +137,30 @@ class Loop:
 
     def commit(self) -> None:
         """Make what was written visible, together with the states of the input partitions."""
-        states = self._source.states
-        changed = {p: s for p, s in states.items() if s != self._source.committed.get(p)}
+        states = self.parts.source.states
+        changed = {p: s for p, s in states.items() if s != self.parts.source.committed.get(p)}
         # A transaction never commits without offsets. Only because of them does the broker refuse an instance
         # that is no longer a member of the group.
         changed = changed or dict(states)
         began = self._clock()
-        self._sink.commit(changed, self._source.group_metadata)
-        self._source.committed.update(changed)
+        self.parts.sink.commit(changed, self.parts.source.group_metadata)
+        self.parts.source.committed.update(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
         self._aborts.over()
         self.work.commits += 1
         self._refresh_status()
         self._report()
-        self._learned.save_when_due(self._router.plans.partitioner, self._router.plans.epoch)
+        self.parts.learned.save_when_due(self.parts.router.plans.partitioner, self.parts.router.plans.epoch)
 
     def finish(self) -> None:
         """Commit the open transaction, if any.
 
         From now on all waiting for the broker is bounded by `_GRACE`.
         """
-        self._sink.stop_within(_GRACE)
+        self.parts.sink.stop_within(_GRACE)
         try:
-            if self._sink.open_for is not None:
+            if self.parts.sink.open_for is not None:
                 self.commit()
         except CommitAborted as error:
             log.warning("the last transaction was aborted; the next run reads its blocks again: %s", error)
@@ -176,9 +171,9 @@ class Loop:
         It may hold a part of an unfinished block, which must never be committed with the offsets before that
         block.
         """
-        self._sink.stop_within(_GRACE)
+        self.parts.sink.stop_within(_GRACE)
         try:
-            self._sink.abort()
+            self.parts.sink.abort()
         except (KafkaException, ServiceError) as error:
             log.warning("could not abort; the broker does after the transaction timeout: %s", error)
 
@@ -188,7 +183,7 @@ class Loop:
         The broker checks who is a member of the group, but not who owns a partition. It would accept offsets
         of a partition that has already moved. may_commit: False where the partitions are lost already.
         """
-        if self._sink.open_for is None:
+        if self.parts.sink.open_for is None:
             return
         if may_commit:
             try:
@@ -198,65 +193,67 @@ class Loop:
                 log.warning(
                     "transaction aborted in a rebalance; the next owner reads its blocks again: %s", error
                 )
-        self._sink.abort()
+        self.parts.sink.abort()
 
     def all_ended(self) -> bool:
         """Whether every input partition has ended and this is committed, whichever instance owns it.
 
         A peer may die before its own partitions have ended, and this instance then has to take them over.
         """
-        own = self._source.states
+        own = self.parts.source.states
         if not all(state.ended for state in own.values()):
             return False
-        if self._sink.open_for is not None:
+        if self.parts.sink.open_for is not None:
             try:
                 self.commit()
             except CommitAborted as error:
                 self._aborts.note(error)
                 return False
-        everyone = self._pace.everyone()
+        everyone = self.parts.pace.everyone()
         if len(everyone) < self._settings.input_partitions or not all(s.ended for s in everyone.values()):
             return False
         # If the input has already ended, no partition needs to be assigned. So states that an assignment
         # would refuse are refused here.
-        self._source.check(everyone)
+        self.parts.source.check(everyone)
         return True
 
     def _put_to_sleep(self) -> None:
-        after = self._pace.asleep()
+        after = self.parts.pace.asleep()
         if after:
             # An open transaction is what makes `step` commit the new states, even if no record comes.
-            self._sink.begin()
-            self._source.states.update(after)
+            self.parts.sink.begin()
+            self.parts.source.states.update(after)
 
     def _tell_the_workers(self) -> None:
         """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the instance."""
-        frames = self._router.punctuate(self._source.states)
+        frames = self.parts.router.punctuate(self.parts.source.states)
         if frames:
-            self._sink.write_frames(frames)
+            self.parts.sink.write_frames(frames)
 
     # ---- plans, telemetry, status
 
     def _learn_plans(self) -> None:
         for plan in self._plan_log.arrived():
-            self._router.plans.learn(plan, reached=furthest(self._source.states))
+            self.parts.router.plans.learn(plan, reached=furthest(self.parts.source.states))
 
     def _report(self) -> None:
-        told = self._reports.record(self._source, self._router, self.work, ignored=self._plan_log.ignored)
+        told = self._reports.record(
+            self.parts.source, self.parts.router, self.work, ignored=self._plan_log.ignored
+        )
         self._latest.telemetry = told
-        self._side.telemetry(told.encode())
+        self.parts.side.telemetry(told.encode())
 
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
         self._status_at = now
-        shown = status.running(self._settings, self._source, self._router, self.work)
-        standing = self._talk.tell(shown, self.work.rejected, self._pace.known())
+        shown = status.running(self._settings, self.parts.source, self.parts.router, self.work)
+        standing = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
         self._latest.show(
             {
                 **shown,
-                "learning_since": self._learned.since,
-                "learned_at": self._learned.kept_at,
+                "learning_since": self.parts.learned.since,
+                "learned_at": self.parts.learned.kept_at,
                 "plans_ignored": self._plan_log.ignored,
                 "standing_still": [*standing, *self._schema_wait.standing_still()],
             }

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Bools, Int32s, Int64s, UInt64s, no_rows
+from evenflow.arrays import Bools, Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import hash_keys
 from evenflow.markers import EndOfStream
@@ -24,6 +24,7 @@ from evenflow.partitioners import Partitioner
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
+from evenflow.wire import OFFSETS, TOLD, records_of
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
@@ -197,11 +198,11 @@ class Router:
             after[piece.partition] = state
             accepted.extend(good)
             rejections.extend(refused)
-        offsets = np.array([(piece.partition, piece.first, piece.last) for piece in slices], np.int64)
+        offsets = records_of([(piece.partition, piece.first, piece.last) for piece in slices], OFFSETS)
         sent, shares = self._shares(accepted)
         came = min((piece.came for piece in slices if piece.came is not None), default=None)
         told = self._to_tell({**states, **after})
-        packed = self._framer.pack(shares, offsets.reshape(-1, 3), told, came=came)
+        packed = self._framer.pack(shares, offsets, told, came=came)
         read = sum(state.read - states[partition].read for partition, state in after.items())
         filtered = sum(state.filtered - states[partition].filtered for partition, state in after.items())
         return Routed(packed, rejections, after, sent, read, filtered)
@@ -216,14 +217,11 @@ class Router:
         told = self._to_tell(states)
         if not len(told):
             return []
-        return self._framer.pack(self._no_shares(), np.empty((0, 3), np.int64), told)
+        return self._framer.pack(self._no_shares(), records(0, OFFSETS), told)
 
-    def _to_tell(self, states: dict[int, PartitionState]) -> Int64s:
-        """(partition, mark, next offset) of every partition if the slowest has passed a pane, else no row.
-
-        Shape (n, 3).
-        """
-        nothing = np.empty((0, 3), np.int64)
+    def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
+        """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
+        nothing = records(0, TOLD)
         if not states:
             return nothing
         marks = {p: state.mark(self._query) for p, state in states.items()}
@@ -233,7 +231,7 @@ class Router:
         if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
             return nothing
         self._told = closed
-        return np.array([(p, marks[p], states[p].offset) for p in sorted(states)], np.int64)
+        return records_of([(p, marks[p], states[p].offset) for p in sorted(states)], TOLD)
 
     def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
         """What was parsed of each slice.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from time import sleep
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -59,6 +60,14 @@ def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Cal
     return task
 
 
+class _Row(NamedTuple):
+    """A record of the routed topic. partition: of that topic."""
+
+    partition: int
+    offset: int
+    frame: pa.Buffer
+
+
 class _Rows:
     """The rows of a task's batches, taken one stretch of equal partition at a time."""
 
@@ -67,7 +76,7 @@ class _Rows:
         self._next = next(self._rows, None)
 
     @staticmethod
-    def _each(batches: Batches) -> Iterator[tuple[int, int, pa.Buffer]]:
+    def _each(batches: Batches) -> Iterator[_Row]:
         for batch in batches:
             partitions = batch.column("partition").to_pylist()
             offsets = batch.column("offset").to_pylist()
@@ -79,7 +88,7 @@ class _Rows:
                     raise ProtocolError(
                         f"routed partition {partition}, offset {offset}: a record without value"
                     )
-                yield partition, offset, buffer
+                yield _Row(partition, offset, buffer)
 
     def stretches(self) -> Iterator[tuple[int, Iterator[tuple[int, pa.Buffer]]]]:
         """Each routed partition with its (offset, frame) pairs.
@@ -88,12 +97,12 @@ class _Rows:
         iterator.
         """
         while self._next is not None:
-            yield self._next[0], self._of(self._next[0])
+            yield self._next.partition, self._of(self._next.partition)
 
     def _of(self, partition: int) -> Iterator[tuple[int, pa.Buffer]]:
         """(offset, frame) of each row until the partition changes."""
-        while self._next is not None and self._next[0] == partition:
-            yield self._next[1], self._next[2]
+        while self._next is not None and self._next.partition == partition:
+            yield self._next.offset, self._next.frame
             self._next = next(self._rows, None)
 
 

@@ -9,6 +9,7 @@ any restart, even if no new record triggers a micro-batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,13 @@ from topics.reader import read_range
 from topics.state import TopicState
 
 _FIRST_LOOK = 32  # records per partition: the end marks are nearly always among the newest
+
+
+class _Span(NamedTuple):
+    """The records of a partition with begin <= offset < end."""
+
+    begin: int
+    end: int
 
 
 class EndOfTopic:
@@ -56,17 +64,17 @@ class EndOfTopic:
         the newest mark of a lane is not the end mark, the lane has not ended, and older records need not be
         read.
         """
-        self._look({number: (self._high.get(number, end), end) for number, end in state.end.items()})
+        self._look({number: _Span(self._high.get(number, end), end) for number, end in state.end.items()})
         self._high = dict(state.end)
         low = {number: self._low.get(number, end) for number, end in state.end.items()}
         step = _FIRST_LOOK
         while not any(map(self._runs, low)) and (missing := [n for n in low if self._unheard(n)]):
             further = {
-                number: (max(state.begin[number], low[number] - step), low[number]) for number in missing
+                number: _Span(max(state.begin[number], low[number] - step), low[number]) for number in missing
             }
             if not self._look(further):
                 break
-            low |= {number: begin for number, (begin, _) in further.items()}
+            low |= {number: span.begin for number, span in further.items()}
             step *= 4  # a lane without a mark for long may lie far back: few reads even of a long topic
         self._low = low
         return all((self._of(number) >= END_MARK).all() for number in state.end)
@@ -82,18 +90,18 @@ class EndOfTopic:
     def _of(self, number: int) -> Int64s:
         return self._marks.setdefault(number, np.full(self._shape, NO_MARK, np.int64))
 
-    def _look(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
-        """Note the marks of the records with begin <= offset < end of each partition.
+    def _look(self, spans: Mapping[int, _Span]) -> bool:
+        """Note the marks of the records in these spans of the partitions.
 
-        False if all ranges are empty.
+        False if all spans are empty.
         """
-        wanted = {number: span for number, span in ranges.items() if span[0] < span[1]}
+        wanted = {number: span for number, span in spans.items() if span.begin < span.end}
         if not wanted:
             return False
         # A partition without an end would be read to its log's end, so all others get the end 0.
         nowhere = dict.fromkeys(range(self._partitions()), 0)
-        begin = {number: span[0] for number, span in wanted.items()}
-        end = nowhere | {number: span[1] for number, span in wanted.items()}
+        begin = {number: span.begin for number, span in wanted.items()}
+        end = nowhere | {number: span.end for number, span in wanted.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
                 self._note(self._of(message.partition()), message.value() or b"", self._fingerprint)
@@ -105,7 +113,8 @@ class EndOfTopic:
 
 def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> None:
     told = decode_frame(value, fingerprint=fingerprint).header.told
-    marks[0, told[:, 0]] = np.maximum(marks[0, told[:, 0]], told[:, 1])
+    # A frame names a partition once, so no mark is lost in the assignment.
+    marks[0, told["partition"]] = np.maximum(marks[0, told["partition"]], told["mark"])
 
 
 def _note_blob(marks: Int64s, value: bytes, fingerprint: str) -> None:

@@ -11,9 +11,20 @@ import pyarrow as pa
 
 from benchmarks.growth import SLIDE, TASKS, Pipeline
 from benchmarks.scale.timing import cpu, fitted
-from evenflow.arrays import no_rows
+from evenflow.arrays import no_rows, records
 from evenflow.twostep import combine_task, reduce_windows
-from evenflow.wire import BlobHeader, FrameHeader, FramePacker, Segment, decode_blob, encode_blob
+from evenflow.wire import (
+    LANE,
+    OFFSETS,
+    TOLD,
+    BlobHeader,
+    FrameHeader,
+    FramePacker,
+    Segment,
+    decode_blob,
+    encode_blob,
+    records_of,
+)
 
 _RUN = 100
 _FEW, _MANY = 5, 50
@@ -77,10 +88,10 @@ def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Itera
 
 def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacker:
     """Packs the frames of block number `block` of input partition 0. `same`: the header only tells, and never changes."""
-    offsets = np.array([(0, 1_000 * block, 1_000 * block + 999)], np.int64)
-    told = np.empty((0, 3), np.int64)
+    offsets = records_of([(0, 1_000 * block, 1_000 * block + 999)], OFFSETS)
+    told = records(0, TOLD)
     if same:
-        offsets, told = told, np.array([(0, SLIDE, 1_000)], np.int64)
+        offsets, told = records(0, OFFSETS), records_of([(0, SLIDE, 1_000)], TOLD)
     header = FrameHeader(
         fingerprint="f",
         epoch=1,
@@ -201,7 +212,7 @@ def _header(pipeline: Pipeline, segments: int, lines: int, inputs: int) -> BlobH
             for number in range(segments)
         ),
         marks=marks.astype(np.int64),
-        lanes=np.empty((0, 4), np.int64),
+        lanes=records(0, LANE),
     )
 
 

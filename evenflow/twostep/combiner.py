@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, UInt64s, no_rows
+from evenflow.arrays import Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.distinct import distinct
@@ -26,7 +26,7 @@ from evenflow.twostep.lanes import RoutedLanes
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.since import Since, since, together
 from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
-from evenflow.wire import BlobHeader, Segment, cut, decode_frame, encode_blob
+from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
 """After so many rows, the rows held are folded into partials. With `FOLD_BYTES`, this bounds the memory of a task."""
@@ -164,7 +164,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
                 )
             ),
             marks=told,
-            lanes=np.concatenate(watched) if watched else np.empty((0, 4), np.int64),
+            lanes=cast(Rows, np.concatenate([records(0, LANE), *watched])),
             came=oldest,
         )
         yield from blob_parts(rows, header, layout.max_bytes)
@@ -179,7 +179,7 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
         segments = tuple(_within(header.segments, begin, end, first=number == 0))
         # Lanes travel with a segment's first rows only, because the reducer checks them when a segment begins.
         begun = [segment.routed for segment in segments if segment.begin == 0]
-        mine = replace(header, segments=segments, lanes=header.lanes[np.isin(header.lanes[:, 0], begun)])
+        mine = replace(header, segments=segments, lanes=header.lanes[np.isin(header.lanes["routed"], begun)])
         data = encode_blob(batch, mine, part=number, parts=len(parts))
         yield BlobPart(header.bucket, data, number, len(parts))
         begin = end

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Rows, records
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.twostep.layout import Layout
 from evenflow.windows import NO_MARK
+from evenflow.wire.blob import LANE
 from evenflow.wire.frame import Frame
 
 UNREAD = -1
@@ -54,24 +55,27 @@ class RoutedLanes:
         self._check_layout(frame, offset)
         header = frame.header
         if len(header.offsets):
-            partitions, first, last = header.offsets.T
+            partitions, reached = header.offsets["partition"], header.offsets["last"] + 1
             if self._begins(frame, offset):
-                self._read(partitions, first, last + 1)
+                self._read(partitions, header.offsets["first"], reached)
             else:
                 # A further part of a frame covers the same offsets, which must not count as read twice.
-                self.reached[partitions] = np.maximum(self.reached[partitions], last + 1)
+                self.reached[partitions] = np.maximum(self.reached[partitions], reached)
         if len(header.told):
-            partitions, marks, position = header.told.T
-            # The instance has read the partition up to `position`, even if this frame has no tuple of the partition.
-            self._read(partitions, position, position)
-            self.marks[partitions] = np.maximum(self.marks[partitions], marks)
+            partitions, reached = header.told["partition"], header.told["reached"]
+            # The instance has read the partition so far, even if this frame has no tuple of the partition.
+            self._read(partitions, reached, reached)
+            self.marks[partitions] = np.maximum(self.marks[partitions], header.told["mark"])
 
-    def rows(self) -> Int64s:
-        """(routed partition, input partition, first, reached) of each input partition seen. Shape (n, 4)."""
+    def rows(self) -> Rows:
+        """A record `LANE` for each input partition seen."""
         seen = np.flatnonzero(self.reached != UNREAD)
-        return np.stack(
-            [np.full(len(seen), self._routed), seen, self.first[seen], self.reached[seen]], axis=1
-        ).astype(np.int64, copy=False)
+        lanes = records(len(seen), LANE)
+        lanes["routed"] = self._routed
+        lanes["partition"] = seen
+        lanes["first"] = self.first[seen]
+        lanes["reached"] = self.reached[seen]
+        return lanes
 
     def _read(self, partitions: Int64s, first: Int64s, reached: Int64s) -> None:
         known = self.reached[partitions]
@@ -99,7 +103,7 @@ class RoutedLanes:
         if frame.part == 0 and before is None:
             return True
         # Nothing here remembers what an earlier micro-batch read. The reducer compares that with what it has merged.
-        began_earlier = before is None and (self.reached[frame.header.offsets[:, 0]] == UNREAD).all()
+        began_earlier = before is None and (self.reached[frame.header.offsets["partition"]] == UNREAD).all()
         if frame.part and (began_earlier or before == (frame.part - 1, frame.parts)):
             return False
         raise ProtocolError(

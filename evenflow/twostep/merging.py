@@ -21,6 +21,7 @@ from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
 from evenflow.twostep.lanes import UNREAD, routed_twice
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.state import Bucket, PendingSegment
+from evenflow.twostep.stored import BucketState
 from evenflow.wire.blob import Blob, Segment
 
 
@@ -30,6 +31,12 @@ class _Come(NamedTuple):
     segment: Segment
     blob: Blob
     row: int
+
+
+def begun(plan: AggregatePlan, layout: Layout, state: BucketState, blob: Blob) -> Bucket:
+    """The bucket that this blob begins, the first ever seen. Raises as `new_rows` does for a foreign blob."""
+    _check_origin(layout, blob)
+    return Bucket.first(plan, state, blob.header)
 
 
 def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequence[Blob]) -> pa.Table:
@@ -44,8 +51,6 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
     row = 0
     for blob in blobs:
         _check_origin(layout, blob)
-        if not bucket.known:
-            bucket.begin(blob.header)
         _check_bucket(bucket, blob)
         tables.append(_checked(plan, blob))
         for segment in blob.header.segments:
@@ -111,12 +116,13 @@ def _watch(bucket: Bucket, come: _Come) -> None:
         return
     reached = bucket.reached[watched.index(come.segment.routed)]
     lanes = come.blob.header.lanes
-    _, partitions, first, after = lanes[lanes[:, 0] == come.segment.routed].T
+    lanes = lanes[lanes["routed"] == come.segment.routed]
+    partitions, first = lanes["partition"], lanes["first"]
     back = np.flatnonzero((first != UNREAD) & (first < reached[partitions]))
     if len(back):
         partition = int(partitions[back[0]])
         raise routed_twice(come.segment.routed, partition, int(first[back[0]]), int(reached[partition]))
-    reached[partitions] = np.maximum(reached[partitions], after)
+    reached[partitions] = np.maximum(reached[partitions], lanes["reached"])
 
 
 def _check_origin(layout: Layout, blob: Blob) -> None:

@@ -26,7 +26,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.keys import hash_keys
 from evenflow.twostep.changes import Changes, changed_rows
 from evenflow.twostep.layout import Layout
-from evenflow.twostep.merging import new_rows
+from evenflow.twostep.merging import begun, new_rows
 from evenflow.twostep.rows_out import result_rows, sliced
 from evenflow.twostep.since import since
 from evenflow.twostep.sliding import advance_totals, advance_tree
@@ -69,7 +69,9 @@ def reduce_windows(
     ProtocolError for an overlap, missing rows, a late partial or input that was routed twice. Raises
     IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic.
     """
-    yield from _reduced(plan, layout, Bucket(plan, layout, state), blobs, _Emitted(), told)
+    bucket, decoded = _opened(plan, layout, state, blobs)
+    if bucket is not None:
+        yield from _reduced(plan, layout, bucket, decoded, _Emitted(), told)
 
 
 def reduce_leaders(
@@ -85,12 +87,15 @@ def reduce_leaders(
     That task (`merge_leaders`) emits the rows and tells how many. So the tally that `told` gets here counts
     none as emitted.
     """
-    bucket, leading = Bucket(plan, layout, state), _Emitted()
+    bucket, decoded = _opened(plan, layout, state, blobs)
+    if bucket is None:
+        return
+    meta, leading = bucket.meta, _Emitted()
 
-    def said() -> Said | None:
+    def said() -> Said:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
         came = [(pane, came) for pane, came, _ in leading.came]
-        return Said(bucket=bucket.meta.bucket, closed=bucket.meta.closed, came=came) if bucket.known else None
+        return Said(bucket=meta.bucket, closed=meta.closed, came=came)
 
     def still_to_come(tally: Tally) -> None:
         work = {at: replace(done, emitted={}) for at, done in tally.work.items()}
@@ -99,34 +104,43 @@ def reduce_leaders(
                 replace(tally, rows=0, unfit=0, closed=dict.fromkeys(tally.closed, 0), emitted={}, work=work)
             )
 
-    tables = _reduced(plan, layout, bucket, blobs, leading, None if told is None else still_to_come)
+    tables = _reduced(plan, layout, bucket, decoded, leading, None if told is None else still_to_come)
     yield from told_leaders(plan, tables, said)
+
+
+def _opened(
+    plan: AggregatePlan, layout: Layout, state: BucketState, blobs: Iterable[bytes | pa.Buffer]
+) -> tuple[Bucket | None, list[Blob]]:
+    """The bucket and the decoded blobs. The bucket is None if the state is empty and no blob came."""
+    bucket = Bucket.saved(plan, layout, state)
+    decoded = [decode_blob(data, fingerprint=layout.fingerprint) for data in blobs]
+    if bucket is None and decoded:
+        bucket = begun(plan, layout, state, decoded[0])
+    return bucket, decoded
 
 
 def _reduced(
     plan: AggregatePlan,
     layout: Layout,
     bucket: Bucket,
-    blobs: Iterable[bytes | pa.Buffer],
+    blobs: Sequence[Blob],
     emitted: _Emitted,
     told: Callable[[Tally], object] | None,
 ) -> Iterator[pa.Table]:
-    decoded = [decode_blob(data, fingerprint=layout.fingerprint) for data in blobs]
-    rows = new_rows(plan, layout, bucket, decoded)
+    rows = new_rows(plan, layout, bucket, blobs)
     if rows.num_rows:
         for pane, table in _by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)
-        for blob in decoded:
+        for blob in blobs:
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
-    if bucket.known:
-        for table in _close(plan, bucket, emitted):
-            emitted.rows += table.num_rows
-            yield table
-        tally = None if told is None else _tally(plan, bucket, emitted, rows, decoded)
-        bucket.save()
-        if told is not None and tally is not None:
-            told(tally)
+    for table in _close(plan, bucket, emitted):
+        emitted.rows += table.num_rows
+        yield table
+    tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)
+    bucket.save()
+    if told is not None and tally is not None:
+        told(tally)
 
 
 @dataclass

@@ -18,11 +18,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD
@@ -46,6 +48,13 @@ class PendingSegment:
     have: int
 
 
+class CameClosed(NamedTuple):
+    """A closed pane, and when (ms) the newest of its tuples came into the input topic."""
+
+    pane: int
+    came: int
+
+
 _MOST_CAME = 64
 """The state remembers of so many open panes, the first to close, when their tuples came. This serves latencies only."""
 
@@ -58,9 +67,9 @@ class Meta:
     pending: by routed partition, the segment of which only some rows were merged.
 
     The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
-    tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: pairs (pane,
-    came) of closed panes that may hold the newest tuple of a later window. Their panes ascend and their times
-    descend. came_unknown: the last closed pane that has tuples of unknown time.
+    tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
+    panes that may hold the newest tuple of a later window. Their numbers ascend and their times descend.
+    came_unknown: the last closed pane that has tuples of unknown time.
     """
 
     fingerprint: str
@@ -73,8 +82,21 @@ class Meta:
     newest: int | None = None
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
-    came_closed: list[list[int]] = field(default_factory=list)
+    came_closed: list[CameClosed] = field(default_factory=list)
     came_unknown: int | None = None
+
+    @classmethod
+    def first(cls, header: BlobHeader, *, slide: int) -> Meta:
+        """The position before the blob with this header, the first ever seen. slide: in ms."""
+        return cls(
+            fingerprint=header.fingerprint,
+            topic_id=header.topic_id,
+            bucket=header.bucket,
+            buckets=header.buckets,
+            input_partitions=header.input_partitions,
+            routed_partitions=header.routed_partitions,
+            closed=panes_closed_by(NO_MARK, slide),
+        )
 
     @classmethod
     def decode(cls, data: bytes) -> Meta:
@@ -88,7 +110,8 @@ class Meta:
             )
         pending = {int(number): PendingSegment(**some) for number, some in fields.pop("pending").items()}
         came = {int(pane): at for pane, at in fields.pop("came", {}).items()}
-        return cls(pending=pending, came=came, **fields)
+        came_closed = [CameClosed(*entry) for entry in fields.pop("came_closed", ())]
+        return cls(pending=pending, came=came, came_closed=came_closed, **fields)
 
     def encode(self) -> bytes:
         """JSON that `decode` reads."""
@@ -109,54 +132,68 @@ class Meta:
         came, filled = self.came.pop(pane, None), self.newest == pane
         # A sliding maximum: a pane whose tuples came before those of a later pane can never be the newest again.
         if came is not None:
-            while self.came_closed and self.came_closed[-1][1] <= came:
+            while self.came_closed and self.came_closed[-1].came <= came:
                 self.came_closed.pop()
-            self.came_closed.append([pane, came])
+            self.came_closed.append(CameClosed(pane, came))
             del self.came_closed[_MOST_CAME:]
         elif filled:
             self.came_unknown = pane
-        self.came_closed = [entry for entry in self.came_closed if entry[0] > pane - span]
+        self.came_closed = [entry for entry in self.came_closed if entry.pane > pane - span]
         if self.came_unknown is not None and self.came_unknown > pane - span:
             return None
-        return self.came_closed[0][1] if self.came_closed else None
+        return self.came_closed[0].came if self.came_closed else None
 
     @property
     def watched(self) -> range:
         """The routed partitions whose lanes this bucket watches (see `Layout.watcher`)."""
-        # A state that has not begun has 0 buckets, and `range` takes no step of 0.
-        return range(self.bucket, self.routed_partitions, max(1, self.buckets))
+        return range(self.bucket, self.routed_partitions, self.buckets)
 
 
 class Bucket:
     """One bucket's state during a micro-batch. Each string is read when it is needed, and `save` writes at the end.
 
-    known: whether a blob was ever seen. merged: last merged offset of each routed partition, -1 for none.
-    marks: of each lane in ms, shape (routed, input partitions). reached: next input offset of each watched
-    lane, shape (watched routed partitions, input partitions). layers: totals by key, for an invertible plan
-    that emits changes.
+    A bucket begins with the first blob ever seen (`first`). From then on its state is there (`saved`).
 
-    Raises IncompatibleStateError for a state of another query or version, DataLossError for one of another routed topic.
+    merged: last merged offset of each routed partition, -1 for none. marks: of each lane in ms, shape (routed,
+    input partitions). reached: next input offset of each watched lane, shape (watched routed partitions,
+    input partitions). layers: totals by key, for an invertible plan that emits changes.
     """
 
-    def __init__(self, plan: AggregatePlan, layout: Layout, state: BucketState) -> None:
+    def __init__(
+        self, plan: AggregatePlan, state: BucketState, meta: Meta, saved_lanes: bytes | None
+    ) -> None:
+        """saved_lanes: what the state has under `LANES`, None for a bucket that begins."""
         self._plan = plan
         self._state = state
+        self.meta = meta
+        self._saved_lanes = saved_lanes
+        lanes = _unread(meta) if saved_lanes is None else unpacked(saved_lanes).copy()
+        routed, inputs = meta.routed_partitions, meta.input_partitions
+        self.merged, marks, reached = np.split(lanes, [routed, routed * (1 + inputs)])
+        self.marks = marks.reshape(routed, inputs)
+        self.reached = reached.reshape(len(meta.watched), inputs)
         self._tables: dict[str, pa.Table] = {}
         self._changed: set[str] = set()
         self._gone: set[str] = set()
-        self._saved_lanes = b""
-        data = state.get(META)
-        self.known = data is not None
-        self.meta = Meta("", "", 0, 0, 0, 0, panes_closed_by(NO_MARK, plan.slide))
-        self.merged = np.empty(0, np.int64)
-        self.marks = self.reached = np.empty((0, 0), np.int64)
         self.nodes = Directory(state)
         self.layers = Layers(state, plan.key_schema)
-        if data is not None:
-            self._load(data, layout)
 
-    def _load(self, data: bytes, layout: Layout) -> None:
-        meta = self.meta = Meta.decode(data)
+    @classmethod
+    def first(cls, plan: AggregatePlan, state: BucketState, header: BlobHeader) -> Bucket:
+        """A bucket that begins, with the layout of the first blob ever seen."""
+        return cls(plan, state, Meta.first(header, slide=plan.slide), None)
+
+    @classmethod
+    def saved(cls, plan: AggregatePlan, layout: Layout, state: BucketState) -> Bucket | None:
+        """The bucket that the state holds, None if no blob was ever seen.
+
+        Raises IncompatibleStateError for a state of another query or version, and DataLossError for one of
+        another routed topic.
+        """
+        data = state.get(META)
+        if data is None:
+            return None
+        meta = Meta.decode(data)
         if meta.fingerprint != layout.fingerprint:
             raise IncompatibleStateError(
                 f"the reducer's state is of query {meta.fingerprint}, but this is {layout.fingerprint}",
@@ -168,23 +205,7 @@ class Bucket:
                 "it was deleted and made again",
                 hint="give the query a new name, or rebuild it (docs/operations.md)",
             )
-        self._saved_lanes = self._state.get(LANES) or b""
-        values = unpacked(self._saved_lanes)
-        routed, inputs = meta.routed_partitions, meta.input_partitions
-        self.merged = values[:routed].copy()
-        self.marks = values[routed : routed * (1 + inputs)].reshape(routed, inputs).copy()
-        self.reached = values[routed * (1 + inputs) :].reshape(len(meta.watched), inputs).copy()
-
-    def begin(self, header: BlobHeader) -> None:
-        """Begin the state with the layout of the first blob ever seen."""
-        self.known = True
-        meta = self.meta
-        for name in ("fingerprint", "topic_id", "bucket", "buckets", "input_partitions", "routed_partitions"):
-            setattr(meta, name, getattr(header, name))
-        routed, inputs = meta.routed_partitions, meta.input_partitions
-        self.merged = np.full(routed, -1, np.int64)
-        self.marks = np.full((routed, inputs), NO_MARK, np.int64)
-        self.reached = np.full((len(meta.watched), inputs), UNREAD, np.int64)
+        return cls(plan, state, meta, state.get(LANES) or b"")
 
     def node(self, node: Node) -> pa.Table | None:
         """Partials of a node (key_schema), or None if the node has no tuple."""
@@ -260,6 +281,12 @@ class Bucket:
         # A run that was made in this micro-batch is not in the state store yet, and cannot be deleted there.
         if self.nodes.loaded(node) >> run & 1:
             self._gone.add(name)
+
+
+def _unread(meta: Meta) -> Int64s:
+    """What `LANES` holds before the first blob: nothing merged, no mark, no input offset reached."""
+    routed, inputs = meta.routed_partitions, meta.input_partitions
+    return np.repeat([-1, NO_MARK, UNREAD], [routed, routed * inputs, len(meta.watched) * inputs])
 
 
 def _run(node: Node, number: int) -> str:

@@ -75,18 +75,16 @@ def leaders_schema(plan: AggregatePlan) -> pa.Schema:
 
 
 def told_leaders(
-    plan: AggregatePlan, tables: Iterable[pa.Table], said: Callable[[], Said | None]
+    plan: AggregatePlan, tables: Iterable[pa.Table], said: Callable[[], Said]
 ) -> Iterator[bytes]:
     """What a bucket sends to the task that merges: tables of leaders, then an empty table that carries what the bucket says.
 
-    said: called after the last table, because only then it is known. None: the bucket has nothing to say.
+    said: called after the last table, because only then it is known.
     """
     for table in tables:
         yield table_bytes(table)
-    last = said()
-    if last is not None:
-        text = json.dumps(vars(last), separators=(",", ":"))
-        yield table_bytes(leaders_schema(plan).empty_table().replace_schema_metadata({_SAID: text}))
+    text = json.dumps(vars(said()), separators=(",", ":"))
+    yield table_bytes(leaders_schema(plan).empty_table().replace_schema_metadata({_SAID: text}))
 
 
 def merge_leaders(

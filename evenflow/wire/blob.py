@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Rows
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
 from evenflow.wire.envelope import (
@@ -30,11 +30,16 @@ from evenflow.wire.envelope import (
     open_record,
     read_came,
     read_numbers,
+    read_records,
 )
 
 _KIND = "blob"
-_SEGMENT_COLUMNS = 7
-_LANE_COLUMNS = 4
+
+LANE = np.dtype([(name, np.int64) for name in ("routed", "partition", "first", "reached")])
+"""What a blob's frames say of a lane from input partition `partition` to routed partition `routed`.
+
+`first`: first input offset read. `reached`: next input offset to read.
+"""
 
 
 class Segment(NamedTuple):
@@ -58,9 +63,9 @@ class BlobHeader:
 
     fingerprint: that of the query. topic_id: Kafka's id of the routed topic. segments: in the order of their rows.
     marks: largest mark (ms) that the frames of a segment told of each input partition, NO_MARK for none, shape (lines,
-    input partitions). A segment's marks count once all of its rows are merged. lanes: (routed partition, input
-    partition, first offset read, next offset to read), shape (n, 4), for the routed partitions whose lanes this bucket
-    watches. came: the oldest `came` (ms) of the blob's frames, for latencies alone.
+    input partitions). A segment's marks count once all of its rows are merged. lanes: a record `LANE` for each
+    lane that was read, of the routed partitions whose lanes this bucket watches. came: the oldest `came` (ms) of the
+    blob's frames, for latencies alone.
     """
 
     fingerprint: str
@@ -71,7 +76,7 @@ class BlobHeader:
     routed_partitions: int
     segments: tuple[Segment, ...]
     marks: Int64s
-    lanes: Int64s
+    lanes: Rows
     came: int | None = None
 
 
@@ -94,7 +99,7 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "buckets": header.buckets,
         "input_partitions": header.input_partitions,
         "routed_partitions": header.routed_partitions,
-        "segments": numbers(np.array(header.segments, np.int64).reshape(-1, _SEGMENT_COLUMNS)),
+        "segments": numbers(np.array(header.segments, np.int64).reshape(-1, len(Segment._fields))),
         "marks": numbers(header.marks),
         "lanes": numbers(header.lanes),
         **came_field(header.came),
@@ -125,10 +130,10 @@ def _header(fields: StrictObject) -> BlobHeader:
         routed_partitions=routed,
         segments=tuple(
             Segment(*row)
-            for row in read_numbers(fields, "segments", columns=_SEGMENT_COLUMNS, most=routed).tolist()
+            for row in read_numbers(fields, "segments", columns=len(Segment._fields), most=routed).tolist()
         ),
         marks=read_numbers(fields, "marks", columns=inputs, most=routed),
-        lanes=read_numbers(fields, "lanes", columns=_LANE_COLUMNS, most=routed * inputs),
+        lanes=read_records(fields, "lanes", LANE, most=routed * inputs),
         came=read_came(fields),
     )
     if header.bucket >= header.buckets:
@@ -136,7 +141,7 @@ def _header(fields: StrictObject) -> BlobHeader:
     # Numbers in a header index arrays of the reducer, so none may lie outside of them.
     for segment in header.segments:
         _check(segment, header)
-    if _outside(header.lanes[:, 0], routed) or _outside(header.lanes[:, 1], inputs):
+    if _outside(header.lanes["routed"], routed) or _outside(header.lanes["partition"], inputs):
         raise ProtocolError("a blob has lanes that do not exist")
     return header
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Rows, plain, records
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
 from evenflow.wire.envelope import (
@@ -18,34 +19,34 @@ from evenflow.wire.envelope import (
     numbers,
     open_record,
     read_came,
-    read_numbers,
+    read_records,
 )
 
 _KIND = "frame"
 
-
-def _none() -> Int64s:
-    return np.empty((0, 3), np.int64)
+OFFSETS = np.dtype([(name, np.int64) for name in ("partition", "first", "last")])
+"""What a block has of input partition `partition`: offsets `first` to `last`."""
+TOLD = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
+"""What a frame tells of input partition `partition`: its `mark` in ms, and `reached`, the next offset to read."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrameHeader:
     """What all frames of one block have in common.
 
-    fingerprint: that of the query. epoch: that of the plan in force. offsets: (input partition, first offset,
-    last offset) of each partition of the block, shape (n, 3), n = 0 if the frame only tells. told: (input
-    partition, mark in ms, next offset to read) of each partition of the instance, shape (m, 3), m = 0 unless
-    the frame tells. A frame that tells goes to every worker. came: timestamp (ms) of the block's oldest
-    record in the input topic, or None if it is unknown. The oldest is chosen among the first record of each
-    partition. `came` serves latencies alone.
+    fingerprint: that of the query. epoch: that of the plan in force. offsets: a record `OFFSETS` for each
+    partition of the block, none if the frame only tells. told: a record `TOLD` for each partition of the
+    instance, none unless the frame tells. A frame that tells goes to every worker. came: timestamp (ms) of
+    the block's oldest record in the input topic, or None if it is unknown. The oldest is chosen among the
+    first record of each partition. `came` serves latencies alone.
     """
 
     fingerprint: str
     epoch: int
     input_partitions: int
     routed_partitions: int
-    offsets: Int64s = field(default_factory=_none)
-    told: Int64s = field(default_factory=_none)
+    offsets: Rows = field(default_factory=partial(records, 0, OFFSETS))
+    told: Rows = field(default_factory=partial(records, 0, TOLD))
     came: int | None = None
 
 
@@ -103,15 +104,16 @@ def _header(fields: StrictObject) -> FrameHeader:
         epoch=fields.whole("epoch", 0, 2**62),
         input_partitions=inputs,
         routed_partitions=fields.whole("routed_partitions", 1, MOST_PARTITIONS),
-        offsets=read_numbers(fields, "offsets", columns=3, most=inputs),
-        told=read_numbers(fields, "told", columns=3, most=inputs),
+        offsets=read_records(fields, "offsets", OFFSETS, most=inputs),
+        told=read_records(fields, "told", TOLD, most=inputs),
         came=read_came(fields),
     )
     # The combiner indexes its arrays by these partitions, and a repeated index would hide one of two values.
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
-        _check_partitions(name, rows[:, 0], header.input_partitions)
-    if (header.offsets[:, 1] < 0).any() or (header.offsets[:, 2] < header.offsets[:, 1]).any():
-        raise ProtocolError(f"a frame cannot hold the offsets {header.offsets.tolist()[:8]}")
+        _check_partitions(name, rows["partition"], header.input_partitions)
+    first, last = header.offsets["first"], header.offsets["last"]
+    if (first < 0).any() or (last < first).any():
+        raise ProtocolError(f"a frame cannot hold the offsets {plain(header.offsets).tolist()[:8]}")
     return header
 
 
@@ -119,5 +121,5 @@ def _check_partitions(name: str, partitions: Int64s, count: int) -> None:
     strange = partitions[(partitions < 0) | (partitions >= count)]
     if len(strange):
         raise ProtocolError(f"a frame's {name}: there is no input partition {int(strange[0])} of {count}")
-    if len(np.unique(partitions)) != len(partitions):
+    if len(set(partitions.tolist())) != len(partitions):
         raise ProtocolError(f"a frame's {name} name an input partition twice")

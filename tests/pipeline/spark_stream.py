@@ -17,14 +17,13 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.telemetry import BatchRecord, Telemetry, parse
 from evenflow.windows import END_MARK
-from evenflow.wire import FrameHeader, encode_frame
+from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
 from topics import admin, clients, reader
 
@@ -110,8 +109,8 @@ class Stream:
                 epoch=0,
                 input_partitions=inputs,
                 routed_partitions=routed,
-                offsets=np.array([(n, self._offset, self._offset) for n in range(inputs)], np.int64),
-                told=np.array([(n, mark, self._offset + 1) for n in range(inputs)], np.int64),
+                offsets=records_of([(n, self._offset, self._offset) for n in range(inputs)], OFFSETS),
+                told=records_of([(n, mark, self._offset + 1) for n in range(inputs)], TOLD),
             )
             self._producer.produce(
                 self.settings.topic("routed"), encode_frame(batch, header), partition=number

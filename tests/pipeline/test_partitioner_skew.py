@@ -159,7 +159,7 @@ def test_after_a_pause_of_the_process_a_partition_whose_log_has_grown_meanwhile_
     with Closing() as closing:
         loop = plane._opened(closing)
         closing.when_over(loop.abandon)
-        source = loop._source
+        source = loop.parts.source
 
         def steps_until(condition):
             def step() -> bool:

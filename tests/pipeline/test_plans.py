@@ -39,7 +39,7 @@ def epochs_by_pane(settings: Settings, partitions: set[int]) -> dict[int, set[tu
     found: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
-        if partitions & set(frame.header.offsets[:, 0].tolist()):
+        if partitions & set(frame.header.offsets["partition"].tolist()):
             for pane in frame.batch.column(0).unique().to_pylist():
                 found[pane].add((frame.header.epoch, message.partition() >= 4))
     return dict(found)

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evenflow.arrays import records
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.windows import NO_MARK
-from evenflow.wire import BlobHeader, Segment, encode_blob
+from evenflow.wire import LANE, BlobHeader, Segment, encode_blob
 from spark_consumers.application import run
 from spark_consumers.begun import begun_at
 from spark_consumers.checkpoints import resume_offsets
@@ -212,7 +213,7 @@ def _put_blob(settings: Settings, *, bucket: int, last: int, rows: tuple[int, in
         routed_partitions=3,
         segments=(Segment(1, 0, last, 2 if rows[1] else 0, rows[0], rows[1] - rows[0], 0),),
         marks=np.full((1, 2), NO_MARK),
-        lanes=np.empty((0, 4), np.int64),
+        lanes=records(0, LANE),
     )
     from spark_consumers.combiner import Layout
 

@@ -38,7 +38,7 @@ class Instance:
             p: PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
             for p in range(settings.input_partitions)
         }
-        self.told: list[list[list[int]]] = [[] for _ in range(WORKERS)]
+        self.told: list[list[tuple[int, int, int]]] = [[] for _ in range(WORKERS)]
         self.tuples = 0
 
     def read(self, times: dict[int, list[int]], *, end: bool = False) -> int:
@@ -68,11 +68,11 @@ def test_workers_are_told_once_the_slowest_partition_has_passed_a_pane() -> None
     instance = Instance(make_settings())
     assert instance.read({0: [5_500], 1: [2_500]}) == 0, "partition 2 has had nothing yet"
     assert instance.read({2: [1_500]}) == WORKERS
-    assert instance.told == [[[0, 5_500, 1], [1, 2_500, 1], [2, 1_500, 1]]] * WORKERS
+    assert instance.told == [[(0, 5_500, 1), (1, 2_500, 1), (2, 1_500, 1)]] * WORKERS
     assert instance.read({0: [7_000], 1: [3_900]}) == 0, "the slowest is where it was"
     assert instance.read({2: [1_999]}) == 0, "no pane has ended"
     assert instance.read({2: [2_000]}) == WORKERS
-    assert [told[-3:] for told in instance.told] == [[[0, 7_000, 2], [1, 3_900, 2], [2, 2_000, 3]]] * WORKERS
+    assert [told[-3:] for told in instance.told] == [[(0, 7_000, 2), (1, 3_900, 2), (2, 2_000, 3)]] * WORKERS
 
 
 def test_a_block_is_told_of_in_few_frames_however_many_partitions_move() -> None:
@@ -86,7 +86,7 @@ def test_the_end_of_all_partitions_is_told_and_of_one_alone_it_waits_for_the_oth
     instance.read({0: [1_000], 1: [1_000]})
     assert instance.read({0: []}, end=True) == 0
     assert instance.read({1: []}, end=True) == WORKERS
-    assert [told[-2:] for told in instance.told] == [[[0, END_MARK, 2], [1, END_MARK, 2]]] * WORKERS
+    assert [told[-2:] for told in instance.told] == [[(0, END_MARK, 2), (1, END_MARK, 2)]] * WORKERS
 
 
 def test_what_was_told_is_told_again_after_an_abort_or_a_rebalance() -> None:

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evenflow.arrays import records
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK
-from evenflow.wire import BlobHeader, FrameHeader, Segment, encode_blob, encode_frame
+from evenflow.wire import LANE, TOLD, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
 from spark_consumers import ending
 from spark_consumers.ending import EndOfTopic
 from topics.state import TopicState
@@ -44,7 +45,7 @@ def tells(marks: tuple[tuple[int, int], ...]) -> bytes:
         epoch=0,
         input_partitions=2,
         routed_partitions=3,
-        told=np.array([(partition, mark, 1) for partition, mark in marks], np.int64).reshape(-1, 3),
+        told=records_of([(partition, mark, 1) for partition, mark in marks], TOLD),
     )
     return encode_frame(NO_ROWS, header)
 
@@ -127,8 +128,8 @@ def test_a_lane_that_has_not_ended_is_not_looked_for_further_back(monkeypatch: p
     end = EndOfTopic(SETTINGS, "routed")
     assert not end.reached_by(everything(topic))
     assert topic.handed_out <= 3 * 32
-    for records in topic.records:
-        records.append(ends({1}))
+    for partition in topic.records:
+        partition.append(ends({1}))
     assert end.reached_by(everything(topic))
     assert topic.handed_out <= 3 * 33
 
@@ -146,7 +147,7 @@ def test_the_marks_of_a_segment_count_only_with_its_last_row(monkeypatch: pytest
         routed_partitions=3,
         segments=(*segments[:2], Segment(2, 0, 9, 2, 0, 1, 0)),
         marks=np.full((1, 2), END_MARK),
-        lanes=np.empty((0, 4), np.int64),
+        lanes=records(0, LANE),
     )
     topic = Topic(monkeypatch, [[encode_blob(rows, header)]])
     end = EndOfTopic(SETTINGS, "partials")

@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.windows import END_MARK
-from evenflow.wire import FrameHeader, encode_frame
+from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 
 SLIDE = 10
 INPUTS, ROUTED = 2, 3
@@ -73,8 +72,8 @@ class Pipe:
         at = self.offsets[routed]
         header = FrameHeader(
             epoch=0,
-            offsets=np.array([(partition, at, at) for partition in marks], np.int64),
-            told=np.array([(partition, mark, at + 1) for partition, mark in marks.items()], np.int64),
+            offsets=records_of([(partition, at, at) for partition in marks], OFFSETS),
+            told=records_of([(partition, mark, at + 1) for partition, mark in marks.items()], TOLD),
             came=came,
             **LAYOUT,
         )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from evenflow.errors import ProtocolError
 from evenflow.twostep import combine_task
-from evenflow.wire import FrameHeader, FramePacker, decode_frame, encode_frame
+from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, decode_frame, encode_frame, records_of
 from tests.unit.twostep.pipe import INVERTIBLE, LAYOUT, ROUTED, Pipe, Row, plan_of
-
-NOTHING = np.empty((0, 3), np.int64)
 
 
 def frame(pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], told: bool = False) -> bytes:
@@ -21,11 +18,9 @@ def frame(pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], t
     batch = pa.record_batch(
         [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )
-    after = np.array([(p, 0, last + 1) for p, _, last in offsets], np.int64) if told else NOTHING
-    header = FrameHeader(
-        epoch=0, offsets=np.array(offsets if not told or rows else [], np.int64).reshape(-1, 3), told=after,
-        **LAYOUT,
-    )  # fmt: skip
+    after = records_of([(p, 0, last + 1) for p, _, last in offsets] if told else [], TOLD)
+    read = records_of(offsets if not told or rows else [], OFFSETS)
+    header = FrameHeader(epoch=0, offsets=read, told=after, **LAYOUT)
     return encode_frame(batch, header)
 
 
@@ -86,9 +81,8 @@ def test_a_repeated_micro_batch_is_not_taken_for_input_that_was_routed_twice() -
 
 def test_the_parts_of_one_frame_share_their_offsets_also_over_micro_batches() -> None:
     pipe = pipe_of_one_bucket()
-    packer = FramePacker(
-        FrameHeader(epoch=0, offsets=np.array([(0, 10, 19)]), told=NOTHING, **LAYOUT), pipe.plan.frame_schema
-    )
+    header = FrameHeader(epoch=0, offsets=records_of([(0, 10, 19)], OFFSETS), **LAYOUT)
+    packer = FramePacker(header, pipe.plan.frame_schema)
     whole = frame(pipe, ROWS * 3, offsets=[(0, 10, 19)])
     batch = decode_frame(whole, fingerprint="f").batch
     parts = [packer.pack(batch.slice(n, 1), part=n, parts=3) for n in range(3)]
@@ -105,7 +99,7 @@ def test_the_parts_of_one_frame_share_their_offsets_also_over_micro_batches() ->
 
 def parts_of(pipe: Pipe, partition: int, first: int) -> list[bytes]:
     """A block of one input partition whose frame was cut into two parts."""
-    header = FrameHeader(epoch=0, offsets=np.array([(partition, first, first + 9)]), told=NOTHING, **LAYOUT)
+    header = FrameHeader(epoch=0, offsets=records_of([(partition, first, first + 9)], OFFSETS), **LAYOUT)
     batch = decode_frame(frame(pipe, ROWS, offsets=[(0, 0, 0)]), fingerprint="f").batch
     packer = FramePacker(header, pipe.plan.frame_schema)
     return [packer.pack(batch, part=number, parts=2) for number in range(2)]

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evenflow.wire import BlobHeader, FrameHeader, Segment, encode_blob, encode_frame
+from evenflow.wire import (
+    LANE,
+    OFFSETS,
+    TOLD,
+    BlobHeader,
+    FrameHeader,
+    Segment,
+    encode_blob,
+    encode_frame,
+    records_of,
+)
 
 
 def frame_rows() -> pa.RecordBatch:
@@ -21,8 +31,9 @@ def frame_rows() -> pa.RecordBatch:
 
 def frame_header(**fields: object) -> FrameHeader:
     """Of query f, 4 input and 3 routed partitions."""
-    known = {"fingerprint": "f", "epoch": 2, "input_partitions": 4, "routed_partitions": 3}
-    known |= {"offsets": np.array([(0, 5, 9), (3, 0, 0)]), "told": np.array([(0, 1000, 10), (3, -5, 1)])}
+    known: dict[str, object] = {"fingerprint": "f", "epoch": 2, "input_partitions": 4, "routed_partitions": 3}
+    known |= {"offsets": records_of([(0, 5, 9), (3, 0, 0)], OFFSETS)}
+    known |= {"told": records_of([(0, 1000, 10), (3, -5, 1)], TOLD)}
     return FrameHeader(**(known | fields))  # type: ignore[arg-type]
 
 
@@ -47,7 +58,7 @@ def blob_header(**fields: object) -> BlobHeader:
     known: dict[str, object] = {"fingerprint": "f", "topic_id": "t", "bucket": 1, "buckets": 2}
     known |= {"input_partitions": 4, "routed_partitions": 3}
     known |= {"segments": (Segment(0, 3, 7, 3, 0, 3, 0), Segment(2, 0, 1, 9, 4, 1, 1))}
-    known |= {"marks": np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), "lanes": np.array([(1, 0, 2, 3)])}
+    known |= {"marks": np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), "lanes": records_of([(1, 0, 2, 3)], LANE)}
     return BlobHeader(**(known | fields))  # type: ignore[arg-type]
 
 

@@ -14,8 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.arrays import records
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.wire import Segment, cut, decode_blob, decode_frame, encode_blob, encode_frame
+from evenflow.wire import (
+    LANE,
+    OFFSETS,
+    TOLD,
+    Segment,
+    cut,
+    decode_blob,
+    decode_frame,
+    encode_blob,
+    encode_frame,
+    records_of,
+)
 from evenflow.wire.envelope import Packer
 from tests.unit.wire.examples import a_blob, a_frame, blob_header, blob_rows, frame_header, frame_rows
 
@@ -26,8 +38,8 @@ def test_a_frame_reads_back_as_what_it_was() -> None:
     frame = decode_frame(a_frame(), fingerprint="f")
     assert frame.batch.equals(frame_rows())
     assert (frame.part, frame.parts) == (0, 1)
-    assert frame.header.offsets.tolist() == [[0, 5, 9], [3, 0, 0]]
-    assert frame.header.told.tolist() == [[0, 1000, 10], [3, -5, 1]]
+    assert frame.header.offsets.tolist() == [(0, 5, 9), (3, 0, 0)]
+    assert frame.header.told.tolist() == [(0, 1000, 10), (3, -5, 1)]
     assert (frame.header.epoch, frame.header.input_partitions, frame.header.routed_partitions) == (2, 4, 3)
 
 
@@ -100,10 +112,10 @@ def test_another_kind_query_or_version_is_refused(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "fields",
     [
-        {"offsets": np.array([(4, 0, 0)])},
-        {"offsets": np.array([(0, 0, 0), (0, 1, 1)])},
-        {"offsets": np.array([(0, 5, 4)])},
-        {"told": np.array([(-1, 0, 0)])},
+        {"offsets": records_of([(4, 0, 0)], OFFSETS)},
+        {"offsets": records_of([(0, 0, 0), (0, 1, 1)], OFFSETS)},
+        {"offsets": records_of([(0, 5, 4)], OFFSETS)},
+        {"told": records_of([(-1, 0, 0)], TOLD)},
         {"epoch": -1},
         {"epoch": 1.5},
         {"epoch": True},
@@ -125,7 +137,7 @@ def test_a_frame_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
         {"segments": (Segment(0, 0, 0, 4, 0, 4, 2),)},
         {"segments": (Segment(0, 0, 0, 3, 0, 3, 0),)},
         {"segments": (Segment(0, 0, 0, -4, 0, -4, 0),)},
-        {"lanes": np.array([(0, 4, 0, 0)])},
+        {"lanes": records_of([(0, 4, 0, 0)], LANE)},
         {"bucket": 2},
         {"topic_id": None},
         {"marks": np.array([[1, 2, 3]])},
@@ -184,6 +196,6 @@ def test_compressed_rows_are_refused_before_anything_is_made_of_their_claims() -
 
 
 def test_more_numbers_than_there_can_be_are_refused() -> None:
-    many = np.zeros((5, 3), np.int64)
+    many = records(5, TOLD)
     with pytest.raises(ProtocolError, match="more than 4 rows"):
         decode_frame(encode_frame(frame_rows(), frame_header(told=many)), fingerprint="f")
