@@ -14,7 +14,15 @@ from evenflow.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
 from evenflow.partitioners.evenflow.placements import move_to, put
-from evenflow.partitioners.evenflow.state import Rule, Water
+from evenflow.partitioners.evenflow.state import (
+    Rule,
+    Water,
+    is_whole_column,
+    split_column,
+    tuples_column,
+    whole_column,
+    worker_of_column,
+)
 from evenflow.sketches.window_loads import end_of, passed
 
 _AGES = 16
@@ -46,12 +54,12 @@ def _shift(water: Water, time: Whole) -> None:
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
         row = (now - step) % slides
-        # Column 2n has the number of tuples. Columns below n are loads of split keys, the others those of whole keys.
-        progress["tuples"] -= sent[row, 2 * n]
+        progress["tuples"] -= sent[row, tuples_column(n)]
         for worker in range(n):
-            loads[worker] -= sent[row, worker] + sent[row, n + worker]
-            tail[worker] -= sent[row, n + worker]
-        for column in range(2 * n + 1):
+            of_whole = sent[row, whole_column(worker, n)]
+            loads[worker] -= sent[row, split_column(worker)] + of_whole
+            tail[worker] -= of_whole
+        for column in range(sent.shape[1]):
             sent[row, column] = 0
     for worker in range(n):
         # Rounded down, so that credit ends at 0. The tail includes the credit, so it loses the same.
@@ -114,15 +122,14 @@ def _believe(water: Water, rule: Rule) -> None:
     n = loads.shape[0]
     for at in range(progress["doubted"]):
         doubt = water.doubts[at]
-        # Columns below n are of split keys, those from n on of whole keys.
         column = doubt["column"]
-        worker = column % n
+        worker = worker_of_column(column, n)
         if rule.remembers:
             put(water.places, doubt["cell"], doubt["home"])
         loads[worker] += step[worker]
-        tail[worker] += step[worker] if column >= n else 0
+        tail[worker] += step[worker] if is_whole_column(column, n) else 0
         sent[clock["row"], column] += step[worker]
-    sent[clock["row"], 2 * n] += progress["doubted"]
+    sent[clock["row"], tuples_column(n)] += progress["doubted"]
     progress["tuples"] += progress["doubted"]
     progress["doubted"] = 0
 

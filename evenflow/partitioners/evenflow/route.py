@@ -21,7 +21,7 @@ from evenflow.partitioners.evenflow.frequent import due, offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
 from evenflow.partitioners.evenflow.holders import Level, Owner, buy, holder, lowest_of, may_pay, price_of
 from evenflow.partitioners.evenflow.placements import crowded, put, worker_of
-from evenflow.partitioners.evenflow.state import DOUBTS, Lowest, Rule, Water
+from evenflow.partitioners.evenflow.state import DOUBTS, Lowest, Rule, Water, split_column, tuples_column, whole_column
 from evenflow.sketches.least_loaded import rebuild
 from evenflow.sketches.window_loads import passed
 
@@ -52,9 +52,9 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
 @kernel
 def _write_down(water: Water, fresh: Whole) -> None:
     """Count `fresh` more tuples in the window and in the current slide."""
-    sent = water.window.ring
     water.progress[()]["tuples"] += fresh
-    sent[water.window.clock[()]["row"], sent.shape[1] - 1] += fresh
+    sent, row = water.window.ring, water.window.clock[()]["row"]
+    sent[row, tuples_column(water.window.loads.shape[0])] += fresh
 
 
 @kernel
@@ -129,7 +129,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             worker = bought if bought >= 0 else worker
         split = holders.ring[at]["size"] > 0
         # The window keeps tuples of split and of whole keys apart: only whole ones count for where new homes go.
-        column = worker if split else n + worker
+        column = split_column(worker) if split else whole_column(worker, n)
         load = rule.step[worker]
         loads[worker] += load
         sent[clock["row"], column] += load

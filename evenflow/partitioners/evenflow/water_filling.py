@@ -67,7 +67,16 @@ from evenflow.partitioners.evenflow.placements import (
     without_workers_from,
 )
 from evenflow.partitioners.evenflow.route import route
-from evenflow.partitioners.evenflow.state import DOUBT, DOUBTS, PROGRESS, Lowest, Rule, Water
+from evenflow.partitioners.evenflow.state import (
+    DOUBT,
+    DOUBTS,
+    PROGRESS,
+    Lowest,
+    Rule,
+    Water,
+    columns,
+    loads_of_slide,
+)
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.window import Window
 from evenflow.sketches.least_loaded import tournament
@@ -208,13 +217,9 @@ class Evenflow(Partitioner):
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
 
     def _no_loads(self) -> WindowLoads:
-        """Empty loads, with a ring of 2n + 1 columns.
-
-        The first n columns have the load of split keys by worker, the next n that of whole keys. The last column
-        has the number of tuples.
-        """
-        loads, ring, clock = self.options.new_loads(2 * self.workers + 1)
-        return WindowLoads(loads[: self.workers].copy(), ring, clock)
+        """Empty loads of the workers, with a ring of more columns than workers."""
+        wide = self.options.new_loads(columns(self.workers))
+        return wide._replace(loads=np.zeros(self.workers, np.int64))
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         block, done = Block(keys, times, out), 0
@@ -254,16 +259,16 @@ class Evenflow(Partitioner):
         `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by then
         do not count.
         """
-        loads, sent, clock = self._window
+        sent, clock = self._window.ring, self._window.clock
         # The loads include what was heard of others.
-        own = loads - self._others
+        own = self._window.loads - self._others
         # Slides that have ended by `now` are still in the ring, because the clock moves only with tuples.
         if now is not None and self.options.windowed and self._tuples:
-            slide, slides, n = int(clock["slide"]), len(sent), self.workers
+            slide, slides = int(clock["slide"]), len(sent)
             for left in range(
                 slide + 1, slide + 1 + min(slides, max(0, now // int(clock["length"]) - slide))
             ):
-                own -= sent[left % slides, :n] + sent[left % slides, n : 2 * n]
+                own -= loads_of_slide(sent[left % slides], self.workers)
         return own // self._step
 
     def hear(self, others: Int64s | None, now: int | None = None) -> None:
