@@ -5,8 +5,6 @@ Everything here happens once per slide, or for a tuple that is doubted.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from evenflow.arrays import NEVER, Int64s, Whole
@@ -83,7 +81,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     now = clock["slide"]
     move_to(water.places, now)
     drop_unused(water.holders, now - slides + 1)
-    ages: Any = max(1, slides // _AGES)
+    ages = max(np.int64(1), slides // _AGES)
     # With less than a quarter of its memory, the summary would forget what it needs to see a key of the least share.
     if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
         forget(water, rule)
@@ -100,13 +98,13 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
 
 
 @kernel
-def _reached(water: Water, time: Whole) -> Any:
+def _reached(water: Water, time: Whole) -> np.int64:
     """The time to which the clock moves with a tuple of `time`.
 
     If doubted tuples lie later, but within a window of `time`, that is the greatest of their times.
     """
     slides, length = np.int64(water.window.ring.shape[0]), water.window.clock[()]["length"]
-    reached = time
+    reached = np.int64(time)
     for doubt in range(water.progress[()]["doubted"]):
         then = water.doubts[doubt]["time"]
         if then > reached and passed(slides + 1, time // length, then // length) <= slides:

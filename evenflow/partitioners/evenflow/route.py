@@ -8,7 +8,6 @@ costs as much as a third of a tuple.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,15 @@ from evenflow.partitioners.evenflow.frequent import offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
 from evenflow.partitioners.evenflow.holders import Level, Owner, buy, holder, lowest_of, may_pay, price_of
 from evenflow.partitioners.evenflow.placements import crowded, put, worker_of
-from evenflow.partitioners.evenflow.state import DOUBTS, Lowest, Rule, Water, split_column, tuples_column, whole_column
+from evenflow.partitioners.evenflow.state import (
+    DOUBTS,
+    Lowest,
+    Rule,
+    Water,
+    split_column,
+    tuples_column,
+    whole_column,
+)
 from evenflow.sketches.least_loaded import rebuild
 from evenflow.sketches.window_loads import due, passed
 
@@ -34,7 +41,7 @@ _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> Any:
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> np.int64:
     """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys."""
     if rule.remembers:
         home = worker_of(water.places, cell)
@@ -62,7 +69,9 @@ def _write_down(water: Water, fresh: Whole) -> None:
 def _ends_silence(water: Water, time: Whole) -> bool:
     """Rule 6: whether more than a window without tuples lies before `time`, if `time` is believed."""
     slides, clock = np.int64(water.window.ring.shape[0]), water.window.clock[()]
-    return bool(clock["slide"] != NEVER and passed(slides + 1, clock["slide"], time // clock["length"]) > slides)
+    return bool(
+        clock["slide"] != NEVER and passed(slides + 1, clock["slide"], time // clock["length"]) > slides
+    )
 
 
 @inlined
@@ -93,7 +102,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     share = rule.unit / n
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
-    doubted: Any = False  # Any, because it holds numpy's bools too
+    doubted = False
     # `tuples` of the window are written down. `fresh` ones are counted locally until a slide or the block ends.
     tuples, fresh = progress["tuples"], np.int64(0)
     rebuild(lowest.loads, loads)
@@ -104,7 +113,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             due_now = due(window.clock, time)
             silence = due_now and _ends_silence(water, time)
             # Doubts are full after DOUBTS - 1 rows: one more tuple then confirms the silence.
-            doubted = silence and progress["doubted"] < DOUBTS - 1
+            doubted = bool(silence and progress["doubted"] < DOUBTS - 1)
             if due_now and not doubted:
                 # The caller makes more cells and comes back with this row. A kernel cannot allocate.
                 if _begin_slide(water, rule, time, fresh, bool(silence)):

@@ -78,7 +78,7 @@ from evenflow.partitioners.evenflow.state import (
     loads_of_slide,
 )
 from evenflow.partitioners.exchange import Exchange
-from evenflow.partitioners.window import Window
+from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.window_loads import WindowLoads, loads_from
 
@@ -92,13 +92,9 @@ _FINE = 1024
 """Units of load that a tuple is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
 
 
-class EvenflowOptions(Window):
+class EvenflowOptions(SlidingWindow):
     """Options of evenflow. See the module's docstring."""
 
-    window: Literal["cumulative", "sliding", "tumbling"] = Field(
-        "sliding",
-        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
-    )
     price: float = Field(
         5e-4,
         ge=0,
@@ -295,13 +291,13 @@ class Evenflow(Partitioner):
         self._others = heard
 
     @classmethod
-    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
-        """At the end of every slide each instance hears the loads of the others."""
+    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange:
+        """At the end of every slide each source hears the loads of the others."""
 
         def tell(now: int) -> None:
-            loads = [part.window_tuples(now) for part in parts]
-            for part, own in zip(parts, loads, strict=True):
-                part.hear(np.sum(loads, axis=0) - own, now)
+            loads = [source.window_tuples(now) for source in sources]
+            for source, own in zip(sources, loads, strict=True):
+                source.hear(np.sum(loads, axis=0) - own, now)
 
         return Exchange(slide_ms, tell)
 
