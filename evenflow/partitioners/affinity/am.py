@@ -65,7 +65,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
 
     A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     pool, window, d = known.pool, known.window, among.family.shape[0]
     while row < keys.shape[0]:
         key = keys[row]
@@ -102,7 +102,7 @@ def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: 
 
 @kernel
 def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(window.clock, times[row]):

@@ -38,7 +38,7 @@ from evenflow.sketches.window_loads import advance as advance_loads
 def _route_sketched(
     block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities
 ) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(sketches.clock, times[row]):

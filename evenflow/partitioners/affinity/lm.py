@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Rows, Whole, record
+from evenflow.arrays import Float64s, Int64s, Rows, Whole, record
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityOptions, CardinalityPartitioner
@@ -47,7 +47,8 @@ SPREAD = np.dtype([(name, np.float64) for name in ("least", "at_least", "most", 
 class Spread(NamedTuple):
     """Values of the workers and how far apart they lie: what kernels take as one argument."""
 
-    values: Any  # int64 tuples or keys, or float64 estimates: numba compiles a kernel for each
+    values: Int64s | Float64s
+    """Tuples or keys, or estimates. numba compiles a kernel for each."""
     spread: Rows
     """One of SPREAD."""
 
@@ -109,7 +110,7 @@ def _route_exact(
     block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid
 ) -> int:
     """Route until the pool has no room. Returns how many tuples were routed."""
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     loads, distinct = window.loads, pool.distinct
     _measure(hybrid.loads)
     _measure(hybrid.keys)
@@ -137,7 +138,7 @@ def _route_exact(
 def _route_sketched(
     block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities, hybrid: Hybrid
 ) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     loads, estimates = window.loads, sketches.whole.estimates
     _measure(hybrid.loads)
     unknown = True
