@@ -22,7 +22,7 @@ Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class Am(CardinalityPartitioner):
     def _most_holders(self) -> int:
         return 1
 
-    def _burden(self, holders: WindowHolders) -> Any:
+    def _burden(self, holders: WindowHolders) -> Int64s:
         return holders.pool.distinct
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:

@@ -20,7 +20,7 @@ Both the tuples and the keys of a worker count, so `a` is split:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -182,7 +182,7 @@ class Lm(CardinalityPartitioner):
         super()._start()
         self._spreads = record(SPREAD), record(SPREAD)
 
-    def _hybrid(self, keys: Any) -> Hybrid:
+    def _hybrid(self, keys: Int64s | Float64s) -> Hybrid:
         by_load, by_keys = self._spreads
         return Hybrid(Spread(self._loads.loads, by_load), Spread(keys, by_keys), self.options.p)
 
