@@ -13,12 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from evenflow.arrays import UInt64s
+from evenflow.kernels import inlined
+
 WIDTH = 8
+_WIDTH = np.uint64(WIDTH)
 _Codegen = tuple[Any, Callable[..., Any]]
 
 
@@ -49,6 +54,12 @@ def _places_of(builder: Any, vector: Any, value: Any) -> Any:
 def _lowest_bit(builder: Any, bits: Any) -> Any:
     # The second argument tells LLVM that `bits` is never 0, which saves a test.
     return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+
+
+@inlined
+def set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
+    """The first element of the eight that keys with this hash belong to. `key` has a power of two of such sets."""
+    return (spot & np.uint64(key.shape[0] // WIDTH - 1)) * _WIDTH
 
 
 @_vector

@@ -43,8 +43,6 @@ KeyPolicy = Literal["hashing", "affinity", "splitting"]
 """hashing: a key always has the same worker. affinity: a key stays on its worker while it is in the window. splitting: a
 key may be on several workers."""
 
-_MANY_KEYS = 1 << 40  # more than any stream has
-
 
 class Options(BaseModel):
     """Options of one algorithm: each field has a default, bounds and a description with its unit."""
@@ -203,11 +201,11 @@ class Partitioner(ABC):
         self._rescale()
 
     @classmethod
-    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange | None:
-        """How instances of one stream tell each other what they know. None if the algorithm cannot.
+    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange | None:
+        """How the sources of one stream tell each other what they know. None if the algorithm cannot.
 
-        `parts`: the instances, in order of `source`. `slide_ms`: the interval for an algorithm that has none of its own.
-        Without an exchange each instance goes on alone.
+        `sources`: the partitioners of one stream, in order of `source`. `slide_ms`: the interval for an algorithm that
+        has none of its own. Without an exchange each source goes on alone.
         """
         return None
 
@@ -230,12 +228,6 @@ class Partitioner(ABC):
         That is the longest kind of window that the algorithm has: window, statistics window or batch.
         """
         return self._state_bound(_checked_int("keys", keys, 0, 2**63 - 1))
-
-    @property
-    def keeps_every_key(self) -> bool:
-        """Whether state grows with the distinct keys of the window. False: workers and options bound it."""
-        # Two large numbers, because a bound may have a floor or a ceiling, below or above which keys make no difference.
-        return self.state_bound(2 * _MANY_KEYS) > self.state_bound(_MANY_KEYS)
 
     @property
     def learns(self) -> bool:

@@ -28,7 +28,7 @@ class Lengths(Options):
 
     @model_validator(mode="after")
     def _window_is_whole_slides(self) -> Self:
-        window_ms, slide_ms = self.lengths.values()
+        window_ms, slide_ms = self.lengths["window_ms"], self.lengths["slide_ms"]
         if window_ms % slide_ms or window_ms // slide_ms > MAX_SLIDES:
             raise ValueError(
                 f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}), at most {MAX_SLIDES} slides"
@@ -77,8 +77,7 @@ class Window(Lengths):
     @property
     def slides(self) -> int:
         """How many slides the window has. 0 if there is no window."""
-        window_ms, slide_ms = self.lengths.values()
-        return window_ms // slide_ms if self.windowed else 0
+        return self.lengths["window_ms"] // self.lengths["slide_ms"] if self.windowed else 0
 
     def new_loads(self, workers: int) -> WindowLoads:
         """Empty loads of so many workers, for this window."""
@@ -114,3 +113,11 @@ class Window(Lengths):
         If the query has no window, an algorithm that was given one keeps the default lengths.
         """
         return windowed and given["window"] != "cumulative"
+
+
+class SlidingWindow(Window):
+    """The same options, for algorithms whose window slides unless the options say otherwise."""
+
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "sliding", description=Window.model_fields["window"].description
+    )

@@ -90,7 +90,7 @@ def rank_of(hashed: np.uint64, slots: Whole) -> np.int64:
 
 
 @inlined
-def register_of(hashed: np.uint64, slots: Whole) -> Any:
+def register_of(hashed: np.uint64, slots: Whole) -> np.uint64:
     """The number of the key's register. Unsigned, so that numba does not test for a negative index."""
     return hashed & np.uint64(slots - 1)
 
@@ -152,12 +152,12 @@ def _bias(slots: Whole) -> float:
 @kernel
 def estimate(rows: Registers, sketch: Whole) -> float:
     """About how many distinct keys one sketch has. Computed again only if the sketch has changed since."""
-    values, sums, empty, estimates = rows
+    values, sums, estimates = rows.values, rows.sums, rows.estimates
     if estimates[sketch] < 0:
         if sums[sketch] < 0:
             _sum_up(rows, sketch)
         m = np.float64(values.shape[1])
-        free = np.float64(empty[sketch])
+        free = np.float64(rows.empty[sketch])
         # Linear counting, m ln(m/V), is at most _LEAVE * m.
         if free >= m * math.exp(-_LEAVE):
             estimates[sketch] = m * math.log(m / free)

@@ -29,7 +29,7 @@ from typing import NamedTuple, Self, cast
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, plain, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import first_slot
 from evenflow.sketches.window_loads import end_of, passed
@@ -51,8 +51,8 @@ next and the previous holder of the key, and the key. A key: worker -1, `next` i
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot", "free", "room")])
 """The current slide, the length of a slide in ms, the end of the current slide in ms, its place in `ring`. Then the first
 unused row, and the number of unused rows."""
-_TIMES = 4
-"""How many numbers of the clock a snapshot has. The others belong to the pool."""
+_TIMES = ("slide", "length", "end", "slot")
+"""What a snapshot has of the clock. The other fields belong to the pool."""
 _KEY_ROW, _UNUSED = -1, -2
 _LEAST_CAPACITY = 64
 
@@ -387,7 +387,7 @@ class WindowHolders:
         workers, slots = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
         _dump(pool.rows, keys, workers, slots)
         order = np.argsort(keys, kind="stable")
-        clock = plain(pool.clock)[:_TIMES].copy()
+        clock = np.array([pool.clock[name] for name in _TIMES], np.int64)
         return {"keys": keys[order], "workers": workers[order], "slots": slots[order], "clock": clock}
 
     def load(self, state: State) -> None:
@@ -396,7 +396,8 @@ class WindowHolders:
         capacity = _capacity(len(keys) + len(np.unique(keys)))
         slides, n = len(self.pool.ring), len(self.pool.distinct)
         pool = _pool(n, slides, int(self.pool.clock["length"]), capacity)
-        plain(pool.clock)[:_TIMES] = state["clock"]
+        for name, value in zip(_TIMES, state["clock"], strict=True):
+            pool.clock[name] = value
         _fill(pool, keys, workers, slots)
         self.pool = pool
 

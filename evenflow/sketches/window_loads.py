@@ -43,13 +43,13 @@ def loads_from(state: Mapping[str, Any]) -> WindowLoads:
 
 
 @inlined
-def end_of(slide: Whole, length: Whole) -> Any:
+def end_of(slide: Whole, length: Whole) -> np.int64:
     """When the slide ends, ms. A slide that reaches beyond int64 ends at LAST_TIME.
 
     A tuple of time LAST_TIME is then in the slide and yet `due`. That is harmless, because moving a clock to the slide
     that it shows changes nothing.
     """
-    return LAST_TIME if slide >= LAST_TIME // length else (slide + 1) * length
+    return np.int64(LAST_TIME) if slide >= LAST_TIME // length else np.int64((slide + 1) * length)
 
 
 @inlined
@@ -60,12 +60,12 @@ def passed(slides: Whole, current: Whole, now: Whole) -> np.int64:
 
 
 @inlined
-def due(clock: Rows, time: Whole) -> Any:
+def due(clock: Rows, time: Whole) -> bool:
     """Whether `advance` has anything to do. Asking first saves a call per tuple (measured: 7 ns each).
 
     The clocks of `window_holders` and `window_cardinalities` can be asked in the same way.
     """
-    return time >= clock[()]["end"]
+    return bool(time >= clock[()]["end"])
 
 
 @kernel

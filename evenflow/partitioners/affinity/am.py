@@ -22,7 +22,7 @@ Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
 
     A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     pool, window, d = known.pool, known.window, among.family.shape[0]
     while row < keys.shape[0]:
         key = keys[row]
@@ -102,7 +102,7 @@ def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: 
 
 @kernel
 def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(window.clock, times[row]):
@@ -126,7 +126,7 @@ class Am(CardinalityPartitioner):
     def _most_holders(self) -> int:
         return 1
 
-    def _burden(self, holders: WindowHolders) -> Any:
+    def _burden(self, holders: WindowHolders) -> Int64s:
         return holders.pool.distinct
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:

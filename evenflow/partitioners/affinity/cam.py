@@ -18,8 +18,7 @@ Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 of the listing say `estimate` 
 
 from __future__ import annotations
 
-from typing import Any
-
+from evenflow.arrays import Int64s
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates
 from evenflow.partitioners.affinity.am import Am, first_unchanged
@@ -38,7 +37,7 @@ from evenflow.sketches.window_loads import advance as advance_loads
 def _route_sketched(
     block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities
 ) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(sketches.clock, times[row]):
@@ -57,7 +56,7 @@ def _route_sketched(
 class Cam(Am):
     """A key of the window stays on its worker. A new key takes its least loaded candidate."""
 
-    def _burden(self, holders: WindowHolders) -> Any:
+    def _burden(self, holders: WindowHolders) -> Int64s:
         return self._loads.loads
 
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:

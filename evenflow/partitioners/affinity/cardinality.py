@@ -28,7 +28,7 @@ from evenflow.keys import Candidates, candidate_kernel, candidates
 from evenflow.partitioners.affinity import window_cardinalities
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.window import Window
+from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches import window_holders
 from evenflow.sketches.hyperloglog import Registers, estimate
 from evenflow.sketches.window_holders import WindowHolders
@@ -38,7 +38,7 @@ from evenflow.sketches.window_loads import WindowLoads
 @kernel
 def least_estimated(key: np.uint64, among: Candidates, rows: Registers) -> np.int64:
     """The candidate with the fewest distinct keys by estimate. The first candidate on a tie."""
-    family, workers = among
+    family, workers = among.family, among.workers
     best = candidate_kernel(key, family[0], workers)
     if family.shape[0] > 1:
         least = estimate(rows, best)
@@ -50,13 +50,9 @@ def least_estimated(key: np.uint64, among: Candidates, rows: Registers) -> np.in
     return best
 
 
-class CardinalityOptions(Window):
+class CardinalityOptions(SlidingWindow):
     """Options of cm, am and cam."""
 
-    window: Literal["cumulative", "sliding", "tumbling"] = Field(
-        "sliding",
-        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
-    )
     d: int = Field(2, ge=1, le=1024, description="Candidates of each key.")
     cardinality: Literal["exact", "hll"] = Field(
         "exact", description="How distinct keys per worker are known: exact sets, or HyperLogLog sketches."

@@ -36,7 +36,7 @@ from evenflow.sketches.window_loads import due
 
 @kernel
 def _route_exact(block: Block, among: Candidates, pool: HolderPool, row: int) -> int:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     while row < keys.shape[0]:
         if due(pool.clock, times[row]):
             advance_holders(pool, times[row])
@@ -52,7 +52,7 @@ def _route_exact(block: Block, among: Candidates, pool: HolderPool, row: int) ->
 
 @kernel
 def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     for row in range(keys.shape[0]):
         if due(window.clock, times[row]):
             advance_sketches(window, times[row])

@@ -20,12 +20,12 @@ Both the tuples and the keys of a worker count, so `a` is split:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Rows, Whole, record
+from evenflow.arrays import Float64s, Int64s, Rows, Whole, record
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityOptions, CardinalityPartitioner
@@ -47,7 +47,8 @@ SPREAD = np.dtype([(name, np.float64) for name in ("least", "at_least", "most", 
 class Spread(NamedTuple):
     """Values of the workers and how far apart they lie: what kernels take as one argument."""
 
-    values: Any  # int64 tuples or keys, or float64 estimates: numba compiles a kernel for each
+    values: Int64s | Float64s
+    """Tuples or keys, or estimates. numba compiles a kernel for each."""
     spread: Rows
     """One of SPREAD."""
 
@@ -109,7 +110,7 @@ def _route_exact(
     block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid
 ) -> int:
     """Route until the pool has no room. Returns how many tuples were routed."""
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     loads, distinct = window.loads, pool.distinct
     _measure(hybrid.loads)
     _measure(hybrid.keys)
@@ -137,7 +138,7 @@ def _route_exact(
 def _route_sketched(
     block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities, hybrid: Hybrid
 ) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     loads, estimates = window.loads, sketches.whole.estimates
     _measure(hybrid.loads)
     unknown = True
@@ -181,7 +182,7 @@ class Lm(CardinalityPartitioner):
         super()._start()
         self._spreads = record(SPREAD), record(SPREAD)
 
-    def _hybrid(self, keys: Any) -> Hybrid:
+    def _hybrid(self, keys: Int64s | Float64s) -> Hybrid:
         by_load, by_keys = self._spreads
         return Hybrid(Spread(self._loads.loads, by_load), Spread(keys, by_keys), self.options.p)
 

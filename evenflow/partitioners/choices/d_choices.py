@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, plain, record
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates
 from evenflow.partitioners.base import Block
@@ -57,6 +57,8 @@ from evenflow.sketches.window_loads import advance, note
 
 SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
 """Number of tuples at which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
+_KEPT = ("next", "d")
+"""What a snapshot has of the schedule. `mark` is not kept: `seen` is not kept either, and both start together at 0."""
 
 
 class Choosing(NamedTuple):
@@ -137,7 +139,7 @@ def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
 @kernel
 def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
     """As `least_loaded`, but over the first d different workers among F_1, F_2, ... of the family."""
-    family, workers = head.among
+    family, workers = head.among.family, head.among.workers
     loads, seen, schedule = head.window.loads, choosing.seen, choosing.schedule[()]
     # A new mark for each tuple makes all earlier marks old, so `seen` never has to be cleared.
     schedule["mark"] += 1
@@ -156,7 +158,7 @@ def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosin
 
 @kernel
 def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     window, loads = head.window, head.window.loads
     schedule, tree = choosing.schedule[()], choosing.tree
     n = loads.shape[0]
@@ -234,15 +236,18 @@ class DChoices(HeadPartitioner):
         _route(Block(keys, times, out), self._head(), self._choosing, rule)
 
     def _state(self) -> State:
-        # Without `mark`: `seen` is not kept either, and both start together at 0.
-        return {**super()._state(), "schedule": plain(self._choosing.schedule)[:2]}
+        schedule = self._choosing.schedule
+        kept = np.array([schedule[name] for name in _KEPT], np.int64)
+        return {**super()._state(), "schedule": kept}
 
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
-        plain(self._choosing.schedule)[:2] = state["schedule"]
+        for name, value in zip(_KEPT, state["schedule"], strict=True):
+            self._choosing.schedule[name] = value
 
     def _choices(self) -> int:
         return int(self._choosing.schedule["d"])
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
-        return self._choosing[1:]
+        choosing = self._choosing
+        return choosing.tree, choosing.seen, choosing.shares

@@ -70,9 +70,9 @@ def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
 
 
 @inlined
-def is_older(head: Head, time: Whole) -> Any:
+def is_older(head: Head, time: Whole) -> bool:
     """Whether the present half window has ended, so that `forget` has something to do."""
-    return time >= head.ages[()]["end"]
+    return bool(time >= head.ages[()]["end"])
 
 
 @kernel
@@ -92,8 +92,7 @@ def forget(head: Head, time: Whole) -> None:
 @inlined
 def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
     """Send a tuple of a tail key to the less loaded of F_1 and F_2. Returns the worker."""
-    among = head.among
-    return sent_to_one_of_two(key, among.family[0], among.family[1], among.workers, head.window.loads)
+    return sent_to_one_of_two(key, head.among, head.window.loads)
 
 
 @kernel

@@ -33,17 +33,15 @@ _SIGN = np.int64(63)
 
 
 @inlined
-def sent_to_one_of_two(
-    key: np.uint64, one: np.uint64, two: np.uint64, workers: np.uint64, loads: Int64s
-) -> np.int64:
-    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: their salts). Returns the worker.
+def sent_to_one_of_two(key: np.uint64, among: Candidates, loads: Int64s) -> np.int64:
+    """Send a tuple to the less loaded of F_1 and F_2. Returns the worker.
 
     The choice is arithmetic on the sign of the difference. A conditional expression would become a branch, and
     a processor cannot predict which of two balanced loads is less. The new load is made from the load that was
     read already. Measured, a whole tuple of pkg takes 6 ns instead of 15.
     """
-    first = candidate_kernel(key, one, workers)
-    second = candidate_kernel(key, two, workers)
+    first = candidate_kernel(key, among.family[0], among.workers)
+    second = candidate_kernel(key, among.family[1], among.workers)
     gap = loads[second] - loads[first]
     less = gap >> _SIGN  # all bits set, or none
     best = first ^ ((first ^ second) & less)
@@ -53,9 +51,8 @@ def sent_to_one_of_two(
 
 @kernel
 def _route_two(block: Block, among: Candidates, loads: Int64s) -> None:
-    one, two = among.family[0], among.family[1]
     for row in range(block.keys.shape[0]):
-        block.out[row] = sent_to_one_of_two(block.keys[row], one, two, among.workers, loads)
+        block.out[row] = sent_to_one_of_two(block.keys[row], among, loads)
 
 
 @kernel

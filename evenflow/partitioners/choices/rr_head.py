@@ -44,7 +44,7 @@ from evenflow.sketches.window_loads import advance, note
 
 @kernel
 def _route(block: Block, head: Head, turn: Int64s, rule: HeadRule) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     window, loads = head.window, head.window.loads
     n = loads.shape[0]
     for row in range(keys.shape[0]):

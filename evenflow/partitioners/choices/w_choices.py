@@ -46,7 +46,7 @@ from evenflow.sketches.window_loads import advance, note
 
 @kernel
 def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     window, loads = head.window, head.window.loads
     rebuild(tree, loads)
     for row in range(keys.shape[0]):

@@ -77,7 +77,7 @@ def _begin_batch(frequent: UInt64s, table: QTable, salt: np.uint64, batch: Whole
 
 @kernel
 def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule: BatchRule) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     loads, row, policy, batch = window.loads, table.row, rule.policy, rule.batch
     n = np.int64(loads.shape[0])
     total = np.int64(0)

@@ -158,13 +158,6 @@ class DaltonCooperative(BanditPartitioner):
         """Interval of synchronisation now, ms."""
         return int(self._stats["length"])
 
-    @property
-    def deferred(self) -> int:
-        """How many values have rewards that are kept back."""
-        size = len(self._split)
-        # `kept` is 1 where the affine map Q -> kept*Q + gain is still the identity.
-        return int((self._split.table.kept[:size] != 1).sum())
-
     def take_messages(self) -> list[SyncMessage]:
         """The messages to send to the reducer. Each is given once."""
         messages = self._outbox
@@ -206,14 +199,14 @@ class DaltonCooperative(BanditPartitioner):
             self._boundary(time)
 
     @classmethod
-    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
+    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange:
         """At the end of every interval all messages go to one reducer, and its table to all, as bytes.
 
-        No instance waits, and merging takes no event time. So the interval has nothing to adapt to and stays.
+        No source waits, and merging takes no event time. So the interval has nothing to adapt to and stays.
         """
-        first = parts[0]
+        first = sources[0]
         reducer = QTableReducer(
-            members=len(parts),
+            members=len(sources),
             workers=first.workers,
             dsync_ms=first.dsync_ms,
             bounds=dsync_bounds(first.options.slide_ms),
@@ -222,13 +215,13 @@ class DaltonCooperative(BanditPartitioner):
         )
 
         def tell(now: int) -> None:
-            for part in parts:
-                part.advance_to(now)
-            messages = [message.to_bytes() for part in parts for message in part.take_messages()]
+            for source in sources:
+                source.advance_to(now)
+            messages = [message.to_bytes() for source in sources for message in source.take_messages()]
             tables = [reducer.receive(SyncMessage.from_bytes(message)) for message in messages]
             for data in [table.to_bytes() for table in tables if table is not None]:
-                for part in parts:
-                    part.receive(GlobalTable.from_bytes(data))
+                for source in sources:
+                    source.receive(GlobalTable.from_bytes(data))
 
         return Exchange(first.dsync_ms, tell)
 
@@ -272,11 +265,11 @@ class DaltonCooperative(BanditPartitioner):
             self._stats["previous"] = self._sync["total"]
 
     def _message(self) -> SyncMessage:
-        keys, counts, _ = self._counts.entries(int(self._stats["window"]))
+        counted = self._counts.entries(int(self._stats["window"]))
         rows = self._split.hot_rows()
         row_keys = self._split.table.key[rows]
-        told = np.isin(keys, row_keys, assume_unique=True)
-        told[_top(counts, self.workers)] = True
+        told = np.isin(counted.keys, row_keys, assume_unique=True)
+        told[_top(counted.counts, self.workers)] = True
         if self.options.share_loads:
             self._told = self._loads.loads.copy()
             self._sync["told"] = self.round
@@ -285,8 +278,8 @@ class DaltonCooperative(BanditPartitioner):
             round=self.round,
             total=int(self._stats["seen"]),
             late=bool(self._sync["late"]),
-            keys=keys[told],
-            frequencies=counts[told],
+            keys=counted.keys[told],
+            frequencies=counted.counts[told],
             row_keys=row_keys,
             values=self._split.table.q[rows],
             loads=self._told if self.options.share_loads else not_told(),
@@ -302,11 +295,11 @@ class DaltonCooperative(BanditPartitioner):
         while len(self._split.table.key) < len(self._split) + len(table.keys) + 1:
             self._split.grow()
         window = int(self._stats["window"])
-        keys, _, last = self._counts.entries(window)
+        entries = self._counts.entries(window)
         # When home last had each key: known of keys that this partitioner counted in the present interval.
         slides = np.full(len(table.keys), NEVER, np.int64)
-        counted = np.isin(table.keys, keys)
-        slides[counted] = last[np.searchsorted(keys, table.keys[counted])]
+        counted = np.isin(table.keys, entries.keys)
+        slides[counted] = entries.last[np.searchsorted(entries.keys, table.keys[counted])]
         now = int(self._loads.clock["slide"])
         oldest = now - len(self._loads.ring) + 1 if now != NEVER else NEVER + 1
         homes = candidate(table.keys, 1, self.workers, self.seed)

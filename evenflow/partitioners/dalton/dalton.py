@@ -50,7 +50,7 @@ from pydantic import Field
 
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.draws import generator
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
@@ -155,13 +155,46 @@ def end_interval(known: Learned, rule: Rule, time: Whole, oldest: Whole) -> None
     purge(known.table, known.stats[()]["window"], oldest)
 
 
+@inlined
+def _counted(known: Learned, rule: Rule, key: np.uint64) -> tuple[np.int64, np.int64, np.int64]:
+    """Count one tuple of this key. Returns (the key's count in the statistics window, its place, when F_1(k) last had it).
+
+    The place is that among the exact counts. It is 0 with the sketch, which knows no slide and gives the present one.
+    """
+    known.stats[()]["seen"] += 1
+    place, had = np.int64(0), known.window.clock[()]["slide"]
+    if rule.exact:
+        cells = known.counts.cells
+        place = slot_of(known.counts, key, np.int64(known.stats[()]["window"]))
+        cells[place]["count"] += 1
+        count, had = cells[place]["count"], cells[place]["last"]
+    else:
+        count = increment(known.sketch, key)
+    return count, place, had
+
+
+@inlined
+def _row_of(known: Learned, rule: Rule, key: np.uint64, count: Whole, home: Home) -> np.int64:
+    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and the next."""
+    stats, table = known.stats[()], known.table
+    r = find(table, key)
+    # count >= previous / n, without a division.
+    if count * known.others.shape[0] >= stats["previous"] and count > 1 and stats["previous"] > 0:
+        expiry = stats["window"] + 1
+        if r >= 0 and table.row[r]["expiry"] != COLD:
+            table.row[r]["expiry"] = max(table.row[r]["expiry"], expiry)
+        elif table.meta[()]["hot"] < rule.most:
+            r = admit(table, key, r, home, expiry)
+    return r
+
+
 @kernel
 def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
     """Route from tuple `first` on. Returns the tuple at which it stopped, or the number of tuples.
 
     It stops where the caller must make room, and with `rule.manual` where a statistics window ends.
     """
-    keys, times, out = block
+    keys, out = block.keys, block.out
     window, others, stats, table = known.window, known.others, known.stats[()], known.table
     loads, clock, cells, row = window.loads, window.clock[()], known.counts.cells, table.row
     policy = rule.policy
@@ -171,7 +204,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
     oldest = clock["slide"] - slides + 1 if clock["slide"] != NEVER else clock["slide"]
     elsewhere = np.sum(others)
     for i in range(first, keys.shape[0]):
-        time = times[i]
+        time = block.times[i]
         if time >= clock["end"]:
             slide_to(known, time)
             oldest = clock["slide"] - slides + 1
@@ -189,31 +222,15 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
             return i
         key = keys[i]
         home = candidate_kernel(key, rule.salt, workers)
-        slot = np.int64(0)
-        home_slide = clock["slide"]
-        if rule.exact:
-            slot = slot_of(known.counts, key, np.int64(stats["window"]))
-            cells[slot]["count"] += 1
-            frequency = cells[slot]["count"]
-            # A new row takes over when F_1(k) last had the key.
-            home_slide = cells[slot]["last"]
-        else:
-            frequency = increment(known.sketch, key)
-        stats["seen"] += 1
-        r = find(table, key)
-        # frequency >= previous / n, without a division.
-        if frequency * n >= stats["previous"] and frequency > 1 and stats["previous"] > 0:
-            expiry = stats["window"] + 1
-            if r >= 0 and row[r]["expiry"] != COLD:
-                row[r]["expiry"] = max(row[r]["expiry"], expiry)
-            elif table.meta[()]["hot"] < rule.most:
-                r = admit(table, key, r, Home(home, home_slide, oldest), expiry)
+        count, place, had = _counted(known, rule, key)
+        # A new row takes over when F_1(k) last had the key.
+        r = _row_of(known, rule, key, count, Home(home, had, oldest))
         stats["inside"] += 1
         # The usual way: the key is not hot, and only its home can hold it.
         if r < 0:
             add(window, home)
             if rule.exact:
-                cells[slot]["last"] = clock["slide"]
+                cells[place]["last"] = clock["slide"]
             out[i] = home
             continue
         # A row without heat is kept for its holders only: its key is hashed.

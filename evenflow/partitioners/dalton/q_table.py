@@ -22,7 +22,7 @@ the rows that were in use at once.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,10 +63,10 @@ class QTable(NamedTuple):
 class Home(NamedTuple):
     """The home of a key that gets a row, and when the key was last there."""
 
-    worker: Any
-    slide: Any
+    worker: Whole
+    slide: Whole
     """Slide of its last tuple there."""
-    oldest: Any
+    oldest: Whole
     """First slide of the window."""
 
 

@@ -5,8 +5,6 @@ Everything here happens once per slide, or for a tuple that is doubted.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from evenflow.arrays import NEVER, Int64s, Whole
@@ -14,7 +12,15 @@ from evenflow.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
 from evenflow.partitioners.evenflow.placements import move_to, put
-from evenflow.partitioners.evenflow.state import Rule, Water
+from evenflow.partitioners.evenflow.state import (
+    Rule,
+    Water,
+    is_whole_column,
+    split_column,
+    tuples_column,
+    whole_column,
+    worker_of_column,
+)
 from evenflow.sketches.window_loads import end_of, passed
 
 _AGES = 16
@@ -46,12 +52,12 @@ def _shift(water: Water, time: Whole) -> None:
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
         row = (now - step) % slides
-        # Column 2n has the number of tuples. Columns below n are loads of split keys, the others those of whole keys.
-        progress["tuples"] -= sent[row, 2 * n]
+        progress["tuples"] -= sent[row, tuples_column(n)]
         for worker in range(n):
-            loads[worker] -= sent[row, worker] + sent[row, n + worker]
-            tail[worker] -= sent[row, n + worker]
-        for column in range(2 * n + 1):
+            of_whole = sent[row, whole_column(worker, n)]
+            loads[worker] -= sent[row, split_column(worker)] + of_whole
+            tail[worker] -= of_whole
+        for column in range(sent.shape[1]):
             sent[row, column] = 0
     for worker in range(n):
         # Rounded down, so that credit ends at 0. The tail includes the credit, so it loses the same.
@@ -75,7 +81,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     now = clock["slide"]
     move_to(water.places, now)
     drop_unused(water.holders, now - slides + 1)
-    ages: Any = max(1, slides // _AGES)
+    ages = max(np.int64(1), slides // _AGES)
     # With less than a quarter of its memory, the summary would forget what it needs to see a key of the least share.
     if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
         forget(water, rule)
@@ -92,13 +98,13 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
 
 
 @kernel
-def _reached(water: Water, time: Whole) -> Any:
+def _reached(water: Water, time: Whole) -> np.int64:
     """The time to which the clock moves with a tuple of `time`.
 
     If doubted tuples lie later, but within a window of `time`, that is the greatest of their times.
     """
     slides, length = np.int64(water.window.ring.shape[0]), water.window.clock[()]["length"]
-    reached = time
+    reached = np.int64(time)
     for doubt in range(water.progress[()]["doubted"]):
         then = water.doubts[doubt]["time"]
         if then > reached and passed(slides + 1, time // length, then // length) <= slides:
@@ -114,15 +120,14 @@ def _believe(water: Water, rule: Rule) -> None:
     n = loads.shape[0]
     for at in range(progress["doubted"]):
         doubt = water.doubts[at]
-        # Columns below n are of split keys, those from n on of whole keys.
         column = doubt["column"]
-        worker = column % n
+        worker = worker_of_column(column, n)
         if rule.remembers:
             put(water.places, doubt["cell"], doubt["home"])
         loads[worker] += step[worker]
-        tail[worker] += step[worker] if column >= n else 0
+        tail[worker] += step[worker] if is_whole_column(column, n) else 0
         sent[clock["row"], column] += step[worker]
-    sent[clock["row"], 2 * n] += progress["doubted"]
+    sent[clock["row"], tuples_column(n)] += progress["doubted"]
     progress["tuples"] += progress["doubted"]
     progress["doubted"] = 0
 

@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from evenflow.arrays import Int32s, Rows, UInt64s, Whole, record
-from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
+from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least, set_of
 from evenflow.kernels import inlined, kernel
 
 WAYS = WIDTH
-_WAYS = np.uint64(WAYS)
 META = np.dtype([("seen", np.int64), ("memory", np.int64)])
 """Tuples that were counted and not yet forgotten, and the memory in tuples."""
 MAX_MEMORY = 1 << 29
@@ -51,15 +50,9 @@ def frequent(capacity: int, memory: int) -> Frequent:
 
 
 @inlined
-def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
-    """The first counter of the set that keys with this hash belong to."""
-    return (spot & np.uint64(key.shape[0] // WAYS - 1)) * _WAYS
-
-
-@inlined
 def find(s: Frequent, spot: np.uint64, wanted: np.uint64) -> np.int64:
     """The key's counter, or -1. `spot` is a hash of the key."""
-    first = _set_of(s.key, spot)
+    first = set_of(s.key, spot)
     ways = equal(s.key, first, wanted)
     return np.int64(first) + lowest_bit(ways) if ways != 0 else np.int64(-1)
 
@@ -67,7 +60,7 @@ def find(s: Frequent, spot: np.uint64, wanted: np.uint64) -> np.int64:
 @inlined
 def least(s: Frequent, spot: np.uint64) -> np.int64:
     """The counter that a key without one may take over: the least of its set, the first of them on a tie."""
-    first = _set_of(s.key, spot)
+    first = set_of(s.key, spot)
     return np.int64(first) + place_of_least(s.counts, first)
 
 
@@ -80,7 +73,7 @@ def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, n
     looked up, and masks choose between them (measured: 6 ns per key instead of 11).
     """
     key, counts, errors = s.key, s.counts, s.errors
-    first = _set_of(key, spot)
+    first = set_of(key, spot)
     ways = equal(key, first, wanted)
     # All bits are set if no way has the key, else none: only 0 - 1 is negative.
     taken = (ways - np.int64(1)) >> np.int64(63)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,19 +34,19 @@ class Level(NamedTuple):
     loads: Int64s
     mean: float
     margin: float
-    now: Any
+    now: Whole
     """The current slide."""
-    oldest: Any
+    oldest: Whole
     """The first slide of the window."""
 
 
 class Owner(NamedTuple):
     """The key of a tuple, with its counter and its home."""
 
-    key: Any
-    at: Any
+    key: np.uint64
+    at: Whole
     """The key's counter in the summary. Its ring of holders has the same number."""
-    home: Any
+    home: Whole
 
 
 @kernel
@@ -87,8 +87,7 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
         limit -= level.margin
         best, lowest = np.int64(-1), loads[owner.home]
         before = np.uint64(ring["last"])
-        # Any: numba wants one type for what numpy and Python give here.
-        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring["size"]), _LOOKS)
+        looks = np.int64(0) if lowest <= limit else np.int64(min(ring["size"], _LOOKS))
         turned = False
         while looks > 0:
             looks -= 1
@@ -164,7 +163,7 @@ def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
 
 
 @kernel
-def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) -> Any:
+def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) -> np.int64:
     """Rule 4: the least loaded worker becomes a holder if it is below the mean. Returns the new holder.
 
     -1 if there is nothing to gain, or no edge is free.

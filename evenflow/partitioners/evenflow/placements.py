@@ -16,7 +16,7 @@ window, but at least 16 and at most 1024 ticks, so that stamps of 12 bits never 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -127,14 +127,14 @@ def move_to(places: Placements, slide: Whole) -> None:
     # A leap of more than a life counts as one life: every older cell is free then. So stamps do not come round.
     meta["stamp"] = (meta["stamp"] + min(passed, meta["life"])) % _STAMPS
     cells = cell.shape[0]
-    at: Any = meta["swept"]
+    at = np.int64(meta["swept"])
     for _ in range(min(cells, passed * (cells // meta["sweep"] + 1))):
         if cell[at] != 0 and _expired(cell[at], places):
             cell[at] = 0
             meta["live"] -= 1
         at += 1
         if at == cells:
-            at = 0
+            at = np.int64(0)
     meta["swept"] = at
 
 

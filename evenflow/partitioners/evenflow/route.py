@@ -8,7 +8,6 @@ costs as much as a third of a tuple.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,22 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.evenflow.clock import doubt_it, forget, next_slide
-from evenflow.partitioners.evenflow.frequent import due, offer, sure
+from evenflow.partitioners.evenflow.frequent import due as half_is_due
+from evenflow.partitioners.evenflow.frequent import offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
 from evenflow.partitioners.evenflow.holders import Level, Owner, buy, holder, lowest_of, may_pay, price_of
 from evenflow.partitioners.evenflow.placements import crowded, put, worker_of
-from evenflow.partitioners.evenflow.state import DOUBTS, Lowest, Rule, Water
+from evenflow.partitioners.evenflow.state import (
+    DOUBTS,
+    Lowest,
+    Rule,
+    Water,
+    split_column,
+    tuples_column,
+    whole_column,
+)
 from evenflow.sketches.least_loaded import rebuild
-from evenflow.sketches.window_loads import passed
+from evenflow.sketches.window_loads import due, passed
 
 _MARGIN = 3
 """Tuples that chance explains. A holder in use is filled up to the mean. The next holder must be below the mean by this
@@ -33,7 +41,7 @@ _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> Any:
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> np.int64:
     """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys."""
     if rule.remembers:
         home = worker_of(water.places, cell)
@@ -52,9 +60,35 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
 @kernel
 def _write_down(water: Water, fresh: Whole) -> None:
     """Count `fresh` more tuples in the window and in the current slide."""
-    sent = water.window.ring
     water.progress[()]["tuples"] += fresh
-    sent[water.window.clock[()]["row"], sent.shape[1] - 1] += fresh
+    sent, row = water.window.ring, water.window.clock[()]["row"]
+    sent[row, tuples_column(water.window.loads.shape[0])] += fresh
+
+
+@inlined
+def _ends_silence(water: Water, time: Whole) -> bool:
+    """Rule 6: whether more than a window without tuples lies before `time`, if `time` is believed."""
+    slides, clock = np.int64(water.window.ring.shape[0]), water.window.clock[()]
+    return bool(
+        clock["slide"] != NEVER and passed(slides + 1, clock["slide"], time // clock["length"]) > slides
+    )
+
+
+@inlined
+def _believe(water: Water, time: Whole) -> None:
+    """Note the time of a tuple that is not doubted. Such a tuple denies a silence, so it takes back one doubt."""
+    progress = water.progress[()]
+    progress["latest"] = max(progress["latest"], time)
+    if progress["doubted"] > 0:
+        progress["doubted"] -= 1
+
+
+@kernel
+def _begin_slide(water: Water, rule: Rule, time: Whole, fresh: Whole, silence: bool) -> bool:
+    """Rule 5: end the slide, with `fresh` more tuples, and begin that of `time`. Returns whether more cells are needed."""
+    _write_down(water, fresh)
+    next_slide(water, rule, time, silence)
+    return bool(rule.remembers and crowded(water.places))
 
 
 @kernel
@@ -68,7 +102,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     share = rule.unit / n
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
-    doubted: Any = False  # Any, because it holds numpy's bools too
+    doubted = False
     # `tuples` of the window are written down. `fresh` ones are counted locally until a slide or the block ends.
     tuples, fresh = progress["tuples"], np.int64(0)
     rebuild(lowest.loads, loads)
@@ -76,26 +110,21 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     for row in range(first, block.keys.shape[0]):
         key, time = block.keys[row], block.times[row]
         if rule.windowed:
-            due_now = time >= clock["end"]
+            due_now = due(window.clock, time)
+            silence = due_now and _ends_silence(water, time)
             # Doubts are full after DOUBTS - 1 rows: one more tuple then confirms the silence.
-            silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
-            doubted = silence and progress["doubted"] < DOUBTS - 1
+            doubted = bool(silence and progress["doubted"] < DOUBTS - 1)
             if due_now and not doubted:
-                _write_down(water, fresh)
-                next_slide(water, rule, time, bool(silence))
+                # The caller makes more cells and comes back with this row. A kernel cannot allocate.
+                if _begin_slide(water, rule, time, fresh, bool(silence)):
+                    return row
                 tuples, fresh = progress["tuples"], np.int64(0)
                 now = clock["slide"]
                 oldest = now - slides + 1
-                # The caller makes more cells and comes back with this row. A kernel cannot allocate.
-                if rule.remembers and crowded(water.places):
-                    return row
                 rebuild(lowest.loads, loads)
                 rebuild(lowest.tail, tail)
             if not doubted:
-                progress["latest"] = max(progress["latest"], time)
-                # A tuple of the present window denies a silence, so it takes back one doubt.
-                if progress["doubted"] > 0:
-                    progress["doubted"] -= 1
+                _believe(water, time)
         fresh += 1
         # One hash serves two tables: its low bits find the summary's set, its high bits the cell.
         spot = mix64(key ^ rule.salt)
@@ -104,7 +133,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         # or `_MANY`. The holders were those of the counter's former key.
         if holders.ring[at]["size"] > (_MANY & ~taken):
             drop_all(holders, at)
-        if due(water.summary):
+        if half_is_due(water.summary):
             forget(water, rule)
         cell = (spot >> np.uint64(32)) & last_cell
         home = _home(water, rule, lowest, key, cell)
@@ -129,7 +158,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             worker = bought if bought >= 0 else worker
         split = holders.ring[at]["size"] > 0
         # The window keeps tuples of split and of whole keys apart: only whole ones count for where new homes go.
-        column = worker if split else n + worker
+        column = split_column(worker) if split else whole_column(worker, n)
         load = rule.step[worker]
         loads[worker] += load
         sent[clock["row"], column] += load

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt64s
+from evenflow.arrays import Int64s, Rows, UInt64s, Whole
+from evenflow.kernels import inlined
 from evenflow.partitioners.evenflow.frequent import Frequent
 from evenflow.partitioners.evenflow.holder_rings import Rings
 from evenflow.partitioners.evenflow.placements import Placements
@@ -24,6 +25,50 @@ cell brings in a window (once the window is full, besides the cell's first tuple
 window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
 DOUBT = np.dtype([(name, np.int64) for name in ("cell", "home", "column", "time")])
 """Cell and home of a doubted tuple's key, the column of the window's row in which it counts, and its time in ms."""
+
+
+# The columns of the window's ring. A row, which is a slide, has the load of split keys by worker, then the load of whole
+# keys by worker, then the number of tuples.
+
+
+def columns(workers: int) -> int:
+    """How many columns the ring has."""
+    return 2 * workers + 1
+
+
+@inlined
+def split_column(worker: Whole) -> np.int64:
+    """The column with the worker's load of split keys."""
+    return np.int64(worker)
+
+
+@inlined
+def whole_column(worker: Whole, workers: Whole) -> np.int64:
+    """The column with the worker's load of whole keys."""
+    return np.int64(workers + worker)
+
+
+@inlined
+def tuples_column(workers: Whole) -> np.int64:
+    """The column with the number of tuples of the slide."""
+    return np.int64(2 * workers)
+
+
+@inlined
+def worker_of_column(column: Whole, workers: Whole) -> np.int64:
+    """The worker whose load the column has."""
+    return np.int64(column % workers)
+
+
+@inlined
+def is_whole_column(column: Whole, workers: Whole) -> bool:
+    """Whether the column has a worker's load of whole keys."""
+    return bool(column >= workers)
+
+
+def loads_of_slide(slide: Int64s, workers: int) -> Int64s:
+    """The load that each worker got in a slide, of split and of whole keys. `slide`: a row of the ring."""
+    return slide[:workers] + slide[workers : 2 * workers]
 
 
 class Rule(NamedTuple):
@@ -54,7 +99,7 @@ class Water(NamedTuple):
     places: Placements
     holders: Rings
     window: WindowLoads
-    """A row of its ring has the load of split keys by worker, then that of whole keys by worker, then the tuples."""
+    """Its ring has more columns than workers: see `columns`."""
     tail: Int64s
     """(n,): each worker's load of whole keys in the window, plus its credit."""
     credit: Int64s

@@ -67,9 +67,18 @@ from evenflow.partitioners.evenflow.placements import (
     without_workers_from,
 )
 from evenflow.partitioners.evenflow.route import route
-from evenflow.partitioners.evenflow.state import DOUBT, DOUBTS, PROGRESS, Lowest, Rule, Water
+from evenflow.partitioners.evenflow.state import (
+    DOUBT,
+    DOUBTS,
+    PROGRESS,
+    Lowest,
+    Rule,
+    Water,
+    columns,
+    loads_of_slide,
+)
 from evenflow.partitioners.exchange import Exchange
-from evenflow.partitioners.window import Window
+from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.window_loads import WindowLoads, loads_from
 
@@ -83,13 +92,9 @@ _FINE = 1024
 """Units of load that a tuple is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
 
 
-class EvenflowOptions(Window):
+class EvenflowOptions(SlidingWindow):
     """Options of evenflow. See the module's docstring."""
 
-    window: Literal["cumulative", "sliding", "tumbling"] = Field(
-        "sliding",
-        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
-    )
     price: float = Field(
         5e-4,
         ge=0,
@@ -208,13 +213,9 @@ class Evenflow(Partitioner):
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
 
     def _no_loads(self) -> WindowLoads:
-        """Empty loads, with a ring of 2n + 1 columns.
-
-        The first n columns have the load of split keys by worker, the next n that of whole keys. The last column
-        has the number of tuples.
-        """
-        loads, ring, clock = self.options.new_loads(2 * self.workers + 1)
-        return WindowLoads(loads[: self.workers].copy(), ring, clock)
+        """Empty loads of the workers, with a ring of more columns than workers."""
+        wide = self.options.new_loads(columns(self.workers))
+        return wide._replace(loads=np.zeros(self.workers, np.int64))
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         block, done = Block(keys, times, out), 0
@@ -254,16 +255,16 @@ class Evenflow(Partitioner):
         `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by then
         do not count.
         """
-        loads, sent, clock = self._window
+        sent, clock = self._window.ring, self._window.clock
         # The loads include what was heard of others.
-        own = loads - self._others
+        own = self._window.loads - self._others
         # Slides that have ended by `now` are still in the ring, because the clock moves only with tuples.
         if now is not None and self.options.windowed and self._tuples:
-            slide, slides, n = int(clock["slide"]), len(sent), self.workers
+            slide, slides = int(clock["slide"]), len(sent)
             for left in range(
                 slide + 1, slide + 1 + min(slides, max(0, now // int(clock["length"]) - slide))
             ):
-                own -= sent[left % slides, :n] + sent[left % slides, n : 2 * n]
+                own -= loads_of_slide(sent[left % slides], self.workers)
         return own // self._step
 
     def hear(self, others: Int64s | None, now: int | None = None) -> None:
@@ -290,13 +291,13 @@ class Evenflow(Partitioner):
         self._others = heard
 
     @classmethod
-    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
-        """At the end of every slide each instance hears the loads of the others."""
+    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange:
+        """At the end of every slide each source hears the loads of the others."""
 
         def tell(now: int) -> None:
-            loads = [part.window_tuples(now) for part in parts]
-            for part, own in zip(parts, loads, strict=True):
-                part.hear(np.sum(loads, axis=0) - own, now)
+            loads = [source.window_tuples(now) for source in sources]
+            for source, own in zip(sources, loads, strict=True):
+                source.hear(np.sum(loads, axis=0) - own, now)
 
         return Exchange(slide_ms, tell)
 

@@ -55,7 +55,7 @@ META = np.dtype([(name, np.int64) for name in ("total", "room", "step", "since")
 _MAX_VIRTUAL = 1 << 24
 
 
-class Ring(NamedTuple):
+class VirtualWorkers(NamedTuple):
     """The virtual workers: what kernels take as one argument."""
 
     window: WindowLoads
@@ -80,7 +80,7 @@ class Cache(NamedTuple):
     probe: Int64s
 
 
-class RingRule(NamedTuple):
+class VirtualRule(NamedTuple):
     """The settings of cg, for kernels."""
 
     seed: np.uint64
@@ -108,8 +108,8 @@ def _first_with_room(
 
 
 @kernel
-def _sums(ring: Ring) -> None:
-    owner, loads, owned, sums = ring.owner, ring.window.loads, ring.owned, ring.sums
+def _sums(virtual: VirtualWorkers) -> None:
+    owner, loads, owned, sums = virtual.owner, virtual.window.loads, virtual.owned, virtual.sums
     owned[:] = 0
     sums[:] = 0
     for at in range(owner.shape[0]):
@@ -118,11 +118,17 @@ def _sums(ring: Ring) -> None:
 
 
 @kernel
-def _rebalance(ring: Ring, eps: float) -> None:
+def _rebalance(virtual: VirtualWorkers, eps: float) -> None:
     """Move one virtual worker from the most to the least loaded worker, if the most loaded one is overloaded."""
-    owner, loads, owned, sums, shares = ring.owner, ring.window.loads, ring.owned, ring.sums, ring.shares
-    total = ring.meta[()]["total"]
-    _sums(ring)
+    owner, loads, owned, sums, shares = (
+        virtual.owner,
+        virtual.window.loads,
+        virtual.owned,
+        virtual.sums,
+        virtual.shares,
+    )
+    total = virtual.meta[()]["total"]
+    _sums(virtual)
     high, low = 0, 0
     for worker in range(shares.shape[0]):
         if sums[worker] / shares[worker] > sums[high] / shares[high]:
@@ -162,9 +168,9 @@ def _deal(owner: Int32s, shares: Float64s) -> None:
 
 
 @kernel
-def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
-    keys, times, out = block
-    window, meta = ring.window, ring.meta[()]
+def _route(block: Block, virtual: VirtualWorkers, cache: Cache, rule: VirtualRule) -> None:
+    keys, times, out = block.keys, block.times, block.out
+    window, meta = virtual.window, virtual.meta[()]
     loads = window.loads
     slack = (1.0 + rule.eps) / loads.shape[0]
     mask = np.int64(cache.key.shape[0] - 1)
@@ -190,11 +196,11 @@ def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
         loads[at] += 1
         if rule.windowed:
             note(window, at)
-        out[row] = ring.owner[at]
+        out[row] = virtual.owner[at]
         meta["since"] += 1
         if meta["since"] >= rule.check:
             meta["since"] = 0
-            _rebalance(ring, rule.eps)
+            _rebalance(virtual, rule.eps)
 
 
 class CGOptions(Window):
@@ -238,7 +244,7 @@ class ConsistentGrouping(Partitioner):
         self._lay(np.full(virtual, -1, np.int32))
 
     def _rescale(self) -> None:
-        owner = self._ring.owner
+        owner = self._virtual.owner
         if 2 * len(owner) < self.options.alpha * self.workers or len(owner) < self.workers:
             self._start()
         else:
@@ -252,36 +258,36 @@ class ConsistentGrouping(Partitioner):
         shares = capacities / capacities.sum()
         _deal(owner, shares)
         loads, sums = options.new_loads(len(owner)), np.zeros(n, np.int64)
-        self._ring = Ring(loads, owner, np.zeros(n, np.int64), sums, shares, record(META))
+        self._virtual = VirtualWorkers(loads, owner, np.zeros(n, np.int64), sums, shares, record(META))
         self._forget()
 
     def _forget(self) -> None:
         """Empty the cache. It never changes a result, so it is not part of a snapshot."""
-        places = 1 << (len(self._ring.owner) - 1).bit_length()
+        places = 1 << (len(self._virtual.owner) - 1).bit_length()
         self._cache = Cache(
             np.zeros(places, np.uint64), np.full(places, -1, np.int64), np.zeros(places, np.int64)
         )
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options
-        check = 10 * len(self._ring.owner) if options.check is None else options.check
-        rule = RingRule(np.uint64(self.seed % 2**64), options.windowed, options.eps, check)
-        _route(Block(keys, times, out), self._ring, self._cache, rule)
+        check = 10 * len(self._virtual.owner) if options.check is None else options.check
+        rule = VirtualRule(np.uint64(self.seed % 2**64), options.windowed, options.eps, check)
+        _route(Block(keys, times, out), self._virtual, self._cache, rule)
 
     def _state(self) -> State:
-        ring = self._ring
-        return {**ring.window._asdict(), "owner": ring.owner, "meta": ring.meta}
+        virtual = self._virtual
+        return {**virtual.window._asdict(), "owner": virtual.owner, "meta": virtual.meta}
 
     def _load_state(self, state: State) -> None:
         owner, meta = state.pop("owner"), state.pop("meta")
         if len(owner) < self.workers:
             raise ValueError(f"{len(owner)} virtual workers for {self.workers} workers")
-        self._ring = self._ring._replace(window=WindowLoads(**state), owner=owner, meta=meta)
+        self._virtual = self._virtual._replace(window=WindowLoads(**state), owner=owner, meta=meta)
         self._forget()
 
     def _choices(self) -> int:
         return self.workers
 
     def _state_bytes(self) -> int:
-        ring = self._ring
-        return sum(array.nbytes for array in (*ring.window, ring.owner, ring.shares, *self._cache))
+        virtual = self._virtual
+        return sum(array.nbytes for array in (*virtual.window, virtual.owner, virtual.shares, *self._cache))

@@ -26,10 +26,9 @@ import numpy.typing as npt
 
 from evenflow.arrays import UInt32s, UInt64s, Whole
 from evenflow.draws import draw_unit
-from evenflow.eights import WIDTH, equal, lowest_bit
+from evenflow.eights import WIDTH, equal, lowest_bit, set_of
 from evenflow.kernels import inlined, kernel
 
-_WIDTH = np.uint64(WIDTH)
 _FIRST = np.uint32(1)
 
 
@@ -50,15 +49,9 @@ def coin_synopsis(p: float) -> CoinSynopsis:
 
 
 @inlined
-def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
-    """The first place of the set that keys with this hash belong to."""
-    return (spot & np.uint64(key.shape[0] // WIDTH - 1)) * _WIDTH
-
-
-@inlined
 def place_of(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64) -> np.int64:
     """The key's place, or -1. `spot` is a hash of the key."""
-    first = _set_of(known.key, spot)
+    first = set_of(known.key, spot)
     ways = equal(known.key, first, wanted)
     # One bit more, because the lowest bit of 0 is undefined.
     at = np.int64(first) + lowest_bit(ways | np.int64(1 << WIDTH))
@@ -69,7 +62,7 @@ def place_of(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64) -> np.int6
 def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Whole) -> None:
     """Set this bit of the key's bitmap. A new key is entered if its set has room."""
     key, bits, hot = known.key, known.bits, known.hot
-    first = np.int64(_set_of(key, spot))
+    first = np.int64(set_of(key, spot))
     at = np.int64(-1)
     for way in range(WIDTH):
         if key[first + way] == wanted:

@@ -34,7 +34,7 @@ above.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -44,7 +44,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
-from evenflow.partitioners.window import Window
+from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches import window_holders
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.window_holders import (
@@ -110,7 +110,7 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
 
     `stop` then says what has to grow.
     """
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
     loads = window.loads
     n = loads.shape[0]
@@ -149,13 +149,9 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
     return row
 
 
-class DagreedyOptions(Window):
+class DagreedyOptions(SlidingWindow):
     """Options of dagreedy."""
 
-    window: Literal["cumulative", "sliding", "tumbling"] = Field(
-        "sliding",
-        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
-    )
     slide_ms: int = Field(
         1_000, ge=1, description="Slide, ms, in which frequencies are counted. window_ms is a multiple of it."
     )

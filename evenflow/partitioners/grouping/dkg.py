@@ -28,7 +28,7 @@ Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is p
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -95,19 +95,19 @@ def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> 
 
 
 @inlined
-def _lightest(first: Whole, width: int, loads: Int64s) -> Any:
+def _lightest(first: Whole, width: int, loads: Int64s) -> np.int64:
     """The least loaded of the `width` workers first, first + 1, ... (modulo n). The earliest of them on a tie."""
     n = loads.shape[0]
-    best, at = first, first
+    best = at = np.int64(first)
     for _ in range(width - 1):
-        at = at + 1 if at + 1 < n else 0
+        at = np.int64(at + 1 if at + 1 < n else 0)
         best = at if loads[at] < loads[best] else best
     return best
 
 
 @kernel
 def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
-    keys, times, out = block
+    keys, times, out = block.keys, block.times, block.out
     summary, window, owner, width, changed = (
         known.summary,
         known.window,

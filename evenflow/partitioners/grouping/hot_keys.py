@@ -15,7 +15,7 @@ amortised. State: 43 to 256 bytes per distinct key of a window and the window be
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,9 +53,9 @@ def _capacity(kept: int) -> int:
 
 
 @inlined
-def crowded(table: HotTable) -> Any:
+def crowded(table: HotTable) -> bool:
     """Whether there may be no place for one more key."""
-    return 4 * table.clock[()]["used"] >= 3 * table.entries.shape[0]
+    return bool(4 * table.clock[()]["used"] >= 3 * table.entries.shape[0])
 
 
 @kernel
@@ -140,8 +140,7 @@ class HotKeys:
         Entries that mean something are of the present window or the window before. So the table has at most
         4 x 2^ceil(log2 keys) entries, and at least 64. An entry takes 32 bytes. The clock comes on top.
         """
-        entries, clock = self.table
-        return _capacity(keys) * entries.itemsize + clock.nbytes
+        return _capacity(keys) * self.table.entries.itemsize + self.table.clock.nbytes
 
     def make_room(self) -> None:
         """Drop the entries that mean nothing any more. The new table is at most a quarter full."""

@@ -70,10 +70,6 @@ class BufferedBatch:
     """(tuples,): number of each tuple's key, in order of arrival. Keys are numbered by their first arrival."""
     order: Int64s
     """The same number for each key of the list."""
-    tree_counts: Int64s | None
-    """The counts by which the list is in descending order: at most `counts`. None with order="exact"."""
-    renewals: Int32s | None
-    """How often each key's count in the tree was renewed: at most the budget. None with order="exact"."""
 
     @property
     def position(self) -> Int32s:
@@ -298,12 +294,9 @@ class Accumulator:
         """The batch as it stands. Afterwards the accumulator is empty and has learnt N_est and K_avg."""
         entry = self._entries[0] if len(self._entries) == 1 else np.concatenate([_NO_ENTRY, *self._entries])
         size = int(self._known.meta["keys"])
-        tree_counts = renewals = None
         if self._quasi:
             order = np.empty(size, np.int64)
             read_entries(self._tree, order)
-            tree_counts = self._tree.counts[order]
-            renewals = self._budget - self._pace.left[order]
         else:
             order = descending(self._known.key[:size], self._known.freq[:size])
         batch = BufferedBatch(
@@ -311,8 +304,6 @@ class Accumulator:
             counts=self._known.freq[order],
             entry=entry,
             order=order,
-            tree_counts=tree_counts,
-            renewals=renewals,
         )
         # In this order: the room for the next batch follows from what was learnt.
         self._learn(len(entry), size)
@@ -322,8 +313,15 @@ class Accumulator:
     @property
     def nbytes(self) -> int:
         """Memory held now, room for the next batch included."""
-        key, freq, table, _ = self._known
-        arrays: list[npt.NDArray[Any]] = [key, freq, table, *self._tree, *self._pace, *self._entries]
+        known = self._known
+        arrays: list[npt.NDArray[Any]] = [
+            known.key,
+            known.freq,
+            known.table,
+            *self._tree,
+            *self._pace,
+            *self._entries,
+        ]
         return sum(array.nbytes for array in arrays)
 
     def bound(self, keys: int) -> int:
@@ -334,10 +332,10 @@ class Accumulator:
         2 x 2^ceil(log2 room) places of 4 bytes. The root of the tree comes on top.
         """
         room = max(_FIRST_ROOM, 2 * keys)
-        key, freq, table, _ = self._known
-        per_key = key, freq, self._tree.counts, self._tree.link, *self._pace
-        key_bytes = sum(array.nbytes for array in per_key) // len(key)
-        return room * key_bytes + _places(room) * table.itemsize + self._tree.root.nbytes
+        known = self._known
+        per_key = known.key, known.freq, self._tree.counts, self._tree.link, *self._pace
+        key_bytes = sum(array.nbytes for array in per_key) // len(known.key)
+        return room * key_bytes + _places(room) * known.table.itemsize + self._tree.root.nbytes
 
     def _add(self, block: Block, row: int, end_ms: int) -> int:
         if not self._quasi:
@@ -347,10 +345,11 @@ class Accumulator:
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:
-            n_est, k_avg = self.past.item()
+            past = self.past
             # The first batch is the whole past.
-            weight = self._smoothing if k_avg else 1.0
-            self.past[()] = n_est + weight * (tuples - n_est), k_avg + weight * (keys - k_avg)
+            weight = self._smoothing if past["k_avg"] else 1.0
+            past["n_est"] += weight * (tuples - past["n_est"])
+            past["k_avg"] += weight * (keys - past["k_avg"])
 
     def _reset(self) -> None:
         """Begin an empty batch. Most of the room is given back if it is far larger than a usual batch needs."""
@@ -365,14 +364,19 @@ class Accumulator:
             self._known.table[:] = -1
 
     def _widen(self, room: int) -> None:
-        key, freq, _, meta = self._known
-        table = np.full(_places(room), -1, np.int32)
-        self._known = _HTable(_enlarged(key, room), _enlarged(freq, room), table, meta)
+        known, table = self._known, np.full(_places(room), -1, np.int32)
+        self._known = known._replace(
+            key=_enlarged(known.key, room), freq=_enlarged(known.freq, room), table=table
+        )
         _rehash(self._known)
         if self._quasi:
             self._tree = widened(self._tree, room)
-            last, left, step = self._pace
-            self._pace = _Pace(_enlarged(last, room), _enlarged(left, room), _enlarged(step, room))
+            pace = self._pace
+            self._pace = _Pace(
+                last=_enlarged(pace.last, room),
+                left=_enlarged(pace.left, room),
+                step=_enlarged(pace.step, room),
+            )
 
 
 _NO_ENTRY = np.empty(0, np.int32)

@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt64s, Whole
+from evenflow.arrays import Int64s, Rows, UInt64s, Whole, records
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
 
-_LEFT, _RIGHT = 0, 1
-"""Sides of an entry: columns of `link`. The code computes with them (the other side is 1 - side)."""
-_PARENT = 2
+LINK = np.dtype([(name, np.int32) for name in ("left", "right", "parent")])
+"""The left and the right child of an entry, and its parent. -1 is none."""
 
 
 class CountTree(NamedTuple):
@@ -30,17 +29,15 @@ class CountTree(NamedTuple):
 
     counts: Int64s
     """Count of each entry, by which it is placed."""
-    link: Int32s
-    """(entries, 3): left and right child, parent. -1 is none."""
+    link: Rows
+    """(entries,) of LINK."""
     root: Int64s
     """(1,): the entry at the top, or -1."""
 
 
 def count_tree(capacity: int) -> CountTree:
     """An empty tree with room for this many entries."""
-    return CountTree(
-        np.zeros(capacity, np.int64), np.full((capacity, 3), -1, np.int32), np.array([-1], np.int64)
-    )
+    return CountTree(np.zeros(capacity, np.int64), records(capacity, LINK), np.array([-1], np.int64))
 
 
 def widened(tree: CountTree, capacity: int) -> CountTree:
@@ -58,27 +55,32 @@ def _replace(tree: CountTree, parent: Whole, old: Whole, new: Whole) -> None:
     link, root = tree.link, tree.root
     if parent < 0:
         root[0] = new
-    elif link[parent, _LEFT] == old:
-        link[parent, _LEFT] = new
+    elif link[parent]["left"] == old:
+        link[parent]["left"] = new
     else:
-        link[parent, _RIGHT] = new
+        link[parent]["right"] = new
     if new >= 0:
-        link[new, _PARENT] = parent
+        link[new]["parent"] = parent
 
 
 @kernel
 def _lift(tree: CountTree, entry: Whole) -> None:
     """Rotate the entry and its parent, so that the entry comes out on top. The order of entries stays."""
     link = tree.link
-    parent = np.int64(link[entry, _PARENT])
-    side = _LEFT if link[parent, _LEFT] == entry else _RIGHT
-    inner = np.int64(link[entry, 1 - side])
-    _replace(tree, np.int64(link[parent, _PARENT]), parent, entry)
-    link[parent, side] = inner
+    parent = np.int64(link[entry]["parent"])
+    _replace(tree, np.int64(link[parent]["parent"]), parent, entry)
+    # The subtree between the two changes sides: it goes from the entry to the parent.
+    if link[parent]["left"] == entry:
+        inner = np.int64(link[entry]["right"])
+        link[parent]["left"] = inner
+        link[entry]["right"] = parent
+    else:
+        inner = np.int64(link[entry]["left"])
+        link[parent]["right"] = inner
+        link[entry]["left"] = parent
     if inner >= 0:
-        link[inner, _PARENT] = parent
-    link[entry, 1 - side] = parent
-    link[parent, _PARENT] = entry
+        link[inner]["parent"] = parent
+    link[parent]["parent"] = entry
 
 
 @kernel
@@ -86,23 +88,23 @@ def add_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
     """Place an entry that is not in the tree yet, with count `to`."""
     count, link, root = tree.counts, tree.link, tree.root
     count[entry] = to
-    parent, side = np.int64(-1), _LEFT
+    parent, before = np.int64(-1), True
     at = root[0]
     while at >= 0:
         parent = at
         before = to > count[at] or (to == count[at] and key[entry] < key[at])
-        side = _LEFT if before else _RIGHT
-        at = np.int64(link[at, side])
-    link[entry, _LEFT] = -1
-    link[entry, _RIGHT] = -1
-    link[entry, _PARENT] = parent
+        at = np.int64(link[at]["left"] if before else link[at]["right"])
+    link[entry]["left"], link[entry]["right"], link[entry]["parent"] = -1, -1, parent
     if parent < 0:
         root[0] = entry
         return
-    link[parent, side] = entry
+    if before:
+        link[parent]["left"] = entry
+    else:
+        link[parent]["right"] = entry
     # As a leaf the entry is in order. Rotations lift it until its parent has the greater priority.
     priority = mix64(key[entry])
-    while link[entry, _PARENT] >= 0 and mix64(key[link[entry, _PARENT]]) < priority:
+    while link[entry]["parent"] >= 0 and mix64(key[link[entry]["parent"]]) < priority:
         _lift(tree, entry)
 
 
@@ -111,11 +113,11 @@ def raise_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
     """Give an entry of the tree another count: take it out and place it anew."""
     link = tree.link
     # The child of greater priority is lifted over the entry, until the entry has at most one child.
-    while link[entry, _LEFT] >= 0 and link[entry, _RIGHT] >= 0:
-        left, right = np.int64(link[entry, _LEFT]), np.int64(link[entry, _RIGHT])
+    while link[entry]["left"] >= 0 and link[entry]["right"] >= 0:
+        left, right = np.int64(link[entry]["left"]), np.int64(link[entry]["right"])
         _lift(tree, left if mix64(key[left]) > mix64(key[right]) else right)
-    only = np.int64(max(link[entry, _LEFT], link[entry, _RIGHT]))
-    _replace(tree, np.int64(link[entry, _PARENT]), np.int64(entry), only)
+    only = np.int64(max(link[entry]["left"], link[entry]["right"]))
+    _replace(tree, np.int64(link[entry]["parent"]), np.int64(entry), only)
     add_entry(tree, key, entry, to)
 
 
@@ -126,19 +128,19 @@ def read_entries(tree: CountTree, out: Int64s) -> int:
     link = tree.link
     written = 0
     at = tree.root[0]
-    while at >= 0 and link[at, _LEFT] >= 0:
-        at = np.int64(link[at, _LEFT])
+    while at >= 0 and link[at]["left"] >= 0:
+        at = np.int64(link[at]["left"])
     while at >= 0:
         out[written] = at
         written += 1
-        if link[at, _RIGHT] >= 0:
-            at = np.int64(link[at, _RIGHT])
-            while link[at, _LEFT] >= 0:
-                at = np.int64(link[at, _LEFT])
+        if link[at]["right"] >= 0:
+            at = np.int64(link[at]["right"])
+            while link[at]["left"] >= 0:
+                at = np.int64(link[at]["left"])
         else:
             below = at
-            at = np.int64(link[at, _PARENT])
-            while at >= 0 and link[at, _RIGHT] == below:
+            at = np.int64(link[at]["parent"])
+            while at >= 0 and link[at]["right"] == below:
                 below = at
-                at = np.int64(link[at, _PARENT])
+                at = np.int64(link[at]["parent"])
     return written

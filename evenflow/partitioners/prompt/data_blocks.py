@@ -67,11 +67,6 @@ class DataBlockPlan:
         """Keys that lie in more than one data block."""
         return len(self.fragment_from) - 1
 
-    @property
-    def split_ratio(self) -> float:
-        """KSR: fragments / keys. 1 when no key is split."""
-        return 1.0 + (len(self.fragment_data_block) - self.split) / len(self.data_block)
-
 
 @kernel
 def _place(counts: Int64s, cut: int, data_block: Int32s, large: Int64s, loads: Int64s) -> int:

@@ -109,7 +109,8 @@ def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
     borders = [*np.flatnonzero(np.diff(clusters.data_block, prepend=-1)), len(out)]
     for begin, end in pairwise(borders):
         task = slice(begin, end)
-        _, keys, sizes, split, _ = clusters
         first = int(clusters.data_block[begin]) % buckets
-        out[task] = allocate(keys[task], sizes[task], split[task], buckets, first=first)
+        out[task] = allocate(
+            clusters.keys[task], clusters.sizes[task], clusters.split[task], buckets, first=first
+        )
     return out

@@ -1,15 +1,15 @@
-"""Time-based: the batch interval is cut into equal slots of time, and each slot is a data block.
+"""Time-based: the batch interval is cut into equal spans of time, and each span is a data block.
 
-Idea: this is what Spark Streaming's receivers do. A data block holds the tuples that arrived in its slot. So no plan
+Idea: this is what Spark Streaming's receivers do. A data block holds the tuples that arrived in its span. So no plan
 is needed, and the first data block is ready while the batch still fills. But the data blocks are as uneven as the rate
-is, and a key is in every data block in whose slot one of its tuples arrived. Prompt has this scheme as its baseline.
+is, and a key is in every data block in whose span one of its tuples arrived. Prompt has this scheme as its baseline.
 
 Time is the time of arrival, by a clock that never runs backwards. A tuple with an older time than a tuple before it
-counts in the slot of that tuple. Parameters: `interval_ms` length of the batch interval. Intervals of this length then
+counts in the span of that tuple. Parameters: `interval_ms` length of the batch interval. Intervals of this length then
 lie on a grid from time 0, and the batch is in the interval of its greatest time. Tuples from before that interval go to
 data block 0. Without `interval_ms`, the interval reaches from the first time of the batch to its greatest time.
 
-Cost per tuple: two comparisons, no division. State: none (the borders of the slots are made for each batch).
+Cost per tuple: two comparisons, no division. State: none (the borders of the spans are made for each batch).
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.1, figure 2.1a.
 
 Each data block gets a quarter of the interval:
@@ -30,24 +30,24 @@ from evenflow.partitioners.base import Options, Partitioner
 
 @kernel
 def _route(times: Int64s, start: int, borders: UInt64s, out: Int32s) -> None:
-    """Write the slot of each tuple. `borders[b]`: ms after `start` at which slot b+1 begins."""
-    slot = 0
+    """Write the span of each tuple. `borders[b]`: ms after `start` at which span b+1 begins."""
+    span = 0
     last = borders.shape[0]
     for row in range(times.shape[0]):
         if times[row] >= start:
             # Unsigned, so that the difference of any two times fits.
             passed = np.uint64(times[row]) - np.uint64(start)
-            while slot < last and passed >= borders[slot]:
-                slot += 1
-        out[row] = slot
+            while span < last and passed >= borders[span]:
+                span += 1
+        out[row] = span
 
 
-def slot_borders(interval: int, slots: int) -> UInt64s:
-    """Where slots 1, 2, ... of an interval of whole ms begin: ceil(i * interval / slots). Shape (slots-1,)."""
+def span_borders(interval: int, spans: int) -> UInt64s:
+    """Where spans 1, 2, ... of an interval of whole ms begin: ceil(i * interval / spans). Shape (spans-1,)."""
     # In two parts, because i * interval may exceed 64 bits.
-    whole, rest = divmod(interval, slots)
-    i = np.arange(1, slots, dtype=np.uint64)
-    return i * np.uint64(whole % 2**64) + (i * np.uint64(rest) + np.uint64(slots - 1)) // np.uint64(slots)
+    whole, rest = divmod(interval, spans)
+    i = np.arange(1, spans, dtype=np.uint64)
+    return i * np.uint64(whole % 2**64) + (i * np.uint64(rest) + np.uint64(spans - 1)) // np.uint64(spans)
 
 
 class TimeBasedOptions(Options):
@@ -62,7 +62,7 @@ class TimeBasedOptions(Options):
 
 
 class TimeBased(Partitioner):
-    """The batch interval is cut into equal slots of time, one per data block."""
+    """The batch interval is cut into equal spans of time, one per data block."""
 
     micro_batch = True
     options_type = TimeBasedOptions
@@ -78,7 +78,7 @@ class TimeBased(Partitioner):
             interval = greatest - start + 1
         else:
             start = max(greatest // interval * interval, -(2**63))
-        _route(times, start, slot_borders(interval, self.workers), out)
+        _route(times, start, span_borders(interval, self.workers), out)
 
     def _state(self) -> State:
         return {}

@@ -86,3 +86,9 @@ def run(p: Partitioner, stream: Stream, cuts: list[int] | None = None) -> np.nda
     edges = [0, *sorted(cuts or []), len(keys)]
     parts = [p.assign_batch(keys[a:b], times[a:b]) for a, b in pairwise(edges)]
     return np.concatenate(parts)
+
+
+def keeps_every_key(p: Partitioner) -> bool:
+    """Whether state grows with the distinct keys of the window. False: workers and options bound it."""
+    # Two large numbers, because a bound may have a floor or a ceiling, below or above which keys make no difference.
+    return p.state_bound(1 << 41) > p.state_bound(1 << 40)

@@ -13,7 +13,7 @@ from evenflow.partitioners import Partitioner, create, names
 from evenflow.partitioners.dalton.messages import GlobalTable
 from evenflow.partitioners.evenflow.state import DOUBTS
 from evenflow.partitioners.exchange import Exchange
-from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer
 from tests.unit.partitioners.streams import Stream, zipf
 
 WINDOW = {"window_ms": 1000, "slide_ms": 100}
@@ -166,7 +166,7 @@ def test_after_a_table_all_split_the_same_keys_with_the_same_values_in_the_same_
             mine = np.arange(end - 100, end)[np.arange(end - 100, end) % 4 == j]
             part.assign(keys[mine], times[mine])
         exchange.tell(end)
-        assert not any(part.awaiting or part.deferred for part in parts)
+        assert not any(part.awaiting or kept_back(part) for part in parts)
         assert len({part.round for part in parts}) == 1
         tables = [{k: v.tolist() for k, v in part._split.values().items()} for part in parts]
         assert tables[0] == tables[1] == tables[2] == tables[3]

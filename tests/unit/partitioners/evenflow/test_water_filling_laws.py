@@ -13,6 +13,7 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, key_codes, replication_factor, window_figures, worker_loads
 from evenflow.partitioners import create, restore
+from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, one_key, with_gaps, zipf
 
 few = settings(max_examples=25, deadline=None)
@@ -337,7 +338,7 @@ def test_state_is_bounded_whatever_comes() -> None:
     p.assign(*all_distinct(300_000))
     p.assign(*zipf(50_000, z=0.8, keys=50_000))
     assert p.observe().state_bytes == before
-    assert not p.keeps_every_key
+    assert not keeps_every_key(p)
 
 
 def test_homes_survive_a_rescale_but_for_the_share_of_added_and_those_of_removed_workers() -> None:

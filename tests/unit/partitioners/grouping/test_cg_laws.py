@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
 from evenflow.partitioners import Partitioner, create
-from evenflow.partitioners.grouping.cg import META, Ring, _rebalance
+from evenflow.partitioners.grouping.cg import META, VirtualWorkers, _rebalance
 from evenflow.partitioners.snapshots import unpack
 from evenflow.sketches.window_loads import window_loads
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
@@ -114,11 +114,11 @@ def test_capacities_are_repeated_when_there_are_more_workers() -> None:
     assert np.bincount(owners(p)).tolist() == [6, 17, 5, 17, 5]  # 50 as 1:3:1:3:1
 
 
-def ring_of(owner: np.ndarray, loads: np.ndarray, shares: np.ndarray) -> Ring:
+def ring_of(owner: np.ndarray, loads: np.ndarray, shares: np.ndarray) -> VirtualWorkers:
     """Virtual workers with these owners and loads."""
     window = window_loads(len(loads), window_ms=1, slide_ms=1)._replace(loads=loads)
     sums = [np.zeros(len(shares), np.int64) for _ in range(2)]
-    return Ring(window, owner, *sums, shares, record(META, total=int(loads.sum())))
+    return VirtualWorkers(window, owner, *sums, shares, record(META, total=int(loads.sum())))
 
 
 @few

@@ -26,7 +26,7 @@ def depth(tree: CountTree, size: int) -> int:
     for at in range(size):
         steps = 0
         while at >= 0:
-            at = int(tree.link[at, 2])
+            at = int(tree.link[at]["parent"])
             steps += 1
         deepest = max(deepest, steps)
     return deepest

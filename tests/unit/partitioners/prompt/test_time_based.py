@@ -1,4 +1,4 @@
-"""Time-based data blocks: equal slots of the batch interval, by a clock that never runs backwards."""
+"""Time-based data blocks: equal spans of the batch interval, by a clock that never runs backwards."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
-from evenflow.partitioners.prompt.time_based import slot_borders
+from evenflow.partitioners.prompt.time_based import span_borders
 from tests.unit.partitioners.streams import with_gaps, zipf
 
 few = settings(max_examples=60, deadline=None)
@@ -56,8 +56,8 @@ def test_blocks_equal_the_definition_for_any_times(
 
 @few
 @given(st.integers(1, 2**64), st.integers(1, 50))
-def test_slots_are_equally_long_within_one_ms(interval: int, slots: int) -> None:
-    edges = [0, *slot_borders(interval, slots).tolist(), interval]
+def test_spans_are_equally_long_within_one_ms(interval: int, spans: int) -> None:
+    edges = [0, *span_borders(interval, spans).tolist(), interval]
     lengths = [b - a for a, b in pairwise(edges)]
     assert sum(lengths) == interval
     assert max(lengths) - min(lengths) <= 1
@@ -75,7 +75,7 @@ def test_a_pause_leaves_blocks_empty() -> None:
     assert set(create("time-based", workers=10).assign_batch(keys, times).tolist()) == {0, 9}
 
 
-def test_an_older_tuple_counts_in_the_slot_of_the_one_before_it() -> None:
+def test_an_older_tuple_counts_in_the_span_of_the_one_before_it() -> None:
     assert data_blocks([0, 60, 10, 99], 4) == [0, 2, 2, 3]
 
 
