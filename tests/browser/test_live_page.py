@@ -16,7 +16,7 @@ from evenflow.telemetry import HotKey
 from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.glance import Glance
 from monitoring.serving import served
-from tests.unit.monitoring.test_picture import SETTINGS, batch, decision, instance, make
+from tests.unit.monitoring.live.test_picture import SETTINGS, batch, decision, instance, make
 
 pytestmark = [pytest.mark.browser, pytest.mark.more]
 _PATIENCE = 15_000

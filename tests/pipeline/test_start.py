@@ -21,7 +21,7 @@ from tests.pipeline.planes import run as run_plane
 from tests.pipeline.planes import start_thread, wait_until
 from tests.pipeline.routed import create_topics, records, write, write_end
 from tests.pipeline.routed import make_settings as small
-from tests.unit.workbench.pipeline_model import Record, run
+from tests.unit.workbench.verify.pipeline_model import Record, run
 from topics import clients
 from workbench.verify.shell import verify
 

@@ -13,7 +13,7 @@ from cli.main import app
 from evenflow.errors import EvenflowError
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from partitioner_service.plane import DataPlane
-from tests.unit.workbench.pipeline_model import Record, end, record, run
+from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
 from topics import admin, clients
 from workbench.verify.shell import verify
 

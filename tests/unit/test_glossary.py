@@ -114,7 +114,6 @@ PLACES = {
             "evenflow/sketches/window_holders.py",
             "evenflow/sketches/window_loads.py",
         ),
-        "of time": ("evenflow/partitioners/prompt/time_based.py",),
     },
     "ring": {
         "of slides": (

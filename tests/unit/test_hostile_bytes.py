@@ -33,7 +33,14 @@ from evenflow.wire.result_frames import encode_results
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch
 from tests.hostile import BYTES, with_a_wrong_number
-from tests.unit.partitioner_service.registered_records import Both, Kept, descriptor, make, record_of, text_of
+from tests.unit.partitioner_service.reading.registered_records import (
+    Both,
+    Kept,
+    descriptor,
+    make,
+    record_of,
+    text_of,
+)
 from tests.unit.wire.examples import a_blob, a_frame
 from workbench.alive import part_of
 from workbench.look.guess import starting_file

@@ -9,7 +9,7 @@ from pathlib import Path
 from evenflow.settings import load_settings
 from evenflow.settings.views import view
 from spark_consumers.layout import Layout
-from tests.unit.workbench.test_status import SPARK, ended, facts, partition
+from tests.unit.workbench.status.test_status import SPARK, ended, facts, partition
 from workbench.doctor_topics import used_topics
 from workbench.status.facts import StageFacts, ViewFacts, windows_of
 from workbench.status.judging import SILENT_MS, wrong

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.partitioner_service.registered_records import (
+from tests.unit.partitioner_service.reading.registered_records import (
     Kept,
     avro,
     descriptor,

@@ -14,7 +14,7 @@ from evenflow.errors import ConfigError
 from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import Schemas
 from tests.hostile import BYTES
-from tests.unit.partitioner_service.registered_records import (
+from tests.unit.partitioner_service.reading.registered_records import (
     URL,
     Both,
     Kept,

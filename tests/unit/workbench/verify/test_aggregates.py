@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.aggregates import AGGREGATES, AggregatePlan, every_form
 from evenflow.settings import Settings
-from tests.unit.workbench.pipeline_model import Topics, end, record, run
+from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
 from workbench.verify import windows
 from workbench.verify.oracles import FUNCTIONS, Oracle, oracles
 

@@ -15,7 +15,7 @@ from topics.admin import pipeline_topics
 from workbench.strimzi.manifests import manifests
 from workbench.strimzi.rights import PARTS, rights
 
-OVERLAY = Path(__file__).parents[3] / "k8s/overlays/production"
+OVERLAY = Path(__file__).parents[4] / "k8s/overlays/production"
 
 
 @pytest.fixture

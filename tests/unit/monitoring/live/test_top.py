@@ -15,7 +15,7 @@ from evenflow.telemetry import HotKey
 from monitoring.live import top as module
 from monitoring.live.glance import Glance
 from monitoring.live.top import Top, workers
-from tests.unit.monitoring.test_picture import batch, decision, instance, make
+from tests.unit.monitoring.live.test_picture import batch, decision, instance, make
 
 
 def a_glance(*, keys: tuple[str, ...] = ("hot",)) -> Glance:

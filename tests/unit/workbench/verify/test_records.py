@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
-from tests.unit.workbench.pipeline_model import Record, end, record, run
+from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.deep import read_deep
 from workbench.verify.records import load

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
-from tests.unit.workbench.test_verify_expressions import by_partitioner, by_verify
+from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
 PATHS = {
     "key": "user.id",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.workbench.pipeline_model import end, record, run
-from tests.unit.workbench.test_verify_idle import SETTINGS
+from tests.unit.workbench.verify.pipeline_model import end, record, run
+from tests.unit.workbench.verify.test_idle import SETTINGS
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.markers import marker_of
 from workbench.verify.messages import input_row, rejected_row

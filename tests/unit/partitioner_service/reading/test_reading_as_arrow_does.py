@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import Parser
 from tests.hostile import BYTES
-from tests.unit.partitioner_service.one_by_one import OneByOne
+from tests.unit.partitioner_service.reading.one_by_one import OneByOne
 from workbench.verify.strict import StrictReader, Unreadable, cell_types
 
 _GUESSED = re.compile(rb"[eE]\+?0*[0-9]{3}")

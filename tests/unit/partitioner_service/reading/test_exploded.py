@@ -15,7 +15,7 @@ from evenflow.errors import ConfigError
 from evenflow.grammar.explosion import MOST_ELEMENTS, Explosion
 from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import Parsed, Parser, taken_apart
-from tests.unit.workbench.test_verify_expressions import by_partitioner, by_verify
+from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
 ITEMS = Settings(
     query={

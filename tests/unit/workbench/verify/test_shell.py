@@ -14,8 +14,8 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.committed import data_plane_group
-from tests.unit.workbench.pipeline_model import Topics
-from tests.unit.workbench.test_verify_reach import live
+from tests.unit.workbench.verify.pipeline_model import Topics
+from tests.unit.workbench.verify.test_reach import live
 from topics import clients
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Report, shell
 

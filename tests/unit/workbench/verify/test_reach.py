@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Settings
-from tests.unit.workbench.pipeline_model import Topics, end, record, run
+from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
 
 SETTINGS = Settings(
     query={"window": 40, "slide": 10, "aggregates": {"n": "count"}},

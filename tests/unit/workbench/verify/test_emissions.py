@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from tests.unit.workbench.pipeline_model import END, Topics, end, record, run
+from tests.unit.workbench.verify.pipeline_model import END, Topics, end, record, run
 
 EXACT = {"tuples": "count", "s": "sum(n)", "hi": "max(n)"}
 ROUNDED = {"tuples": "count", "m": "mean(v)", "f": "sum(v)", "kinds": "count_distinct(n)"}

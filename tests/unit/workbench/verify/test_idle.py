@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from tests.unit.workbench.pipeline_model import Topics, record, run
+from tests.unit.workbench.verify.pipeline_model import Topics, record, run
 
 SETTINGS = Settings(query={"window": 40, "slide": 10, "aggregates": {"n": "count"}}, input={"partitions": 2})
 

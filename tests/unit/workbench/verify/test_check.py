@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from tests.unit.workbench.pipeline_model import Record, Topics, end, record, run
+from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
 
 _AGGREGATES = {
     "count": "count",

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from tests.unit.workbench.pipeline_model import Record, Topics, end, record, run
+from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
 from workbench.verify import Kept
 from workbench.verify.inputs import gone_below
 

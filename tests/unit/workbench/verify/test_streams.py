@@ -13,7 +13,7 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.twostep import readable_schema
-from tests.unit.workbench.pipeline_model import end, record, run
+from tests.unit.workbench.verify.pipeline_model import end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, check
 
 SETTINGS = Settings(
