@@ -11,7 +11,7 @@ from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
-from evenflow.partitioners.evenflow.placements import move_to, put
+from evenflow.partitioners.evenflow.placements import cell_of, move_to, put
 from evenflow.partitioners.evenflow.state import (
     Rule,
     Water,
@@ -123,7 +123,7 @@ def _believe(water: Water, rule: Rule) -> None:
         column = doubt["column"]
         worker = worker_of_column(column, n)
         if rule.remembers:
-            put(water.places, doubt["cell"], doubt["home"])
+            put(water.places, cell_of(water.places, doubt["high"]), doubt["home"])
         loads[worker] += step[worker]
         tail[worker] += step[worker] if is_whole_column(column, n) else 0
         sent[clock["row"], column] += step[worker]
@@ -144,20 +144,33 @@ def _confirm(water: Water, rule: Rule, reached: Whole) -> None:
         # Tuples that stay in doubt move to the front, in order.
         doubt, kept = doubts[at], doubts[left]
         if doubt["time"] > reached:
-            kept["cell"], kept["home"] = doubt["cell"], doubt["home"]
+            kept["high"], kept["home"] = doubt["high"], doubt["home"]
             kept["column"], kept["time"] = doubt["column"], doubt["time"]
             left += 1
         elif rule.remembers:
-            put(water.places, doubt["cell"], doubt["home"])
+            put(water.places, cell_of(water.places, doubt["high"]), doubt["home"])
     progress["doubted"] = left
 
 
 @kernel
-def doubt_it(water: Water, cell: Whole, home: Whole, column: Whole, time: Whole) -> None:
+def doubted_home(water: Water, cell: Whole) -> np.int64:
+    """The home of the newest doubted tuple of this cell, or -1.
+
+    If the tuple turns out to be right, it counts in a window with those that come now, so its key must not have moved.
+    """
+    home = np.int64(-1)
+    for at in range(water.progress[()]["doubted"]):
+        if cell_of(water.places, water.doubts[at]["high"]) == cell:
+            home = np.int64(water.doubts[at]["home"])
+    return home
+
+
+@kernel
+def doubt_it(water: Water, high: Whole, home: Whole, column: Whole, time: Whole) -> None:
     """Remember this tuple, which may come from a wrong clock, or be the first one after a silence."""
     progress = water.progress[()]
     doubt = water.doubts[progress["doubted"]]
-    doubt["cell"], doubt["home"], doubt["column"], doubt["time"] = cell, home, column, time
+    doubt["high"], doubt["home"], doubt["column"], doubt["time"] = high, home, column, time
     progress["doubted"] += 1
 
 

@@ -139,6 +139,12 @@ def move_to(places: Placements, slide: Whole) -> None:
 
 
 @inlined
+def cell_of(places: Placements, high: Whole) -> np.int64:
+    """The cell of a key. high: the high half of the key's hash."""
+    return np.int64(high) & np.int64(places.cell.shape[0] - 1)
+
+
+@inlined
 def worker_of(places: Placements, at: Whole) -> np.int64:
     """The cell's worker, or -1 if the cell is free. An expired cell is freed here, swept or not."""
     cell = places.cell

@@ -15,7 +15,7 @@ from evenflow.arrays import NEVER, Whole
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.evenflow.clock import doubt_it, forget, next_slide
+from evenflow.partitioners.evenflow.clock import doubt_it, doubted_home, forget, next_slide
 from evenflow.partitioners.evenflow.frequent import due as half_is_due
 from evenflow.partitioners.evenflow.frequent import offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
@@ -42,11 +42,16 @@ _MANY = np.int64(1 << 40)
 
 @inlined
 def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> np.int64:
-    """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys."""
+    """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys.
+
+    It keeps its home if a doubted tuple is of this cell.
+    """
     if rule.remembers:
         home = worker_of(water.places, cell)
         if home < 0:
-            home = lowest_of(lowest.tail, water.tail)
+            home = doubted_home(water, cell)
+            if home < 0:
+                home = lowest_of(lowest.tail, water.tail)
             # The worker is credited at once with what the cell will bring, so that the next free cell goes elsewhere.
             brings = water.progress[()]["cell"] * rule.step[home]
             water.credit[home] += brings
@@ -165,6 +170,6 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         tail[worker] += np.int64(0) if split else load
         block.out[row] = worker
         if doubted:
-            doubt_it(water, cell, home, column, time)
+            doubt_it(water, np.int64(spot >> np.uint64(32)), home, column, time)
     _write_down(water, fresh)
     return block.keys.shape[0]

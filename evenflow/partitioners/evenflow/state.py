@@ -23,8 +23,9 @@ PROGRESS = np.dtype(
 cell brings in a window (once the window is full, besides the cell's first tuple). `tuples`: tuples in the window.
 `known`: what a cell brought before a rescale, believed until the window has filled anew. `full`: tuples in the last
 window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
-DOUBT = np.dtype([(name, np.int64) for name in ("cell", "home", "column", "time")])
-"""Cell and home of a doubted tuple's key, the column of the window's row in which it counts, and its time in ms."""
+DOUBT = np.dtype([(name, np.int64) for name in ("high", "home", "column", "time")])
+"""Of a doubted tuple: the high half of its key's hash, whose low bits are the cell (there may be more cells when the doubt
+ends), the key's home, the column of the window's row in which the tuple counts, and its time in ms."""
 
 
 # The columns of the window's ring. A row, which is a slide, has the load of split keys by worker, then the load of whole

@@ -101,8 +101,8 @@ class SlowEvenflow:
         self.since = self.latest = -(2**63)
         self.full = 0
         """Tuples in the last window that was full."""
-        self.doubted: list[tuple[int, int, int, bool]] = []
-        """(cell, home, worker, whether split) of tuples beyond a silence that is not believed yet."""
+        self.doubted: list[tuple[int, int, int, bool, int]] = []
+        """(high half of the key's hash, home, worker, whether split, time): beyond a silence that is not believed yet."""
         self.most = 0
         """Holders that a key had at most, besides its home."""
 
@@ -148,13 +148,13 @@ class SlowEvenflow:
         if now - self.aged >= max(1, self.slides // AGES) and 4 * self.seen >= self.memory:
             self.forget()
         if silence:
-            for cell, home, worker, split, _ in self.doubted:
-                self.homes[cell] = (home, now)
+            for high, home, worker, split, _ in self.doubted:
+                self.homes[high % self.cells] = (home, now)
                 self.sent.append((now, worker, split))
                 self.add(worker, split)
             self.doubted = []
-        for cell, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
-            self.homes[cell] = (home, now)
+        for high, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
+            self.homes[high % self.cells] = (home, now)
         self.doubted = [doubt for doubt in self.doubted if doubt[-1] > time]
         self.latest = max(self.latest, time)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
@@ -221,7 +221,8 @@ class SlowEvenflow:
             worker = self.homes[cell][0]
         else:
             loads = self.unsplit_loads()
-            worker = loads.index(min(loads))
+            doubted = [home for high, home, *_ in self.doubted if high % self.cells == cell]
+            worker = doubted[-1] if doubted else loads.index(min(loads))
             self.credit[worker] += self.brings * self.step[worker]
         self.homes[cell] = (worker, self.now)
         return worker
@@ -320,7 +321,7 @@ class SlowEvenflow:
         self.sent.append((self.slide or 0, worker, split))
         self.add(worker, split)
         if doubted:
-            self.doubted.append(((spot >> 32) % self.cells, home, worker, split, time))
+            self.doubted.append((spot >> 32, home, worker, split, time))
         self.most = max(self.most, len(counter.holders))
         return worker
 
