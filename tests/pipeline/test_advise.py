@@ -48,6 +48,7 @@ def _advice(file: Path, *words: str) -> dict:
     return json.loads(result.stdout)
 
 
+@pytest.mark.more
 def test_a_topic_is_sampled_as_the_settings_say_and_advised_on(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

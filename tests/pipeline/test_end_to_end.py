@@ -158,6 +158,7 @@ def test_partitioner_and_application_killed_or_stopped_in_mid_stream_go_on_exact
     assert_exact(stream)
 
 
+@pytest.mark.more
 def test_two_partitioners_rebalance_with_open_transactions_and_the_results_stay_exact(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

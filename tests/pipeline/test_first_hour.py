@@ -18,7 +18,7 @@ from tests.pipeline.planes import wait_until
 from topics.admin import describe
 from workbench.ports import free_ports
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "first-hour.md"

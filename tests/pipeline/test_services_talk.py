@@ -108,6 +108,7 @@ def test_the_first_rejection_and_a_large_share_are_said_and_json_logs_are_json(
     assert (beat["read"], beat["routed"], beat["rejected_by_reason"]) == (300, 0, {"unreadable": 300})
 
 
+@pytest.mark.more
 def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
