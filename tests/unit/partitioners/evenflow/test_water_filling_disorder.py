@@ -81,7 +81,9 @@ def most_workers(keys: np.ndarray, out: np.ndarray, slides: np.ndarray, length: 
 
 
 @few
-@example(late(51, keys=2, z=1.0, seed=99, disorder=3000, pause=0), 2, 1)  # more cells while tuples are in doubt
+@example(
+    late(51, keys=2, z=1.0, seed=99, disorder=3000, pause=0), 2, 1
+)  # more cells while tuples are in doubt
 @example(late(185, keys=300, z=1.0, seed=59, disorder=3000, pause=400), 14, 1 << 12)  # a free cell in doubt
 @given(disordered, st.integers(1, 20), st.sampled_from([1, 64, 1 << 12]))
 def test_an_unsplit_key_is_on_one_worker_of_every_window_by_the_clock(
