@@ -345,11 +345,11 @@ class Accumulator:
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:
-            past = self.past
+            # As floats of Python: arithmetic on fields of a record, which are arrays of shape (), costs a batch 1 % more.
+            n_est, k_avg = self.past.item()
             # The first batch is the whole past.
-            weight = self._smoothing if past["k_avg"] else 1.0
-            past["n_est"] += weight * (tuples - past["n_est"])
-            past["k_avg"] += weight * (keys - past["k_avg"])
+            weight = self._smoothing if k_avg else 1.0
+            self.past[()] = n_est + weight * (tuples - n_est), k_avg + weight * (keys - k_avg)
 
     def _reset(self) -> None:
         """Begin an empty batch. Most of the room is given back if it is far larger than a usual batch needs."""
