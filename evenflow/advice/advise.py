@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from evenflow.advice.candidates import Candidate, candidates
 from evenflow.advice.drift import hot_turnover
 from evenflow.advice.report import Advice
 from evenflow.advice.rule import Tried, chosen, judged, paper_rule
-from evenflow.advice.sample import HotKey, Keys, Sample, busiest_rate, hot_keys, keys_of, span_seconds
+from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
 from evenflow.advice.sizing import Size, Wishes, size
 from evenflow.metrics import window_figures
 from evenflow.simulation import KeyedStream, Scenario, simulate
@@ -58,13 +57,22 @@ def advise(
     )
     winner = chosen(tried, tolerance=wishes.tolerance)
     best = tried_ones[tried.index(winner)]
+    least = 1 / (HOT * fits.workers)  # a key with at least this share is hot
+    hot = keys.shares >= least
     return Advice(
         source=sample.name,
         tuples=len(stream),
         unreadable=sample.unreadable,
         seconds=span_seconds(stream.times) if timed else None,
         rate=rate,
-        **_skew(sample, stream, keys, least=1 / (HOT * fits.workers), most=wishes.top),
+        keys=keys.distinct,
+        keys_estimate=keys.estimate,
+        zipf=keys.zipf,
+        top_share=float(keys.shares[0]),
+        hot_key_count=int(hot.sum()),
+        hot_share=float(keys.shares[hot].sum()),
+        hot_turnover=hot_turnover(stream, least=least),
+        hot_keys=tuple(hot_keys(sample, stream, keys, least=least, most=wishes.top)),
         window_ms=wishes.window_ms,
         slide_ms=wishes.slide_ms,
         window_tuples=window_tuples,
@@ -83,19 +91,6 @@ def advise(
     )
 
 
-class _Skew(TypedDict):
-    """The fields of `Advice` that say how the keys share the tuples."""
-
-    keys: int
-    keys_estimate: int
-    zipf: float | None
-    top_share: float
-    hot_key_count: int
-    hot_share: float
-    hot_turnover: float | None
-    hot_keys: tuple[HotKey, ...]
-
-
 def _scenario(wishes: Wishes, fits: Size) -> Scenario:
     """How the candidates are simulated."""
     return Scenario(
@@ -107,21 +102,6 @@ def _scenario(wishes: Wishes, fits: Size) -> Scenario:
         batch=wishes.batch,
         samples=1,
     )
-
-
-def _skew(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> _Skew:
-    """How the keys share the tuples. least: a key with at least this share is hot. most: how many hot keys to name."""
-    hot = keys.shares >= least
-    return {
-        "keys": keys.distinct,
-        "keys_estimate": keys.estimate,
-        "zipf": keys.zipf,
-        "top_share": float(keys.shares[0]),
-        "hot_key_count": int(hot.sum()),
-        "hot_share": float(keys.shares[hot].sum()),
-        "hot_turnover": hot_turnover(stream, least=least),
-        "hot_keys": tuple(hot_keys(sample, stream, keys, least=least, most=most)),
-    }
 
 
 def _windows(stream: KeyedStream, scenario: Scenario, distinct: int) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from evenflow.partitioners.evenflow.frequent import due as half_is_due
 from evenflow.partitioners.evenflow.frequent import offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
 from evenflow.partitioners.evenflow.holders import Level, Owner, buy, holder, lowest_of, may_pay, price_of
-from evenflow.partitioners.evenflow.placements import crowded, put, worker_of
+from evenflow.partitioners.evenflow.placements import cell_of, crowded, put, worker_of
 from evenflow.partitioners.evenflow.state import (
     DOUBTS,
     Lowest,
@@ -102,7 +102,6 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
-    last_cell = np.uint64(water.places.cell.shape[0] - 1)
     margin = _MARGIN * rule.unit / math.sqrt(rule.sources)
     share = rule.unit / n
     now = clock["slide"]
@@ -140,7 +139,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             drop_all(holders, at)
         if half_is_due(water.summary):
             forget(water, rule)
-        cell = (spot >> np.uint64(32)) & last_cell
+        high = np.int64(spot >> np.uint64(32))
+        cell = cell_of(water.places, high)
         home = _home(water, rule, lowest, key, cell)
         worker = home
         level = Level(loads, (tuples + fresh) * share, margin, now, oldest)
@@ -170,6 +170,6 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         tail[worker] += np.int64(0) if split else load
         block.out[row] = worker
         if doubted:
-            doubt_it(water, np.int64(spot >> np.uint64(32)), home, column, time)
+            doubt_it(water, high, home, column, time)
     _write_down(water, fresh)
     return block.keys.shape[0]
