@@ -44,12 +44,11 @@ from partitioner_service.reading.reasons import (
     Faults,
 )
 from partitioner_service.reading.registered import RegisteredReader
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.schemas import Schemas, schemas_of
 from partitioner_service.reading.strings import texts
 from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
 from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
-from topics.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -156,8 +155,8 @@ class Parser:
         """Columns of n records. `keys` and `timestamps` (ms) have n entries where the query needs them.
 
         All values together must be below 2 GiB, and so must all keys (see `blocks`). Raises RegistryAway,
-        before anything was done, if a schema that a record names cannot be had now. Raises ConfigError if the
-        registry refuses us.
+        before anything was done, if a schema that a record names cannot be had now. Raises SchemaRefused if the
+        registry hands out no schema to us.
         """
         faults = Faults.none(len(values))
         block = Block.of(values if self._names else [])
@@ -393,8 +392,7 @@ def _reader(
     if settings.input.format == "csv":
         return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
     if settings.input.registered:
-        if schemas is None:
-            # Twice a block: one block may name as many unknown ids as it has records.
-            schemas = Schemas(Registry(settings.input), most=2 * settings.partitioner.block_tuples)
-        return RegisteredReader(settings, types, kinds, schemas)
+        found = schemas or schemas_of(settings)
+        assert found is not None  # the records need a registry
+        return RegisteredReader(settings, types, kinds, found)
     return TextReader()

@@ -27,7 +27,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 NO_INNER, TOO_MANY = 31, 32
-NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT = range(40, 46)
+NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT, WITHHELD = range(40, 47)
 
 _WORDS = {
     NO_VALUE: "the record has no value",
@@ -63,6 +63,7 @@ _WORDS = {
     TOO_MANY: f"column {{column}} has {{at}} elements, more than {MOST_ELEMENTS:,}",
     NO_MAGIC: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
     NO_SCHEMA: "the registry has no schema of id {at}",
+    WITHHELD: "the registry refuses schema {note}",
     UNFIT_SCHEMA: "schema {at} cannot be read, see docs/formats.md",
     NOT_DECODED: "the record does not decode by schema {at}",
     OTHER_FORM: "column {column} does not hold {needed} by schema {at}",
@@ -95,17 +96,19 @@ class Faults(NamedTuple):
     The first fault of a record counts.
 
     codes: 0 for a record without a fault. columns: the column of the faulty cell, or -1. at: a place in the
-    record, or another number that the reason tells.
+    record, or another number that the reason tells. notes: what the reason tells instead of this number, for the
+    few reasons that tell more.
     """
 
     codes: UInt8s
     columns: npt.NDArray[np.int16]
     at: Int64s
+    notes: dict[int, str]
 
     @classmethod
     def none(cls, rows: int) -> Faults:
         """No faults yet, for so many records."""
-        return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64))
+        return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64), {})
 
     def note(self, wrong: Bools, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
         """Note a fault of these records. A record that already has a fault keeps it.
@@ -213,10 +216,10 @@ class Explainer:
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
         """A reason in three parts: the text before the part that differs, which part that is, the text after it.
 
-        The part that differs from record to record is "at", "text" or nothing.
+        The part that differs from record to record is "at", "note", "text" or nothing.
         """
         # NUL marks that part, because `repr` of a column's name never holds a NUL.
-        known = {"at": "\0at\0", "text": "\0text\0", "fields": self._fields}
+        known = {"at": "\0at\0", "note": "\0note\0", "text": "\0text\0", "fields": self._fields}
         if column >= 0:
             known |= dict(zip(("column", "needed"), self._columns[column], strict=True))
         before, shows, after = (*_WORDS[code].format(**known).split("\0"), "", "")[:3]
@@ -235,6 +238,9 @@ class Explainer:
         shows = np.array([part for _, part, _ in templates])[kinds]
         told = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
         told = pc.if_else(pa.array(shows == b"at"), told, pa.scalar(b"", pa.binary()))
+        is_note = shows == b"note"
+        notes = pa.array([faults.notes[number] for number in faults.at[rows[is_note]].tolist()], pa.string())
+        told = pc.replace_with_mask(told, pa.array(is_note), notes.cast(pa.binary()))
         is_text = shows == b"text"
         of_cells = rows[is_text]
         texts = shown(block.data, cells, faults.columns[of_cells], of_cells)

@@ -19,8 +19,15 @@ from partitioner_service.reading.binary import Walk
 from partitioner_service.reading.cells import TEXT, Block, Cells
 from partitioner_service.reading.leaves import Column, Filler, Raw
 from partitioner_service.reading.protobuf_schema import ProtobufProgram
-from partitioner_service.reading.reasons import NO_MAGIC, NO_SCHEMA, NOT_DECODED, UNFIT_SCHEMA, Faults
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.reasons import (
+    NO_MAGIC,
+    NO_SCHEMA,
+    NOT_DECODED,
+    UNFIT_SCHEMA,
+    WITHHELD,
+    Faults,
+)
+from partitioner_service.reading.schemas import Answer, Schemas, Withheld
 from partitioner_service.reading.strings import PLAIN
 from topics.registry import RegisteredSchema
 
@@ -66,9 +73,7 @@ class RegisteredReader:
         ids = self._ids(block, faults)
         rows = np.flatnonzero(faults.codes == 0)
         found = self._schemas.of(np.unique(ids[rows]).tolist())
-        absent = [number for number, schema in found.items() if schema is None]
-        if absent:
-            faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
+        if _note_absent(faults, ids, found):
             rows = np.flatnonzero(faults.codes == 0)
         starts = block.begins[:-1] + _PREFIX
         filler = Filler(block, raw, cells, faults)
@@ -133,9 +138,9 @@ class RegisteredReader:
                     _note(faults, some, NOT_DECODED, ids)
         return groups
 
-    def _program(self, schema: RegisteredSchema | None, number: int, path: tuple[int, ...]) -> Program | None:
+    def _program(self, schema: Answer, number: int, path: tuple[int, ...]) -> Program | None:
         """The compiled schema. None if records of this schema cannot be read."""
-        assert schema is not None  # records of ids without a schema are faults already
+        assert isinstance(schema, RegisteredSchema)  # records of ids without a schema are faults already
         if (number, path) not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
@@ -170,6 +175,18 @@ class RegisteredReader:
         else:
             protobuf_scan.scan(walk, program.tables, failed)
         return failed
+
+
+def _note_absent(faults: Faults, ids: Int64s, found: Mapping[int, Answer]) -> bool:
+    """Note a fault of each record whose schema is not there or is withheld. Returns whether there is any."""
+    absent = [number for number, schema in found.items() if schema is None]
+    withheld = {number: schema.why for number, schema in found.items() if isinstance(schema, Withheld)}
+    if absent:
+        faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
+    if withheld:
+        faults.notes.update((number, f"{number}: {why}") for number, why in withheld.items())
+        faults.note(np.isin(ids, list(withheld)), WITHHELD, at=ids)
+    return bool(absent or withheld)
 
 
 def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:

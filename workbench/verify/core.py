@@ -32,7 +32,8 @@ _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64())
 Table: TypeAlias = pa.Table | pa.RecordBatchReader
 _REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
                       md5_number(value) AS value_digest,
-                      coalesce(starts_with(detail, 'the registry has no schema of id '), false) AS without_schema
+                      coalesce(starts_with(detail, 'the registry has no schema of id ')
+                               OR starts_with(detail, 'the registry refuses schema '), false) AS without_schema
                FROM source"""
 """Rejected records without their keys and values. Digests are enough to compare these with the input record's."""
 
@@ -129,6 +130,7 @@ class Recomputed:
         self._lost = lost.find_lost(db, settings, committed, kept)
         rejections.check_rejections(db, settings, committed, self._lost, found)
         self._without_schema = rejections.without_schema(db, settings)
+        self._withheld = rejections.withheld(db, settings)
         self._counters = check_counters(db, settings.query, committed, self._lost, found)
         until = [gone.until for gone in self._lost.values() if gone.until is not None]
         self._compared_from = max(until) + 1 if until else None
@@ -182,6 +184,7 @@ class Recomputed:
             reach=far,
             unfit=int(unfit),
             without_schema=self._without_schema,
+            withheld=self._withheld,
             lost=tuple(self._lost.values()),
             compared_from=self._compared_from,
             skipped_windows=skipped,

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 
+from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
-from workbench.unreadable import Unreadable
+from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
 from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types
@@ -97,6 +98,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             try:
                 found = reader.read(key, value, timestamp)
             except Unreadable as why:
+                if isinstance(why, WithheldSchema) and reason != "unreadable":
+                    raise _cannot_judge(partition, offset, why) from None
                 nothing = (None for _ in range(3 + len(types)))  # elements, key, time and the cells
                 read.append((partition, offset, reason, False, str(why), *nothing))
             else:
@@ -107,6 +110,13 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             for column, field in zip(zip(*read, strict=True), schema, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cannot_judge(partition: int, offset: int, why: WithheldSchema) -> ConfigError:
+    return ConfigError(
+        f"record {offset} of input partition {partition} was read by the partitioner, and verify cannot read it: {why}",
+        hint="verify as a user who may read every schema that the partitioner's user may",
+    )
 
 
 def _select(settings: Settings) -> str:

@@ -120,10 +120,11 @@ class Report:
     `read = routed + rejected + filtered`. differences: how many there are. kinds: how many differences and findings there
     are of each kind. first: some of them. unread: records of the input from the committed offsets on, which verify does
     not look at. unfit: values that are null because they do not fit int64. without_schema: records that were rejected
-    because the registry had no schema for them, and has one now. lost: what retention has deleted of the input.
-    compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared exactly. None
-    if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that are due and
-    not there, where retention has deleted results.
+    because the registry had no schema for the partitioner, and has one now. withheld: records that were rejected as
+    unreadable and whose schema the registry refuses to verify, so that nobody can say whether they are. lost: what
+    retention has deleted of the input. compared_from: windows that begin at this event time (ms) or later hold no lost
+    tuple, and are compared exactly. None if no accepted tuple is lost. skipped_windows: how many windows begin earlier.
+    doubtful_rows: rows that are due and not there, where retention has deleted results.
     """
 
     windows: int
@@ -144,6 +145,7 @@ class Report:
     unread: int = 0
     unfit: int = 0
     without_schema: int = 0
+    withheld: int = 0
     lost: tuple[Lost, ...] = ()
     compared_from: int | None = None
     skipped_windows: int = 0
@@ -205,8 +207,13 @@ class Report:
             )
         if self.without_schema:
             notes.append(
-                f"warning: {self.without_schema} records were rejected because the registry had no schema of theirs; it has "
-                "them now, and they stay rejected: docs/formats.md"
+                f"warning: {self.without_schema} records were rejected because the registry did not hand out their "
+                "schemas; it does now, and they stay rejected: docs/formats.md"
+            )
+        if self.withheld:
+            notes.append(
+                f"warning: {self.withheld} records were rejected as unreadable, and the registry refuses their schemas to "
+                "verify, too: whether they are readable is not judged: docs/formats.md"
             )
         if self.unread:
             notes.append(
