@@ -22,7 +22,7 @@ from evenflow.settings.query import Query
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 _MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run")])
 """What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run.
 
@@ -53,7 +53,8 @@ class PartitionState:
     that were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids of the producers
     whose end marker was read. announced: how many producers are to end, None before the first marker. read,
     routed, rejected, filtered: numbers of tuples from `begin` on, where read = routed + rejected + filtered.
-    A filtered tuple was accepted, but `query.where` dropped it.
+    A filtered tuple was accepted, but `query.where` dropped it. session: the run of a data plane that committed
+    this state, 0 before the first. frames: how many frames that session had committed then, this commit's included.
     """
 
     fingerprint: str
@@ -73,6 +74,8 @@ class PartitionState:
     routed: int = 0
     rejected: int = 0
     filtered: int = 0
+    session: int = 0
+    frames: int = 0
 
     @property
     def ended(self) -> bool:
@@ -116,6 +119,7 @@ class PartitionState:
             "routed": self.routed,
             "rejected": self.rejected,
             **({"filtered": self.filtered} if self.filtered else {}),
+            **({"session": self.session, "frames": self.frames} if self.session else {}),
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -157,6 +161,8 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         routed=fields.whole("routed", 0, INT64[1]),
         rejected=fields.whole("rejected", 0, INT64[1]),
         filtered=fields.whole("filtered", 0, INT64[1]) if "filtered" in fields.fields else 0,
+        session=fields.whole("session", 1, INT64[1]) if "session" in fields.fields else 0,
+        frames=fields.whole("frames", 1, INT64[1]) if "frames" in fields.fields else 0,
     )
     _refuse_contradictions(state)
     return state
@@ -174,6 +180,8 @@ def _refuse_contradictions(state: PartitionState) -> None:
         raise NotStrict("of the first and the largest event time one is missing")
     if (state.announced is None) != (not state.ended_producers):
         raise NotStrict("of the producers that ended and their number one is missing")
+    if (state.session == 0) != (state.frames == 0):
+        raise NotStrict("of the session and the number of its frames one is missing")
     if len(set(state.ended_producers)) < len(state.ended_producers):
         raise NotStrict("a producer ended twice")
 

@@ -67,7 +67,7 @@ class Loop:
         self._onlooker = onlooker
         self._schema_wait = SchemaWait(clock=clock)
         self._aborts = Aborts(parts.source)
-        self._rewinds = 0
+        self._rewinds = self._rebalances = 0
         self._status_at = -_STATUS_EVERY
 
     def step(self) -> None:
@@ -79,10 +79,14 @@ class Loop:
             self._rewinds = self.parts.source.rewinds
             self.parts.router.forget_what_was_told()
             self.parts.router.plans.continue_from(furthest(self.parts.source.states))
+        if self.parts.source.rebalances != self._rebalances:
+            self._rebalances = self.parts.source.rebalances
+            self.parts.router.session.begin_stint()
         self._learn_plans()
         self._latest.progressed()
         self.parts.watch.check()
         try:
+            self._begin_stint()
             self._work_through_all(blocks)
             self._put_to_sleep()
             self._tell_the_workers()
@@ -98,6 +102,12 @@ class Loop:
                 self._report()
         except CommitAborted as error:
             self._aborts.note(error)
+
+    def _begin_stint(self) -> None:
+        """Write the first frames of a stint, before any other frame of it."""
+        source, router = self.parts.source, self.parts.router
+        if source.states and router.session.stint_due:
+            self.parts.sink.write_frames(router.begin_stint(source.states, source.totals))
 
     def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
         """Route these blocks.
@@ -137,14 +147,17 @@ class Loop:
 
     def commit(self) -> None:
         """Make what was written visible, together with the states of the input partitions."""
-        states = self.parts.source.states
+        states, session = self.parts.source.states, self.parts.router.session
         changed = {p: s for p, s in states.items() if s != self.parts.source.committed.get(p)}
+        if session.begins_here:
+            changed = dict(states)
         # A transaction never commits without offsets. Only because of them does the broker refuse an instance
         # that is no longer a member of the group.
-        changed = changed or dict(states)
+        changed = session.signed(changed or states)
         began = self._clock()
         self.parts.sink.commit(changed, self.parts.source.group_metadata)
         self.parts.source.committed.update(changed)
+        states.update(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
         self._aborts.over()

@@ -15,6 +15,7 @@ from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
+from partitioner_service.session import Session
 from partitioner_service.sink import Sink
 from partitioner_service.source import Source
 from partitioner_service.watchdog import Watchdog
@@ -60,11 +61,12 @@ def open_parts(
     closing.when_over(side.close)
     learned = LearnedState(settings, side, clock=clock)
     partitioner, epoch = learned.restored()
-    router = Router(settings, partitioner, epoch=epoch)
+    session = Session(settings.routed_partitions)
+    router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
     router.plans.learn_published(plan_log.published())
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))
-    sink = Sink(settings, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
+    sink = Sink(settings, session=session, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
     # `closing` closes in reverse order. The pace is opened after the source and must be closed after it too,
     # so its place is taken now.
     after_the_source = closing.enter_context(ExitStack())

@@ -6,7 +6,7 @@ own state, and the note of what the workers have been told. The caller owns Kafk
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -24,10 +24,11 @@ from evenflow.partitioners import Partitioner
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
-from evenflow.wire import OFFSETS, TOLD, records_of
+from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
+from partitioner_service.session import Session
 from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
@@ -153,14 +154,24 @@ class Router:
     The router remembers, for each input partition, up to which pane the workers have been told that it is
     closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
     So the workers are told when the slowest partition passes a pane.
+
+    session: numbers the frames. None: a session of its own.
     """
 
-    def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        partitioner: Partitioner,
+        *,
+        epoch: int = 0,
+        session: Session | None = None,
+    ) -> None:
         self.plans = InForce(settings, partitioner, epoch=epoch)
         self._query = settings.query
         self._parser = Parser(settings)
-        self._framer = Framer(settings)
         self._routed = settings.routed_partitions
+        self.session = Session(self._routed) if session is None else session
+        self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
         self._told: dict[int, int] = {}
@@ -219,19 +230,48 @@ class Router:
             return []
         return self._framer.pack(self._no_shares(), records(0, OFFSETS), told)
 
+    def begin_stint(
+        self, states: dict[int, PartitionState], totals: Mapping[int, int]
+    ) -> list[tuple[int, bytes]]:
+        """The first frames of a stint, one for every worker, even if no mark has moved.
+
+        They tell where the stint begins and how many frames each session has written.
+
+        states: the state of every partition that the instance owns. totals: frames by session, as committed when
+        these partitions were assigned.
+        """
+        told = self._tell(states)
+        # The total of this session counts these frames as well: a worker that lacks its own must notice.
+        known = {**totals, self.session.number: self.session.total + self._routed}
+        frames = self._framer.pack(
+            self._no_shares(), records(0, OFFSETS), told, totals=records_of(sorted(known.items()), TOTAL)
+        )
+        self.session.begun()
+        return frames
+
     def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
         nothing = records(0, TOLD)
         if not states:
             return nothing
-        marks = {p: state.mark(self._query) for p, state in states.items()}
-        closed = {p: int(panes_closed_by(mark, self._query.slide_ms)) for p, mark in marks.items()}
+        closed = self._closed(states)
         # A partition that the workers have not heard of counts as one without a mark.
         unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
         if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
             return nothing
-        self._told = closed
-        return records_of([(p, marks[p], states[p].offset) for p in sorted(states)], TOLD)
+        return self._tell(states)
+
+    def _tell(self, states: dict[int, PartitionState]) -> Rows:
+        """A record `TOLD` for every partition."""
+        self._told = self._closed(states)
+        return records_of(
+            [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
+        )
+
+    def _closed(self, states: dict[int, PartitionState]) -> dict[int, int]:
+        """By partition, the pane before which its mark has closed all panes."""
+        slide = self._query.slide_ms
+        return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}
 
     def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
         """What was parsed of each slice.

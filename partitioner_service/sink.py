@@ -23,6 +23,7 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.route import Rejections
+from partitioner_service.session import Session
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.records import Record
@@ -47,14 +48,15 @@ class CommitAborted(Exception):
 class Sink:
     """The transactional producer of one partitioner identity.
 
-    rejected_limit: `max.message.bytes` of the rejected topic. Making a sink fences any other process of this
-    identity.
+    rejected_limit: `max.message.bytes` of the rejected topic. session: is told what became of each transaction.
+    Making a sink fences any other process of this identity.
     """
 
     def __init__(
         self,
         settings: Settings,
         *,
+        session: Session,
         rejected_limit: int,
         watchdog: Watchdog,
         clock: Callable[[], float] = time.monotonic,
@@ -68,6 +70,7 @@ class Sink:
         self._rejected = settings.topic("rejected")
         self._rejected_partitions = settings.input_partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
+        self._session = session
         self._opened: float | None = None
         self._deadline: float | None = None
         self._producer: Producer = clients.producer(settings.kafka, **producer_config(settings))
@@ -160,12 +163,14 @@ class Sink:
         except KafkaException as error:
             self._abort_after(error.args[0])
         self._opened = None
+        self._session.keep()
 
     def abort(self) -> None:
         """Abort the open transaction, if any. Raises ServiceError if that fails."""
         if self._opened is None:
             return
         self._opened = None  # first, so that an error below does not lead to another abort
+        self._session.go_back()
         # Buffered records must be delivered first. If the abort overtook the registration of a partition with
         # the transaction, the broker would answer with a fatal INVALID_TXN_STATE.
         patience = self._patience()

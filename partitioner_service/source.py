@@ -17,10 +17,17 @@ from confluent_kafka import Consumer, TopicPartition
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
-from partitioner_service.committed import TopicIds, check_continues, data_plane_group, load_states
+from partitioner_service.committed import (
+    TopicIds,
+    check_continues,
+    data_plane_group,
+    load_states,
+    stable_states,
+)
 from partitioner_service.ends import LogEnds
 from partitioner_service.fetching import Fetching
 from partitioner_service.route import Slice
+from partitioner_service.session import totals
 from partitioner_service.slices import Slicer
 from topics import clients
 from topics.offsets import log_ends
@@ -40,7 +47,8 @@ class Source:
 
     states: working state of every owned partition. committed: the states of the last commit. just_assigned:
     no record has come since the last assignment (pausing before the first record can lose the position in
-    librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end.
+    librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end. totals: how many
+    frames each session has written, as committed at the last assignment.
     """
 
     def __init__(
@@ -55,6 +63,7 @@ class Source:
     ) -> None:
         self.states: dict[int, PartitionState] = {}
         self.committed: dict[int, PartitionState] = {}
+        self.totals: dict[int, int] = {}
         self.just_assigned = False
         self.rebalances = 0
         self.rewinds = 0
@@ -159,6 +168,9 @@ class Source:
             states = load_states(
                 consumer, self._settings, [p.partition for p in partitions], self._topic_ids, self._stopping
             )
+            # The session that had these partitions may have committed its last frames with partitions that another
+            # instance gets now. So the states of all partitions are read, and after those of our own.
+            self.totals = totals(stable_states(consumer, self._settings, self._stopping)) if states else {}
             self.committed = dict(states)
             self.rewind(states)
             log.info("assigned input partitions %s: %s", numbers(states), _where(states))

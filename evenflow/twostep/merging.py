@@ -44,7 +44,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
 
     Moves the bucket's position, marks and lanes on. Raises ProtocolError for an overlap, missing rows, a late
     partial or input that was routed twice. Raises IncompatibleStateError for another layout, and
-    DataLossError for another routed topic.
+    DataLossError for another routed topic and for frames that are gone.
     """
     come: list[_Come] = []
     tables: list[pa.Table] = []
@@ -102,7 +102,9 @@ def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
     segment, merged = come.segment, int(bucket.merged[come.segment.routed])
     if segment.first <= merged:
         raise ProtocolError(f"{_named(segment)} overlaps what was merged up to offset {merged}")
-    # Lanes come with a segment's first rows, so they are checked once for each segment.
+    # Lanes and numbers of frames come with a segment's first rows, so they are checked once for each segment.
+    sequences = come.blob.header.sequences
+    bucket.sessions.add(sequences[sequences["routed"] == segment.routed], _offsets(segment))
     _watch(bucket, come)
     pending = PendingSegment(segment.first, segment.last, segment.total, 0)
     bucket.meta.pending[segment.routed] = pending
@@ -177,6 +179,10 @@ def _refuse_late(bucket: Bucket, rows: pa.Table) -> None:
             f"there came a partial for pane {oldest}, but every pane before {bucket.meta.closed} is closed and "
             "emitted: a bug upstream, or a foreign record"
         )
+
+
+def _offsets(segment: Segment) -> str:
+    return f"offsets {segment.first}..{segment.last}"
 
 
 def _named(segment: Segment) -> str:

@@ -4,7 +4,8 @@ The whole input of a micro-batch is collected and sorted, because rows of a grou
 Then it is merged, and only then are panes closed. A repeated blob changes nothing. A blob that overlaps
 merged offsets stops the query with an error.
 
-A pane closes when the mark of every lane (input partition x routed partition) has passed its end. A window is
+A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and no frame of an
+ended session may still be missing (`sequences`). A window is
 emitted once, when its last pane closes. A closed pane cannot get tuples any more. A partial for a closed pane
 is a bug upstream and stops the query, too. A stretch of event time without tuples is skipped in one step,
 however long it is.
@@ -67,7 +68,8 @@ def reduce_windows(
 
     The state is saved when the iterator is exhausted. After an error the state is as it was. Raises
     ProtocolError for an overlap, missing rows, a late partial or input that was routed twice. Raises
-    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic.
+    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic and for
+    frames that are gone.
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is not None:
@@ -134,7 +136,8 @@ def _reduced(
         for blob in blobs:
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
-    for table in _close(plan, bucket, emitted):
+    # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
+    for table in _close(plan, bucket, emitted) if bucket.sessions.settled() else ():
         emitted.rows += table.num_rows
         yield table
     tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)

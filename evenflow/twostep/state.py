@@ -3,6 +3,7 @@
     meta    JSON: version, fingerprint, topic, layout, position, segments of which only some rows were merged
     lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far the
             lanes that this bucket watches have been read
+    sessions int64: which frames of which session were merged (sequences.py)
     chunks, nodes/CHUNK     which nodes there are (directory.py)
     totals  Arrow: sliding totals of an invertible plan
     layers, layer/NUMBER    the same for an invertible plan that emits changes (layers.py)
@@ -30,12 +31,13 @@ from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD
 from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
+from evenflow.twostep.sequences import Sessions
 from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader
 
-STATE_VERSION = 2
-META, LANES, TOTALS = "meta", "lanes", "totals"
+STATE_VERSION = 3
+META, LANES, SESSIONS, TOTALS = "meta", "lanes", "sessions", "totals"
 
 
 @dataclass
@@ -55,6 +57,8 @@ class CameClosed(NamedTuple):
     came: int
 
 
+_MORE_SESSIONS = 64
+"""The state remembers twice as many sessions as there are input partitions, and so many more."""
 _MOST_CAME = 64
 """The state remembers of so many open panes, the first to close, when their tuples came. This serves latencies only."""
 
@@ -172,6 +176,13 @@ class Bucket:
         self.merged, marks, reached = np.split(lanes, [routed, routed * (1 + inputs)])
         self.marks = marks.reshape(routed, inputs)
         self.reached = reached.reshape(len(meta.watched), inputs)
+        self._saved_sessions = None if saved_lanes is None else state.get(SESSIONS)
+        self.sessions = Sessions(
+            None if self._saved_sessions is None else unpacked(self._saved_sessions),
+            routed=routed,
+            most=2 * inputs + _MORE_SESSIONS,
+            partial=plan.emit_from is not None,
+        )
         self._tables: dict[str, pa.Table] = {}
         self._changed: set[str] = set()
         self._gone: set[str] = set()
@@ -259,6 +270,9 @@ class Bucket:
         lanes = packed(np.concatenate([self.merged, self.marks.reshape(-1), self.reached.reshape(-1)]))
         if lanes != self._saved_lanes:
             self._state.put(LANES, lanes)
+        sessions = packed(self.sessions.saved())
+        if sessions != self._saved_sessions:
+            self._state.put(SESSIONS, sessions)
         self._state.put(META, self.meta.encode())
 
     def _table(self, name: str) -> pa.Table:

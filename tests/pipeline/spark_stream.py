@@ -67,7 +67,8 @@ class Stream:
         self._random = random.Random(seed)
         self._keys = keys
         self._pane = 1_000_000
-        self._offset = 0
+        self._offset = 0  # one block is one input offset, and one frame for each worker
+        self._session = seed + 1
         self._producer = clients.producer(settings.kafka, transactional_id=f"{settings.query.name}-{seed}")
         self._producer.init_transactions()
 
@@ -111,10 +112,10 @@ class Stream:
                 routed_partitions=routed,
                 offsets=records_of([(n, self._offset, self._offset) for n in range(inputs)], OFFSETS),
                 told=records_of([(n, mark, self._offset + 1) for n in range(inputs)], TOLD),
+                session=self._session,
             )
-            self._producer.produce(
-                self.settings.topic("routed"), encode_frame(batch, header), partition=number
-            )
+            frame = encode_frame(batch, header, sequence=self._offset)
+            self._producer.produce(self.settings.topic("routed"), frame, partition=number)
         self._producer.commit_transaction()
         self._offset += 1
         self.rows += rows

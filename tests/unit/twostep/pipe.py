@@ -18,6 +18,7 @@ from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 
 SLIDE = 10
 INPUTS, ROUTED = 2, 3
+SESSION = 7
 LAYOUT: dict[str, Any] = {"fingerprint": "f", "input_partitions": INPUTS, "routed_partitions": ROUTED}
 INVERTIBLE = {"n": "count", "s": "sum(i)", "m": "mean(i)"}
 EVERYTHING = {"n": "count", "s": "sum(f)", "m": "mean(i)", "lo": "min(i)", "hi": "max(f)"}
@@ -75,9 +76,11 @@ class Pipe:
             offsets=records_of([(partition, at, at) for partition in marks], OFFSETS),
             told=records_of([(partition, mark, at + 1) for partition, mark in marks.items()], TOLD),
             came=came,
+            session=SESSION,
             **LAYOUT,
         )
-        self.frames[routed].append((at, encode_frame(batch, header)))
+        # Offsets grow by 2, see below.
+        self.frames[routed].append((at, encode_frame(batch, header, sequence=at // 2)))
         self.offsets[routed] += 2  # transaction markers leave gaps
 
     def combine(self) -> list[list[bytes]]:
