@@ -17,6 +17,7 @@ from topics.admin import check_topic, describe, input_topic, may_write, pipeline
 from topics.registry import Registry
 from topics.settled import missing_input, other_partitions
 from topics.state import TopicSpec, TopicState
+from workbench.doctor_durability import check_durability, internal_topics
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
@@ -225,12 +226,23 @@ def _query_findings(settings: Settings, input_state: TopicState | None) -> Itera
     states = describe(settings.kafka, [spec.name for specs in each for spec in specs.values()])
     for specs in each:
         yield from check_topics(specs, states)
+    yield from check_durability([*_stateful(each, states), *internal_topics(settings.kafka)])
     refused = [name for name in states if not _writable(settings.kafka, name)]
     if refused:
         do = "ask for the ACL Write on them for this user"
         yield Finding("rights", "warning", f"may not write to {', '.join(sorted(refused))}", do)
     elif states:
         yield Finding("rights", "ok", "may write to every topic of the query that exists")
+
+
+def _stateful(
+    each: Sequence[Mapping[str, TopicSpec]], states: Mapping[str, TopicState]
+) -> Iterator[TopicState]:
+    """Those of these topics that a query cannot do without. Telemetry and the input are left out."""
+    for specs in each:
+        for role, spec in specs.items():
+            if role not in ("input", "telemetry") and spec.name in states:
+                yield states[spec.name]
 
 
 def _writable(kafka: KafkaSettings, topic: str) -> bool:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.telemetry import BatchRecord, Telemetry, parse
-from evenflow.windows import END_MARK
+from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
 from topics import admin, clients, reader
@@ -90,11 +90,15 @@ class Stream:
         moved = [(self._pane + pane, key, i, f) for pane, key, i, f in rows]
         self._send(moved, self._pane * self.settings.query.slide_ms)
 
+    def lose_a_block(self, routed: int) -> None:
+        """A block of one row a worker, as it looks once the broker has lost what one routed partition got."""
+        self._send([(self._pane, b"x" * n, 1, None) for n in range(6)], NO_MARK, lost=routed)
+
     def end(self) -> None:
         """The end of every input partition, to every routed partition."""
         self._send([], END_MARK)
 
-    def _send(self, rows: list[Row], mark: int) -> None:
+    def _send(self, rows: list[Row], mark: int, *, lost: int | None = None) -> None:
         inputs, routed = self.settings.input_partitions, self.settings.routed_partitions
         self._producer.begin_transaction()
         for number in range(routed):
@@ -115,7 +119,8 @@ class Stream:
                 session=self._session,
             )
             frame = encode_frame(batch, header, sequence=self._offset)
-            self._producer.produce(self.settings.topic("routed"), frame, partition=number)
+            if number != lost:
+                self._producer.produce(self.settings.topic("routed"), frame, partition=number)
         self._producer.commit_transaction()
         self._offset += 1
         self.rows += rows

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, EvenflowError, ProtocolError
+from evenflow.twostep import combine_task, reduce
 from tests.unit.partitioner_service.lossy import WORKERS, Run
 
 SEEDS = st.integers(0, 2**32)
@@ -50,6 +54,27 @@ def test_any_lost_frame_and_any_lost_tail_is_noticed_before_a_result_is_wrong(se
         error = run.noticed()
     assert (error is not None) == lost
     assert error is None or isinstance(error, DataLossError | ProtocolError)
+
+
+def test_offsets_that_fell_back_are_noticed_by_every_worker_before_any_tuple_is_routed_again() -> None:
+    run = Run(Random(3))
+    instance = run.instances[0]
+    while run.committed[0].offset < 5:
+        run.work(instance)
+        run.commit(instance)
+    run.micro_batch(all_of_it=True)
+    run.committed[0] = replace(run.committed[0], offset=2)
+    run.rebalance()
+    run.work(instance)
+    run.commit(instance)
+    for routed in range(WORKERS):
+        begun = run.log[routed][run.consumed[routed]]
+        with pytest.raises(
+            ProtocolError, match=rf"offset 2 of input partition 0 came to routed partition {routed}"
+        ):
+            again = copy.deepcopy(run.buckets)
+            for blob in combine_task(run.layout.plan, run.layout, [(routed, [begun])]):
+                reduce(run.layout.plan, run.layout, again[blob.bucket], [blob.data])
 
 
 def lose(run: Run) -> bool:

@@ -53,6 +53,7 @@ class Pipe:
     max_bytes: int = 1_000_000
     tasks: tuple[tuple[int, ...], ...] = ((0, 2), (1,))
     offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
+    numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
     frames: list[list[tuple[int, bytes]]] = field(default_factory=lambda: [[] for _ in range(ROUTED)])
     states: list[Dict] = field(default_factory=list)
     history: list[list[bytes]] = field(default_factory=list)
@@ -79,8 +80,9 @@ class Pipe:
             session=SESSION,
             **LAYOUT,
         )
-        # Offsets grow by 2, see below.
-        self.frames[routed].append((at, encode_frame(batch, header, sequence=at // 2)))
+        number = self.numbers[routed]
+        self.frames[routed].append((at, encode_frame(batch, header, sequence=number)))
+        self.numbers[routed] += 1
         self.offsets[routed] += 2  # transaction markers leave gaps
 
     def combine(self) -> list[list[bytes]]:

@@ -11,7 +11,9 @@ from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, decode_frame,
 from tests.unit.twostep.pipe import INVERTIBLE, LAYOUT, ROUTED, Pipe, Row, plan_of
 
 
-def frame(pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], told: bool = False, number: int = 0) -> bytes:
+def frame(
+    pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], told: bool = False, number: int = 0
+) -> bytes:
     """A frame of these rows that read these (input partition, first, last) offsets."""
     columns = [[r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]]
     schema = pipe.plan.frame_schema
@@ -97,13 +99,13 @@ def test_the_parts_of_one_frame_share_their_offsets_also_over_micro_batches() ->
     assert pipe.results() == {(0, b"a"): {"n": 3, "s": 3, "m": 1.0}}
 
 
-def parts_of(pipe: Pipe, partition: int, first: int) -> list[bytes]:
+def parts_of(pipe: Pipe, partition: int, first: int, *, number: int = 0) -> list[bytes]:
     """A block of one input partition whose frame was cut into two parts."""
     read = records_of([(partition, first, first + 9)], OFFSETS)
     header = FrameHeader(epoch=0, offsets=read, session=partition + 1, **LAYOUT)
     batch = decode_frame(frame(pipe, ROWS, offsets=[(0, 0, 0)]), fingerprint="f").batch
     packer = FramePacker(header, pipe.plan.frame_schema)
-    return [packer.pack(batch, part=number, parts=2, sequence=number) for number in range(2)]
+    return [packer.pack(batch, part=part, parts=2, sequence=number + part) for part in range(2)]
 
 
 @pytest.mark.parametrize("order", ["aAbB", "abAB", "abBA", "aA|bB", "a|bAB", "ab|BA", "a|bA|B"])
@@ -126,7 +128,7 @@ def test_frames_of_two_instances_may_interleave_in_a_routed_partition(order: str
 @pytest.mark.parametrize("order", ["aa", "aAA", "abAA", "aAB", "Aa", "aAa"])
 def test_a_part_that_is_there_twice_or_without_the_one_before_it_stops_the_job(order: str) -> None:
     pipe = pipe_of_one_bucket()
-    one, other = parts_of(pipe, 0, 10), parts_of(pipe, 0, 70)
+    one, other = parts_of(pipe, 0, 10), parts_of(pipe, 0, 70, number=2)
     data = {"a": one[0], "A": one[1], "b": other[0], "B": other[1]}
     pipe.frames[1] = [(offset, data[letter]) for offset, letter in enumerate(order)]
     with pytest.raises(ProtocolError, match=r"routed twice|does not follow"):
