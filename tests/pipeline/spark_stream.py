@@ -25,6 +25,7 @@ from evenflow.telemetry import BatchRecord, Telemetry, parse
 from evenflow.windows import END_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
+from spark_consumers.runs import newest_local_run
 from topics import admin, clients, reader
 
 Row = tuple[int, bytes, int | None, float | None]
@@ -189,12 +190,17 @@ def consumed(settings: Settings, stage: str, role: str) -> bool:
 
 def committed(settings: Settings, stage: str) -> dict[str, int]:
     """Next offset of each partition of the stage's topic by its last commit."""
-    folder = Path(settings.spark.checkpoint) / settings.query.name / stage
+    folder = run_folder(settings, stage)
     batches = [int(file.name) for file in (folder / "commits").glob("[0-9]*")]
     if not batches:
         return {}
     offsets = json.loads((folder / "offsets" / str(max(batches))).read_text().splitlines()[2])
     return offsets[settings.topic("partials" if stage == "reduce" else "routed")]
+
+
+def run_folder(settings: Settings, stage: str) -> Path:
+    """Folder of the newest run of the stage, whose checkpoint is on this machine."""
+    return newest_local_run(Path(settings.spark.checkpoint) / settings.query.name / stage)
 
 
 def with_spark(settings: Settings, spark: dict[str, Any]) -> Settings:

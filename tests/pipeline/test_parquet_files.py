@@ -89,7 +89,7 @@ def rows_of(folder: Path) -> set[tuple[int, int]]:
 
 def drafted(folder: Path, batch: int) -> str:
     """Files as Spark's tasks leave them: twelve keys of one window, none of them in bucket 0."""
-    draft = f"_writing/{batch}-{uuid4().hex}"
+    draft = f"_writing/run-000001/{batch}-{uuid4().hex}"
     (folder / draft).mkdir(parents=True)
     for bucket in range(BUCKETS + 1):
         keys = [key for key in range(12) if key % BUCKETS == bucket - 1]
@@ -105,10 +105,10 @@ def expected(*batches: int) -> set[tuple[int, int]]:
 
 def write(folder: Folder, *batches: int) -> None:
     """What an application does between its start and its end."""
-    files = ResultFiles(folder, OWNER)
+    files = ResultFiles(folder, OWNER, epoch=1)
     files.prepare()
     for batch in batches:
-        files.publish(drafted(Path(folder.location), batch), batch)
+        files.publish(drafted(Path(folder.location), batch), batch, range(1, BUCKETS + 1))
 
 
 def test_a_micro_batch_that_was_cut_off_at_any_step_and_repeated_leaves_each_row_once(
@@ -145,19 +145,19 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_setting_to_change(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"results\.path .*/file/results cannot be written: .*file"):
-        ResultFiles(Folder(spark, str(tmp_path / "file/results")), OWNER).prepare()
+        ResultFiles(Folder(spark, str(tmp_path / "file/results")), OWNER, epoch=1).prepare()
 
 
 def test_spark_writes_typed_files_of_the_buckets_that_have_rows_and_none_without_rows(
     spark: Any, tmp_path: Path
 ) -> None:
-    files = ResultFiles(Folder(spark, str(tmp_path / "a, b")), OWNER)
+    files = ResultFiles(Folder(spark, str(tmp_path / "a, b")), OWNER, epoch=1)
     files.prepare()
     columns = 'window_start bigint, window_end bigint, key string, `odd, "name"` double'
     rows = [(-1000, 0, "Zürich", 0.5), (8_639_999_999_999_000, 8_640_000_000_000_000, "", None)]
     frame = spark.createDataFrame(rows, columns).repartition(3, lit(bucket_labels(3)[2]))
-    files.write(frame, 0)
-    files.write(frame.where("key = 'none'"), 1)
+    files.write(frame, 0)()
+    files.write(frame.where("key = 'none'"), 1)()
     assert sorted(path.name for path in (tmp_path / "a, b").glob("*.parquet")) == [file_name("q", 0, 2)]
     table = pq.read_table(tmp_path / "a, b" / file_name("q", 0, 2))
     assert table.schema.types == [TIME, TIME, pa.string(), pa.float64()]
