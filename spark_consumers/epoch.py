@@ -76,7 +76,7 @@ def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
 class StageEpoch:
     """The epoch that this process has taken of one stage.
 
-    number: grows with each driver. Threads may share the object.
+    number: grows with each driver. holder: how the records name this driver. Threads may share the object.
     """
 
     def __init__(self, settings: Settings, stage: Stage, *, above: int = 0) -> None:
@@ -104,7 +104,7 @@ class StageEpoch:
         # Only now: the driver before can add no record any more.
         newest = newest_holder(settings, stage)
         self.number = max(above, newest.epoch if newest is not None else 0) + 1
-        self._holder = Holder(epoch=self.number, who=f"process {os.getpid()} on {socket.gethostname()}")
+        self.holder = Holder(epoch=self.number, who=f"process {os.getpid()} on {socket.gethostname()}")
         self.check()
 
     def check(self) -> None:
@@ -142,7 +142,7 @@ class StageEpoch:
                     self._producer.produce(
                         self._settings.topic(_ROLE),
                         key=_key(self._settings, self._stage),
-                        value=self._holder.encode(),
+                        value=self.holder.encode(),
                     )
                 self._producer.commit_transaction(_STEP_SECONDS)
                 self._open = False

@@ -23,7 +23,9 @@ def test_combiner_and_reducer_differ_in_their_name_only() -> None:
 
 def test_a_driver_is_replaced_only_once_it_is_known_to_be_gone() -> None:
     workloads = [one for one in loaded("base/spark.yaml") if one["kind"] != "Service"]
-    assert [one["kind"] for one in workloads] == ["StatefulSet", "StatefulSet"], "a Deployment may run two for a while"
+    assert [one["kind"] for one in workloads] == ["StatefulSet", "StatefulSet"], (
+        "a Deployment may run two for a while"
+    )
     assert [one["spec"]["replicas"] for one in workloads] == [1, 1]
 
 
