@@ -121,6 +121,19 @@ class Folder:
                 return
         raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
 
+    def bring(self, source: str, target: str) -> None:
+        """Rename a file to a name under which there is nothing, or a file with the same content.
+
+        Where the file system does not replace a file in one step, the file that is there stays. It is never deleted
+        first, as the process could end before it has the new one, or the new one could be gone. Raises ServiceError
+        when the file system refuses.
+        """
+        with told(self.location):
+            (old, files), (new, _) = self._path(source), self._path(target)
+            if _renamed(files, old, new) or files.exists(new):
+                return
+        raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+
     def qualified(self) -> str:
         """Location of this folder as Hadoop writes it, with the scheme."""
         path, files = self._path("")

@@ -8,7 +8,8 @@ Once all tasks of a micro-batch are done, the driver moves their files out, with
 to do so if a file is missing that a task has written. A driver that starts removes what drivers before it were
 writing, so it is this that a driver finds which was fenced between its tasks and its moves.
 Spark repeats a micro-batch that it has not committed, from the same offsets and the same state. So a bucket
-gets the same rows again, and its new file replaces the old file of the same name. No reader ever sees half a
+gets the same rows again, and a file of that name may stay or be replaced. That holds for a driver that was fenced
+within its moves, too: its successor has repeated the same micro-batch. No reader ever sees half a
 file or a row twice, whenever a micro-batch was cut off.
 """
 
@@ -145,7 +146,7 @@ class ResultFiles:
         if self._batches == 0:
             self._remove_surplus(batch, {target for _, target in moves})
         for source, target in moves:
-            self.folder.replace(source, target)
+            self.folder.bring(source, target)
         self.folder.delete(draft)
         self._batches += 1
 

@@ -26,7 +26,7 @@ from evenflow.errors import ServiceError
 from evenflow.settings.places import local_folder
 from spark_consumers.folders import Folder
 from spark_consumers.runs import COMPLETE, WITHOUT_RUNS, epoch_of, newest_run, run_name
-from spark_consumers.storage import told
+from spark_consumers.storage import storage_error, told
 
 _LOG = logging.getLogger("evenflow.spark")
 _PASSES = 10
@@ -76,10 +76,9 @@ class LocalFiles:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise ServiceError(
+            raise storage_error("the checkpoint", str(error), str(self.stage)) or ServiceError(
                 f"{old} cannot be taken along to {new}: {error.strerror or error}",
-                hint="make room there, or see to the rights; nothing is lost: started again, the application goes on "
-                "exactly where it was",
+                hint="do the folder and its files belong to this user?",
             ) from None
         return True
 
@@ -112,24 +111,27 @@ def make_run(stage: Folder, epoch: int, check: Callable[[], None]) -> str:
     counts. Raises ServiceError if a file cannot be taken along.
     """
     before = newest_run(stage.names(), lambda name: COMPLETE in stage.names(name))
+    # First: a disk that is full of starts that failed would let no start succeed.
+    remove_older(stage, epoch, keep=before)
     name = run_name(epoch)
     if before is not None:
         _LOG.info("the run %s begins with what %s has", name, before or "an earlier evenflow")
         with told(stage.location):
             take_along(files_of(stage), before, name)
     check()
-    Folder(stage.spark, f"{stage.location}/{name}").write(COMPLETE, "")
+    Folder(stage.spark, f"{stage.location}/{name}").write(COMPLETE, f"epoch {epoch}")
     return name
 
 
-def remove_older(stage: Folder, epoch: int) -> None:
+def remove_older(stage: Folder, epoch: int, *, keep: str | None = None) -> None:
     """Remove the folders of all runs before this one, and what an earlier evenflow has left.
 
-    Call this only after a micro-batch of this run was committed.
+    keep: the newest complete run, as `newest_run` names it. It is needed until a micro-batch of this run is committed.
+    A driver that was fenced meanwhile may do this, too: a newer one begins with the run that is kept, or a newer one.
     """
     for name in stage.names():
         older = epoch_of(name)
-        if name in WITHOUT_RUNS or (older is not None and older < epoch):
+        if (name in WITHOUT_RUNS and keep != "") or (older is not None and older < epoch and name != keep):
             stage.delete(name)
 
 

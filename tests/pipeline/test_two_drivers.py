@@ -6,10 +6,8 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -24,32 +22,20 @@ from spark_consumers.sinks import sink_of
 from tests.ground.waiting import wait_until
 from tests.pipeline.end_to_end import batch_is_running
 from tests.pipeline.spark_stream import (
+    SLOW,
     Stream,
     consumed,
+    driver,
+    expected_rows,
     make_settings,
     results,
     run_folder,
     run_until,
-    start,
     with_spark,
 )
 from workbench.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
-SLOW = {"combine_wait": 20_000}
-"""Microseconds for each tuple: a micro-batch takes so long that a driver is sure to be stopped within it."""
-
-
-@contextmanager
-def driver(settings: Settings, log: Path, *words: str) -> Iterator[Popen[bytes]]:
-    """A driver in processes of its own, all of them gone at the end."""
-    process = start(settings, log, *words)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def rows(settings: Settings) -> Counter[tuple[Any, ...]]:
@@ -61,11 +47,6 @@ def rows(settings: Settings) -> Counter[tuple[Any, ...]]:
         table["window_start"].type
     ) else table["window_start"]  # fmt: skip
     return Counter(zip(millis.to_pylist(), table["key"].to_pylist(), table["n"].to_pylist(), strict=True))
-
-
-def expected(stream: Stream) -> set[tuple[Any, ...]]:
-    """Every row of a direct aggregation."""
-    return {(*at, row["n"]) for at, row in stream.expected().items()}
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:
@@ -112,7 +93,7 @@ def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_r
     stream.end()
     run(settings, until_ended=True)
     found = rows(settings)
-    assert set(found) == expected(stream)
+    assert set(found) == expected_rows(stream)
     if sink == "parquet":
         assert max(found.values()) == 1
 
@@ -177,7 +158,7 @@ def test_a_driver_that_stands_still_between_its_files_and_their_publication_publ
     assert seen, (tmp_path / "new.log").read_text()[-3000:]
     assert contents(tmp_path / "results") == seen[0], "it has published nothing"
     found = rows(settings)
-    assert set(found) == expected(stream)
+    assert set(found) == expected_rows(stream)
     assert max(found.values()) == 1
 
 

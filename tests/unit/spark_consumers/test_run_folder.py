@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ServiceError
-from spark_consumers.run_folder import LocalFiles, take_along
+from spark_consumers.run_folder import LocalFiles, remove_older, take_along
 from spark_consumers.runs import COMPLETE, epoch_of, newest_epoch, newest_local_run, newest_run, run_name
 
 SST = "state/0/1/SSTs/9c5b.sst"
@@ -149,3 +151,47 @@ def test_only_a_complete_run_is_gone_on_from(tmp_path: Path) -> None:
     assert newest_local_run(tmp_path) == tmp_path / run_name(7)
     assert newest_epoch(os.listdir(tmp_path)) == 12, "an epoch is never used twice"
     assert (epoch_of(run_name(1_234_567)), epoch_of("run-1"), epoch_of("offsets")) == (1_234_567, None, None)
+
+
+class Disk:
+    """The stage's folder as `remove_older` needs it."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = top
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self._top))
+
+    def delete(self, name: str) -> None:
+        path = self._top / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_what_a_run_began_with_stays_until_it_has_committed_and_starts_that_failed_leave_nothing(
+    tmp_path: Path,
+) -> None:
+    write(
+        tmp_path,
+        "evenflow.json",
+        "offsets/0",
+        "combine.log",
+        *(f"{run_name(epoch)}/x" for epoch in (2, 3, 4, 5, 6)),
+    )
+    disk: Any = Disk(tmp_path)
+    remove_older(disk, 5, keep=run_name(3))
+    assert disk.names() == ["combine.log", run_name(3), run_name(5), run_name(6)], (
+        "never what a newer driver has"
+    )
+    remove_older(disk, 5)
+    assert disk.names() == ["combine.log", run_name(5), run_name(6)]
+
+
+def test_what_an_earlier_evenflow_left_stays_until_a_run_that_began_with_it_has_committed(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "evenflow.json", "offsets/0", f"{run_name(1)}/x", f"{run_name(2)}/x")
+    disk: Any = Disk(tmp_path)
+    remove_older(disk, 2, keep="")
+    assert disk.names() == ["evenflow.json", "offsets", run_name(2)]
+    remove_older(disk, 2)
+    assert disk.names() == [run_name(2)]
