@@ -32,7 +32,7 @@ from topics.bounded import BoundedCalls
 from topics.reader import read_range
 
 _ROLE: TopicRole = "snapshots"
-_TRANSACTION_TIMEOUT_MS = 10_000
+_TRANSACTION_TIMEOUT_MS = 30_000
 _LARGEST_RECORD = 10_000  # bytes
 _STEP_SECONDS = 5.0
 _LOOK_SECONDS = 0.5

@@ -16,8 +16,11 @@ from evenflow.errors import FencedError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from spark_consumers.application import run
 from spark_consumers.epoch import StageEpoch, newest_holder
+from spark_consumers.folders import Folder
 from spark_consumers.result_files import ResultFiles
+from spark_consumers.run_folder import LocalFiles, StoredFiles, take_along
 from spark_consumers.runs import run_name
+from spark_consumers.session import make_session
 from spark_consumers.sinks import sink_of
 from tests.ground.waiting import wait_until
 from tests.pipeline.end_to_end import batch_is_running
@@ -42,7 +45,7 @@ def rows(settings: Settings) -> Counter[tuple[Any, ...]]:
     """Each row of the results by (window start, key, number of tuples), and how often it is there."""
     if settings.results.sink == "kafka":
         return Counter((*at, row["n"]) for at, row in results(settings)[0].items())
-    table = sink_of(settings).read_back(settings).read_all()  # type: ignore[union-attr]
+    table = sink_of(settings).read_back(settings).read_all()
     millis = table["window_start"].cast("timestamp[ms]").cast("int64") if "timestamp" in str(
         table["window_start"].type
     ) else table["window_start"]  # fmt: skip
@@ -160,6 +163,37 @@ def test_a_driver_that_stands_still_between_its_files_and_their_publication_publ
     found = rows(settings)
     assert set(found) == expected_rows(stream)
     assert max(found.values()) == 1
+
+
+def test_a_place_that_hadoop_reaches_is_taken_along_as_a_folder_of_this_machine_is(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    for name in (
+        "metadata",
+        "commits/0",
+        "offsets/0",
+        "offsets/1",
+        "state/0/1/1.zip",
+        "state/0/1/SSTs/a.sst",
+    ):
+        (tmp_path / run_name(1) / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / run_name(1) / name).write_text(name)
+    spark = make_session(make_settings(kafka_settings, query_name, tmp_path))
+    try:
+        stored = StoredFiles(Folder(spark, str(tmp_path)))
+        assert stored.listed("none") == []
+        assert not stored.take(f"{run_name(1)}/none", "none")
+        take_along(stored, run_name(1), run_name(2))
+    finally:
+        spark.stop()
+    take_along(LocalFiles(tmp_path), run_name(1), run_name(3))
+
+    def texts(epoch: int) -> dict[str, str]:
+        top = tmp_path / run_name(epoch)
+        files = (path for path in top.rglob("*") if path.is_file() and path.suffix != ".crc")
+        return {str(path.relative_to(top)): path.read_text() for path in files}
+
+    assert texts(3) == texts(2) == texts(1)
 
 
 def test_a_newer_epoch_fences_the_older_one_at_its_next_check(
