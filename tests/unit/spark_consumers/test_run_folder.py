@@ -129,11 +129,17 @@ def test_whatever_an_older_driver_commits_meanwhile_the_new_one_repeats_its_micr
     assert f"state/0/1/{committed + 2}.changelog" not in new
 
 
-def test_files_that_maintenance_removes_meanwhile_are_looked_for_again(old: Path) -> None:
-    write(old, "state/0/1/1.zip")
-    take_along(Moving(old.parent, [lambda: None, (old / "state/0/1/1.zip").unlink]), old.name, run_name(2))
-    assert SST in files_in(old.parent / run_name(2))
-    assert "state/0/1/1.zip" not in files_in(old.parent / run_name(2))
+def test_when_maintenance_puts_a_snapshot_in_the_place_of_files_the_folder_is_looked_at_again(
+    old: Path,
+) -> None:
+    def maintenance() -> None:
+        (old / "state/0/1/1.changelog").unlink()
+        write(old, "state/0/2/2.zip", "state/0/2/SSTs/77.sst")
+
+    take_along(Moving(old.parent, [lambda: None, maintenance]), old.name, run_name(2))
+    new = files_in(old.parent / run_name(2))
+    assert {SST, "state/0/2/2.zip", "state/0/2/SSTs/77.sst"} <= new
+    assert "state/0/1/1.changelog" not in new
 
 
 def test_a_folder_that_never_stands_still_is_given_up(old: Path) -> None:
