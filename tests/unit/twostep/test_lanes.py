@@ -11,7 +11,9 @@ from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, decode_frame,
 from tests.unit.twostep.pipe import INVERTIBLE, LAYOUT, ROUTED, Pipe, Row, plan_of
 
 
-def frame(pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], told: bool = False, number: int = 0) -> bytes:
+def frame(
+    pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], told: bool = False, number: int = 0
+) -> bytes:
     """A frame of these rows that read these (input partition, first, last) offsets."""
     columns = [[r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]]
     schema = pipe.plan.frame_schema
