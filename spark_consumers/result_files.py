@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +38,8 @@ MARKER = "_evenflow.json"
 MARKER_VERSION = 1
 WRITING = "_writing"
 _LARGEST_MARKER = 100_000
+_PATIENCE = 60.0
+_LOOK_SECONDS = 0.002
 _PARTITION = "_evenflow_partition"  # a column that is counted and not written
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 _NAME = re.compile(r"(.+)-(\d+)-(\d+)\.parquet")
@@ -182,10 +185,23 @@ def _counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], list[int]]]:
     from pyspark.sql import Observation
     from pyspark.sql.functions import array_join, collect_set, spark_partition_id
 
-    seen = Observation()
+    seen: Any = Observation()
     partitions = array_join(collect_set(_PARTITION), ",").alias("partitions")
     counted = rows.withColumn(_PARTITION, spark_partition_id()).observe(seen, partitions).drop(_PARTITION)
-    return counted, lambda: [int(number) for number in str(seen.get["partitions"]).split(",") if number]
+
+    def buckets() -> list[int]:
+        deadline = time.monotonic() + _PATIENCE
+        # Spark's own wait has no end, although its bus may drop the event that it waits for.
+        while not seen._jo.future().isCompleted():
+            if time.monotonic() >= deadline:
+                raise ServiceError(
+                    f"Spark has not said within {_PATIENCE:g} s which partitions it has written",
+                    hint="start the application again: it repeats the micro-batch",
+                )
+            time.sleep(_LOOK_SECONDS)
+        return [int(number) for number in str(seen.get["partitions"]).split(",") if number]
+
+    return counted, buckets
 
 
 def _with_times(rows: DataFrame) -> DataFrame:
