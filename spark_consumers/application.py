@@ -101,7 +101,7 @@ def run(
                 looks.append(partial(telemetry.look, runs))
             _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
             watch = TopicWatch(settings.kafka, _watched(topics.values()))
-            looks += [watch.check, *(talk.look for talk in talks)]
+            looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
             _wait(running, stop, until_ended, looks)
         finally:
             _finish(running)
@@ -140,11 +140,11 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     Raises ServiceError if the user has no right to write one of the topics that these stages write.
     """
     specs = pipeline_topics(settings)
-    written: list[TopicRole] = ["telemetry"]
+    written: list[TopicRole] = ["telemetry", "snapshots"]
     if "combine" in stages:
         written.append("partials")
     if stages != ("combine",):
-        written += [*sorted(sink_of(settings).topics), "snapshots"]
+        written += sorted(sink_of(settings).topics)
     roles: list[TopicRole] = ["routed", *written]
     if stages != ("fused",) and "partials" not in written:
         roles.append("partials")

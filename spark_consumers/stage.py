@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from pyspark import Accumulator
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
+from evenflow.errors import ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
@@ -22,13 +25,17 @@ from spark_consumers.begun import begun_at, note_beginning
 from spark_consumers.checkpoints import (
     Checkpoint,
     resume_offsets,
+    stage_location,
 )
 from spark_consumers.ending import EndOfTopic
+from spark_consumers.epoch import StageEpoch
 from spark_consumers.failures import translated
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.moved import settle_in
+from spark_consumers.run_folder import make_run, remove_older
+from spark_consumers.runs import newest_epoch
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
@@ -36,10 +43,12 @@ from spark_consumers.sources import records
 from spark_consumers.storage import told
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
+from spark_consumers.writing import Write, checked, into_kafka
 from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
+_WATCH_SECONDS = 10.0
 
 
 class RunningStage:
@@ -60,23 +69,29 @@ class RunningStage:
         tally: Accumulator[Tally],
     ) -> None:
         self._spark = spark
+        self._settings = settings
         self.name = name
         view = settings.query.view_name
         self._said = name if view is None else f"{name} of view {view}"
         self._role: TopicRole = "partials" if name == "reduce" else "routed"
         self._topics = {state.name: state for state in topics.values()}
-        self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
+        self._folder = Folder(spark, stage_location(settings, name))
+        # Without the epoch, what is refused must be refused here: it must not end a driver that is at work.
+        self._admit(Checkpoint.newest(spark, settings, name), topics, noting=False)
+        self._epoch = StageEpoch(settings, name, above=newest_epoch(self._folder.names()))
+        run = make_run(self._folder, self._epoch.number, self._epoch.check)
+        self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name, within=run)
         begun = self._checkpoint.planned
-        # Partials without a checkpoint: from "earliest" on, the combiner would write them a second time.
-        lost = name == "combine" and begun is None and any(topics["partials"].end.values())
-        starting = _resume(settings, topics) if lost else "earliest"
-        self._admit(topics, resumed=lost)
+        starting = self._admit(self._checkpoint, topics, noting=True)
         settle_in(spark, self._checkpoint.location)
+        # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
+        self._epoch.check()
         self._end = EndOfTopic(settings, self._role)
+        self._watch = _Watch(self._folder, self._epoch, self._checkpoint)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
         )
-        writer = (
+        writer: Any = (
             frame.writeStream.queryName(f"{settings.query.name} {name}")
             .outputMode("append")
             .option("checkpointLocation", self._checkpoint.location)
@@ -85,47 +100,64 @@ class RunningStage:
         # Each query has a pool of its own: within one pool, a job would wait for all jobs that came earlier.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"{settings.query.name} {name}")
         with told(self._checkpoint.location):
-            self.query: StreamingQuery = self._attached(writer).start()
+            self.query: StreamingQuery = writer.foreachBatch(
+                checked(self._write(), self._epoch.check)
+            ).start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
         say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
 
-    def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
-        """Refuse a start that would lose or mix results."""
+    def _admit(self, checkpoint: Checkpoint, topics: Mapping[str, TopicState], *, noting: bool) -> str:
+        """Refuse a start that would lose or mix results. Returns Spark's `startingOffsets`.
+
+        noting: whether notes are written of a stage that begins.
+        """
         read: dict[str, TopicState] = {self._role: topics[self._role]}
-        settings = self._checkpoint.settings
+        settings = self._settings
+        # These names come first: a driver that is still at work plans a micro-batch before its results are there.
+        path = settings.results.path
+        names = {} if path is None or self.name == "combine" else {path: self._names(path)}
+        planned = checkpoint.planned
         if self.name == "combine":
-            self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
-            return
-        sink, planned = sink_of(settings), self._checkpoint.planned
+            # Partials without a checkpoint: from "earliest" on, the combiner would write them a second time.
+            lost = planned is None and any(topics["partials"].end.values())
+            starting = _resume(settings, topics) if lost else "earliest"
+            checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=lost, noting=noting)
+            return starting
+        sink = sink_of(settings)
         place = sink.place(settings)
         written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
         # An old checkpoint is compared first, as changed settings explain why the sink's place looks wrong. A
         # new checkpoint gets its note last: nothing may be written before the sink has admitted the start.
         if planned is not None:
-            self._checkpoint.admit(read, written=written, results=place)
-        sink.admit(settings, self._found(place, planned))
+            checkpoint.admit(read, written=written, results=place, noting=noting)
+        sink.admit(settings, self._found(checkpoint, place, names))
         if planned is None:
-            self._checkpoint.admit(read, written=written, results=place)
-            note_beginning(settings, place, self._checkpoint.location)
+            checkpoint.admit(read, written=written, results=place, noting=noting)
+            if noting:
+                note_beginning(settings, place, self._folder.location)
+        return "earliest"
 
-    def _found(self, place: str, planned: int | None) -> Found:
+    def _found(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> Found:
+        """What this start finds. names: of folders that were looked at before the checkpoint was."""
+        planned = checkpoint.planned
         return Found(
-            names=self._names,
+            names=lambda folder: names[folder] if folder in names else self._names(folder),
             text=self._text,
             written=self._written,
             planned=planned,
-            begun=begun_at(self._checkpoint.settings, place) if planned is None else None,
-            run=self._checkpoint.run,
+            begun=begun_at(self._settings, place) if planned is None else None,
+            run=checkpoint.run,
         )
 
-    def _attached(self, writer: Any) -> Any:
-        """The stream's writer (DataStreamWriter) with the place where the stage's rows go."""
-        settings = self._checkpoint.settings
+    def _write(self) -> Write:
+        """What writes the rows of each micro-batch."""
+        settings = self._settings
         if self.name == "combine":
-            return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
+            return into_kafka(topic_options(settings, settings.topic("partials")))
         run = self._checkpoint.run
         assert run is not None  # `admit` has written it
-        return sink_of(settings).attach(writer, settings, Start(spark=self._spark, run=run))
+        start = Start(spark=self._spark, run=run, epoch=self._epoch.number)
+        return sink_of(settings).writer(settings, start)
 
     def _names(self, place: str) -> list[str]:
         return Folder(self._spark, place).names()
@@ -152,21 +184,67 @@ class RunningStage:
         """Whether the stage has committed the whole input, up to the end of every lane."""
         return self._end.reached_by(self._checkpoint.committed())
 
+    def look(self) -> None:
+        """Every few seconds: notice that another driver has taken over, and remove what older runs have left.
+
+        A driver without new input would not notice it otherwise. Raises FencedError.
+        """
+        self._watch.look()
+
     def finish(self) -> None:
         """Let the running micro-batch end, then end the query."""
         if self.query.isActive:
             _end_after_this_batch(self._spark, self.query)
 
     def raise_failure(self) -> None:
-        """Raise what stopped the query, if anything did."""
+        """Raise what stopped the query, if anything did.
+
+        Raises FencedError if another driver has taken over: it explains whatever went wrong here.
+        """
         error = self.query.exception()
         if error is None:
             return
+        with suppress(ServiceError):
+            self._epoch.check()
         java: Any = self._spark._jvm
         # pyspark's exception leaves most causes out. Spark's full trace has them.
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
-        folder = self._checkpoint.settings.spark.checkpoint_folder
+        folder = self._settings.spark.checkpoint_folder
         raise translated(self._said, str(error), trace=trace, folder=folder) from None
+
+
+class _Watch:
+    """What a stage looks after beside its micro-batches, now and then. clock: s."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        epoch: StageEpoch,
+        checkpoint: Checkpoint,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._epoch = epoch
+        self._checkpoint = checkpoint
+        self._clock = clock
+        self._due = clock() + _WATCH_SECONDS
+        self._begun_with = checkpoint.committed_batch()
+        self._removed = False
+
+    def look(self) -> None:
+        """See `RunningStage.look`."""
+        if self._clock() < self._due:
+            return
+        self._due = self._clock() + _WATCH_SECONDS
+        try:
+            self._epoch.check()
+        except ServiceError as error:
+            # A broker that is away is the business of the next micro-batch, which cannot do without.
+            _LOG.debug("the epoch cannot be checked now: %s", error)
+            return
+        if not self._removed and self._checkpoint.committed_batch() > self._begun_with:
+            remove_older(self._folder, self._epoch.number)
+            self._removed = True
 
 
 def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:

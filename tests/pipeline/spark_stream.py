@@ -9,10 +9,12 @@ import base64
 import json
 import os
 import random
+import signal
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -25,8 +27,11 @@ from evenflow.telemetry import BatchRecord, Telemetry, parse
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
+from spark_consumers.runs import newest_local_run
 from topics import admin, clients, reader
 
+SLOW = {"combine_wait": 20_000}
+"""Microseconds for each tuple: a micro-batch takes so long that a driver is sure to be stopped within it."""
 Row = tuple[int, bytes, int | None, float | None]
 Result = dict[tuple[int, bytes], dict[str, Any]]
 KEYS = [b"", b"a", b"b", "Zürich".encode(), b'q"uo\\te', b"\xff\x00\x01", b"line\nfeed", b"d", b"e"]
@@ -194,12 +199,17 @@ def consumed(settings: Settings, stage: str, role: str) -> bool:
 
 def committed(settings: Settings, stage: str) -> dict[str, int]:
     """Next offset of each partition of the stage's topic by its last commit."""
-    folder = Path(settings.spark.checkpoint) / settings.query.name / stage
+    folder = run_folder(settings, stage)
     batches = [int(file.name) for file in (folder / "commits").glob("[0-9]*")]
     if not batches:
         return {}
     offsets = json.loads((folder / "offsets" / str(max(batches))).read_text().splitlines()[2])
     return offsets[settings.topic("partials" if stage == "reduce" else "routed")]
+
+
+def run_folder(settings: Settings, stage: str) -> Path:
+    """Folder of the newest run of the stage, whose checkpoint is on this machine."""
+    return newest_local_run(Path(settings.spark.checkpoint) / settings.query.name / stage)
 
 
 def with_spark(settings: Settings, spark: dict[str, Any]) -> Settings:
@@ -248,3 +258,20 @@ def start(settings: Settings, log: Path, *words: str) -> Popen[bytes]:
             [sys.executable, "-c", code, *words],
             env=environment, stdout=out, stderr=out, start_new_session=True, cwd=log.parent,
         )  # fmt: skip
+
+
+@contextmanager
+def driver(settings: Settings, log: Path, *words: str) -> Iterator[Popen[bytes]]:
+    """The command line in processes of its own, which are all gone at the end."""
+    process = start(settings, log, *words)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def expected_rows(stream: Stream) -> set[tuple[Any, ...]]:
+    """(window start, key, number of tuples) of every row of a direct aggregation."""
+    return {(*at, row["n"]) for at, row in stream.expected().items()}
