@@ -75,6 +75,11 @@ class Rejected:
                 f". The latest came {span(self._disorder)} of event time behind its partition; query.out_of_orderness = "
                 f'"{-(-self._disorder // 1_000)}s" would have kept all (under a new query name)'
             )
+        if reason == "ahead":
+            advice = (
+                ". Look at the producer's clock and at query.time_unit. For data with times of the future set "
+                'query.max_ahead_of_clock = "off" (under a new query name)'
+            )
         return Concern(
             name=f"rejected: {reason}",
             text=f"{count:,} of {whole:,} records rejected as {reason}, unchanged to {self._topic}; for example of "

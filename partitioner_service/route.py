@@ -25,6 +25,7 @@ from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
+from partitioner_service.ahead import Ahead, Clock, LiveClock
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
@@ -32,7 +33,7 @@ from partitioner_service.session import Session
 from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
-REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
+REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
     Verdict.IDLE: (
@@ -43,6 +44,7 @@ _WORDS = {
         "event time ",
         " is further ahead than max_jump and not confirmed by the tuples around it",
     ),
+    Verdict.AHEAD: ("event time ", " is more than max_ahead_of_clock ahead of the clock, which showed "),
 }
 
 
@@ -73,8 +75,8 @@ class Rejections:
 
     positions: in the slice, ascending. details: what is wrong, in UTF-8. words: the last detail for logs,
     without anything that its record holds. It is '' for reasons that never quote a record. marks, times (ms):
-    the mark that each record was held against, and its own event time. Both are empty for reasons that have
-    nothing to do with time.
+    the mark that each record was held against, and its own event time. clocks (ms): the clock that each record
+    was held against. These are empty for reasons that have nothing to do with them.
     """
 
     partition: int
@@ -83,6 +85,7 @@ class Rejections:
     details: pa.BinaryArray
     marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    clocks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     words: str = ""
 
 
@@ -155,7 +158,8 @@ class Router:
     closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
     So the workers are told when the slowest partition passes a pane.
 
-    session: numbers the frames. None: a session of its own.
+    session: numbers the frames. None: a session of its own. clock: says which tuples are ahead. None: that of tuples
+    that are read now.
     """
 
     def __init__(
@@ -165,9 +169,12 @@ class Router:
         *,
         epoch: int = 0,
         session: Session | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.plans = InForce(settings, partitioner, epoch=epoch)
         self._query = settings.query
+        self._max_skew = settings.max_skew
+        self._clock = LiveClock(settings) if clock is None else clock
         self._parser = Parser(settings)
         self._routed = settings.routed_partitions
         self.session = Session(self._routed) if session is None else session
@@ -296,11 +303,20 @@ class Router:
         state, ended_at = _after_markers(piece, state)
         in_time = parsed.rows < ended_at
         times = parsed.times if in_time.all() else parsed.times[in_time]
-        judged = judge(self._query, state, times)
+        rows = parsed.rows[: len(times)]
+        ahead = self._clock.ahead(piece.records, rows, times)
+        judged = judge(
+            self._query,
+            state,
+            times,
+            ahead=None if ahead is None else ahead.which,
+            max_skew=self._max_skew,
+        )
         refused = [
             *_unreadable(piece, parsed, ended_at),
             *_after_end(piece, ended_at),
-            *_refused(piece.partition, parsed.rows, times, judged),
+            *_refused(piece.partition, rows, times, judged),
+            *_ahead(piece.partition, rows, times, ahead),
         ]
         good = _Accepted(parsed.keys, parsed.tuple_times, parsed.values)
         # Rows are ascending, so the records before the end of the partition come first. The others stay
@@ -413,15 +429,30 @@ def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
 
 
 def _refused(partition: int, rows: Int64s, times: Int64s, judged: Judged) -> Iterator[Rejections]:
-    for verdict, reason in REASONS.items():
+    for verdict in (Verdict.LATE, Verdict.IDLE, Verdict.JUMP):
         which = np.flatnonzero(judged.verdicts == verdict)
         if len(which):
             marks, own = judged.marks[which], times[which]
-            yield Rejections(partition, reason, rows[which], _why(verdict, own, marks), marks, own)
+            yield Rejections(partition, REASONS[verdict], rows[which], _why(verdict, own, marks), marks, own)
 
 
-def _why(verdict: Verdict, times: Int64s, marks: Int64s) -> pa.BinaryArray:
+def _ahead(partition: int, rows: Int64s, times: Int64s, ahead: Ahead | None) -> Iterator[Rejections]:
+    if ahead is None:
+        return
+    which = np.flatnonzero(ahead.which)
+    clocks, own = ahead.clocks[which], times[which]
+    yield Rejections(
+        partition,
+        REASONS[Verdict.AHEAD],
+        rows[which],
+        _why(Verdict.AHEAD, own, clocks),
+        times=own,
+        clocks=clocks,
+    )
+
+
+def _why(verdict: Verdict, times: Int64s, against: Int64s) -> pa.BinaryArray:
     before, after = _WORDS[verdict]
-    held = pa.array(marks).cast(pa.string()) if verdict is not Verdict.JUMP else ""
+    held = pa.array(against).cast(pa.string()) if verdict is not Verdict.JUMP else ""
     parts = (before, pa.array(times).cast(pa.string()), after, held)
     return pc.binary_join_element_wise(*parts, "").cast(pa.binary())

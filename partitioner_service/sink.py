@@ -30,8 +30,8 @@ from topics.records import Record
 
 log = logging.getLogger(__name__)
 
-REASON, DETAIL, SOURCE, MARK, OMITTED = (
-    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "omitted-bytes")
+REASON, DETAIL, SOURCE, MARK, CLOCK, OMITTED = (
+    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "clock", "omitted-bytes")
 )
 Header = tuple[str, bytes | str | None]
 _ENVELOPE = 2_048
@@ -134,14 +134,18 @@ class Sink:
         """Each rejected record, and the headers that evenflow adds to it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
-        marks: list[int | None] = group.marks.tolist() or [None] * len(group.positions)
-        for position, detail, mark in zip(
-            group.positions.tolist(), group.details.to_pylist(), marks, strict=True
+        nothing = [None] * len(group.positions)
+        marks: list[int | None] = group.marks.tolist() or nothing
+        clocks: list[int | None] = group.clocks.tolist() or nothing
+        for position, detail, mark, clock in zip(
+            group.positions.tolist(), group.details.to_pylist(), marks, clocks, strict=True
         ):
             record = records[position]
             told: list[Header] = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}")]
             if mark is not None:
                 told.append((MARK, str(mark)))
+            if clock is not None:
+                told.append((CLOCK, str(clock)))
             yield record, told
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:

@@ -18,8 +18,9 @@ import pyarrow as pa
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from workbench.verify import lost, reach, records, rejections, results, windows
+from workbench.verify.ahead import check_ahead
 from workbench.verify.counters import check_counters
-from workbench.verify.inputs import END_MARK, EVERYTHING, Committed, Kept
+from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
 from workbench.verify.oracles import FUNCTIONS
 from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
 from workbench.verify.sql import scalar
@@ -46,6 +47,7 @@ def check(
     committed: Sequence[Committed],
     *,
     kept: Kept = EVERYTHING,
+    clocks: Clocks = UNKNOWN_CLOCKS,
     results_begin: Mapping[int, int] | None = None,
     now: int | None = None,
     seconds: float = 0.0,
@@ -61,7 +63,15 @@ def check(
     `compare`: `results_begin` is what `begins` returns, and `due_within` is `bound`.
     """
     with Recomputed(
-        settings, inputs, rejected, committed, kept=kept, limit=limit, scratch=scratch, memory=memory
+        settings,
+        inputs,
+        rejected,
+        committed,
+        kept=kept,
+        clocks=clocks,
+        limit=limit,
+        scratch=scratch,
+        memory=memory,
     ) as due:
         return due.compare(
             written,
@@ -77,9 +87,10 @@ class Recomputed:
     """The input, checked against its rejections and counters, and the results that are due according to it.
 
     committed: one state per input partition. Records at or after its offset are left out. kept: what retention has
-    left of the topics. limit: how many differences of each kind are kept. scratch: existing folder for data beyond
-    `memory` (a size in DuckDB's words). None: all data stay in memory. A table may be a reader, which is streamed
-    through once. Raises ConfigError for an aggregate that verify cannot recompute.
+    left of the topics. clocks: between which moments tuples were judged. limit: how many differences of each kind are
+    kept. scratch: existing folder for data beyond `memory` (a size in DuckDB's words). None: all data stay in memory. A
+    table may be a reader, which is streamed through once. Raises ConfigError for an aggregate that verify cannot
+    recompute.
     """
 
     def __init__(
@@ -90,6 +101,7 @@ class Recomputed:
         committed: Sequence[Committed],
         *,
         kept: Kept = EVERYTHING,
+        clocks: Clocks = UNKNOWN_CLOCKS,
         limit: int = 20,
         scratch: Path | None = None,
         memory: str = "2GB",
@@ -102,6 +114,7 @@ class Recomputed:
         self._db = _database(scratch, memory)
         try:
             self._recompute(inputs, rejected, committed, kept)
+            check_ahead(self._db, settings.query, clocks, self._found)
         except BaseException:
             # The caller's `with` has not begun yet, so nothing else would close the database.
             self._db.close()

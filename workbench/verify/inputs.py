@@ -17,9 +17,14 @@ INPUT_SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("marker", pa.struct([("producer", pa.string()), ("tuples", pa.int64()), ("producers", pa.int64())])),
+        ("appended", pa.int64()),
     ]
 )
-"""Records of the input topic. marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none."""
+"""Records of the input topic.
+
+marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none. appended: the timestamp (ms)
+if the broker's clock gave it, null otherwise.
+"""
 
 REJECTED_SCHEMA = pa.schema(
     [
@@ -28,6 +33,7 @@ REJECTED_SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("detail", pa.string()),
         ("mark", pa.int64()),
+        ("clock", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("omitted", pa.bool_()),
@@ -38,9 +44,9 @@ REJECTED_SCHEMA = pa.schema(
 """Rejected records.
 
 partition, offset: position of the input record, null if the rejected record names none. mark: the mark (ms) that the
-tuple was held against, null if the record names none. omitted: whether key and value were left out because the record
-was too large. They are compared only if this is false, and not if it is null. at_partition, at_offset: where the
-record itself stands in the rejected topic.
+tuple was held against, null if the record names none. clock: the clock (ms) that it was held against, likewise.
+omitted: whether key and value were left out because the record was too large. They are compared only if this is false,
+and not if it is null. at_partition, at_offset: where the record itself stands in the rejected topic.
 """
 
 RESULTS_SCHEMA = JSON_RECORDS
@@ -49,7 +55,7 @@ RESULTS_SCHEMA = JSON_RECORDS
 Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
-REASONS = ("late", "idle", "jump", "unreadable", "after-end")
+REASONS = ("late", "idle", "jump", "ahead", "unreadable", "after-end")
 
 NO_MARK = -(2**62)
 END_MARK = 2**62
@@ -91,6 +97,18 @@ class Kept:
 
 EVERYTHING = Kept()
 """Nothing was deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """Between which moments (ms since 1970) the partitioners judged: when the query began, and now. None: not known."""
+
+    begun: int | None = None
+    now: int | None = None
+
+
+UNKNOWN_CLOCKS = Clocks()
+"""Nothing is known of the time at which the tuples were judged."""
 
 
 def gone_below(left: Mapping[int, int], committed: Iterable[Committed]) -> dict[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 
 from topics.records import Record
 from workbench.verify.markers import marker_of
@@ -19,7 +19,8 @@ def input_row(record: Record) -> tuple[Any, ...]:
     key, value = record.key(), record.value()
     marker = marker_of(record.headers()) if key is None and value is None else None
     stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
-    return record.partition(), record.offset(), stamp, key, value, marker
+    appended = stamp if kind == TIMESTAMP_LOG_APPEND_TIME else None
+    return record.partition(), record.offset(), stamp, key, value, marker, appended
 
 
 def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
@@ -31,10 +32,11 @@ def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
     texts = {name: _text(value) for name, value in headers.items()}
     position = _position(texts.get("evenflow-source", ""), topic)
     mark = _whole(texts.get("evenflow-mark", ""), 64)
+    clock = _whole(texts.get("evenflow-clock", ""), 64)
     omitted = "evenflow-omitted-bytes" in headers
     reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
     here = record.partition(), record.offset()
-    return *position, reason, detail, mark, record.key(), record.value(), omitted, *here
+    return *position, reason, detail, mark, clock, record.key(), record.value(), omitted, *here
 
 
 def _position(source: str, topic: str) -> tuple[int | None, int | None]:

@@ -139,7 +139,7 @@ def _select(settings: Settings) -> str:
     kept = "(reason IS NOT NULL OR NOT readable)"
     return f"""
         WITH raw AS (
-            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, r.reason,
+            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, i.appended, r.reason,
                    {"TRY(decode(i.value))" if at else "NULL::VARCHAR"} AS text
             {_INPUTS}),
         cut AS (SELECT * EXCLUDE (text), {_cut(settings)} FROM raw),
@@ -152,7 +152,7 @@ def _select(settings: Settings) -> str:
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
                CASE WHEN {kept} THEN judged.key END AS raw_key, CASE WHEN {kept} THEN value END AS raw_value,
-               timestamp AS raw_timestamp
+               timestamp AS raw_timestamp, appended
                {"".join(f", CASE WHEN readable THEN {name} END AS {name}" for name in names)}
         FROM judged"""
 
@@ -164,7 +164,8 @@ def _unread(query: Query) -> str:
     )
     return f"""
         SELECT i.partition, i."offset", r.reason, i.marker, false AS readable, NULL::BLOB AS key, NULL::BIGINT AS time,
-               i.key AS raw_key, i.value AS raw_value, i.timestamp AS raw_timestamp{cells} {_INPUTS}"""
+               i.key AS raw_key, i.value AS raw_value, i.timestamp AS raw_timestamp, i.appended{cells}
+        {_INPUTS}"""
 
 
 def _key_is_there(query: Query) -> list[str]:
