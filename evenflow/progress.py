@@ -54,9 +54,9 @@ class PartitionState:
     rejected topic. begin: offset at which the query began to read. first_time, max_time: first and largest
     accepted event time (ms), None before the first. steady_from: the event time (ms) from which on `max_time` has grown
     without a leap, that is by at most `max_skew` at once, None before the first tuple. idle_mark: largest mark (ms)
-    that the partition was given while idle, None if never. asleep: whether it is idle now. run: times (ms) of the last consecutive tuples
-    that were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids of the producers
-    whose end marker was read. announced: how many producers are to end, None before the first marker. read,
+    that the partition was given while idle, None if never. asleep: whether it is idle now. run: times (ms) of the last
+    consecutive tuples that were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids of the
+    producers whose end marker was read. announced: how many producers are to end, None before the first marker. read,
     routed, rejected, filtered: numbers of tuples from `begin` on, where read = routed + rejected + filtered.
     A filtered tuple was accepted, but `query.where` dropped it. session: the run of a data plane that committed
     this state, 0 before the first. frames: how many frames that session had committed then, this commit's included.
