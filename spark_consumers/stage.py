@@ -45,7 +45,6 @@ from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
-_WATCH_SECONDS = 10.0
 
 
 class RunningStage:
