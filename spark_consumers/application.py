@@ -140,11 +140,12 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     Raises ServiceError if the user has no right to write one of the topics that these stages write.
     """
     specs = pipeline_topics(settings)
-    written: list[TopicRole] = ["telemetry", "snapshots"]
+    written: list[TopicRole] = ["telemetry"]
     if "combine" in stages:
         written.append("partials")
     if stages != ("combine",):
         written += sorted(sink_of(settings).topics)
+    written.append("snapshots")
     roles: list[TopicRole] = ["routed", *written]
     if stages != ("fused",) and "partials" not in written:
         roles.append("partials")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,14 +15,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
-from spark_consumers.begun import begun_at, note_beginning
+from spark_consumers.admission import Admission, read_by
 from spark_consumers.checkpoints import (
     Checkpoint,
-    resume_offsets,
     stage_location,
 )
 from spark_consumers.ending import EndOfTopic
@@ -34,10 +30,11 @@ from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.moved import settle_in
-from spark_consumers.run_folder import make_run, remove_older
+from spark_consumers.run_folder import make_run
+from spark_consumers.run_watch import RunWatch
 from spark_consumers.runs import newest_epoch
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found, Start, spark_types
+from spark_consumers.sinks.base import Start, spark_types
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
 from spark_consumers.storage import told
@@ -48,7 +45,6 @@ from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
-_WATCH_SECONDS = 10.0
 
 
 class RunningStage:
@@ -73,21 +69,21 @@ class RunningStage:
         self.name = name
         view = settings.query.view_name
         self._said = name if view is None else f"{name} of view {view}"
-        self._role: TopicRole = "partials" if name == "reduce" else "routed"
-        self._topics = {state.name: state for state in topics.values()}
-        self._folder = Folder(spark, stage_location(settings, name))
-        # Without the epoch, what is refused must be refused here: it must not end a driver that is at work.
-        self._admit(Checkpoint.newest(spark, settings, name), topics, noting=False)
-        self._epoch = StageEpoch(settings, name, above=newest_epoch(self._folder.names()))
-        run = make_run(self._folder, self._epoch.number, self._epoch.check)
+        role = read_by(name)
+        folder = Folder(spark, stage_location(settings, name))
+        admission = Admission(spark, settings, name, topics)
+        # What is refused must be refused before the epoch is taken: it must not end a driver that is at work.
+        admission.look(Checkpoint.newest(spark, settings, name))
+        self._epoch = StageEpoch(settings, name, above=newest_epoch(folder.names()))
+        run = make_run(folder, self._epoch.number, self._epoch.check)
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name, within=run)
         begun = self._checkpoint.planned
-        starting = self._admit(self._checkpoint, topics, noting=True)
+        starting = admission.admit(self._checkpoint)
         settle_in(spark, self._checkpoint.location)
         # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
         self._epoch.check()
-        self._end = EndOfTopic(settings, self._role)
-        self._watch = _Watch(self._folder, self._epoch, self._checkpoint)
+        self._end = EndOfTopic(settings, role)
+        self._watch = RunWatch(folder, self._epoch, self._checkpoint)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
         )
@@ -104,50 +100,7 @@ class RunningStage:
                 checked(self._write(), self._epoch.check)
             ).start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
-        say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
-
-    def _admit(self, checkpoint: Checkpoint, topics: Mapping[str, TopicState], *, noting: bool) -> str:
-        """Refuse a start that would lose or mix results. Returns Spark's `startingOffsets`.
-
-        noting: whether notes are written of a stage that begins.
-        """
-        read: dict[str, TopicState] = {self._role: topics[self._role]}
-        settings = self._settings
-        # These names come first: a driver that is still at work plans a micro-batch before its results are there.
-        path = settings.results.path
-        names = {} if path is None or self.name == "combine" else {path: self._names(path)}
-        planned = checkpoint.planned
-        if self.name == "combine":
-            # Partials without a checkpoint: from "earliest" on, the combiner would write them a second time.
-            lost = planned is None and any(topics["partials"].end.values())
-            starting = _resume(settings, topics) if lost else "earliest"
-            checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=lost, noting=noting)
-            return starting
-        sink = sink_of(settings)
-        place = sink.place(settings)
-        written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
-        # An old checkpoint is compared first, as changed settings explain why the sink's place looks wrong. A
-        # new checkpoint gets its note last: nothing may be written before the sink has admitted the start.
-        if planned is not None:
-            checkpoint.admit(read, written=written, results=place, noting=noting)
-        sink.admit(settings, self._found(checkpoint, place, names))
-        if planned is None:
-            checkpoint.admit(read, written=written, results=place, noting=noting)
-            if noting:
-                note_beginning(settings, place, self._folder.location)
-        return "earliest"
-
-    def _found(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> Found:
-        """What this start finds. names: of folders that were looked at before the checkpoint was."""
-        planned = checkpoint.planned
-        return Found(
-            names=lambda folder: names[folder] if folder in names else self._names(folder),
-            text=self._text,
-            written=self._written,
-            planned=planned,
-            begun=begun_at(self._settings, place) if planned is None else None,
-            run=checkpoint.run,
-        )
+        say_where_it_begins(settings, name, reads=role, writes=writes, before=begun)
 
     def _write(self) -> Write:
         """What writes the rows of each micro-batch."""
@@ -158,17 +111,6 @@ class RunningStage:
         assert run is not None  # `admit` has written it
         start = Start(spark=self._spark, run=run, epoch=self._epoch.number)
         return sink_of(settings).writer(settings, start)
-
-    def _names(self, place: str) -> list[str]:
-        return Folder(self._spark, place).names()
-
-    def _text(self, file: str) -> str | None:
-        folder, _, name = file.rpartition("/")
-        return Folder(self._spark, folder).read(name)
-
-    def _written(self, topic: str) -> int:
-        """How many records the topic has ever got, including those that retention has deleted."""
-        return sum(self._topics[topic].end.values()) if topic in self._topics else 0
 
     @property
     def failed(self) -> bool:
@@ -211,47 +153,6 @@ class RunningStage:
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
         folder = self._settings.spark.checkpoint_folder
         raise translated(self._said, str(error), trace=trace, folder=folder) from None
-
-
-class _Watch:
-    """What a stage looks after beside its micro-batches, now and then. clock: s."""
-
-    def __init__(
-        self,
-        folder: Folder,
-        epoch: StageEpoch,
-        checkpoint: Checkpoint,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._folder = folder
-        self._epoch = epoch
-        self._checkpoint = checkpoint
-        self._clock = clock
-        self._due = clock() + _WATCH_SECONDS
-        self._begun_with = checkpoint.committed_batch()
-        self._removed = False
-
-    def look(self) -> None:
-        """See `RunningStage.look`."""
-        if self._clock() < self._due:
-            return
-        self._due = self._clock() + _WATCH_SECONDS
-        try:
-            self._epoch.check()
-        except ServiceError as error:
-            # A broker that is away is the business of the next micro-batch, which cannot do without.
-            _LOG.debug("the epoch cannot be checked now: %s", error)
-            return
-        if not self._removed and self._checkpoint.committed_batch() > self._begun_with:
-            remove_older(self._folder, self._epoch.number)
-            self._removed = True
-
-
-def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
-    """Spark's `startingOffsets` for a combiner that has lost its checkpoint."""
-    resume = resume_offsets(settings, topics["routed"], topics["partials"])
-    _LOG.warning("the combiner has no checkpoint, but there are partials: it goes on at offsets %s", resume)
-    return json.dumps({topics["routed"].name: {str(number): offset for number, offset in resume.items()}})
 
 
 def stage_frame(

@@ -105,12 +105,12 @@ def expected(*batches: int) -> set[tuple[int, int]]:
     return {(batch * 1000, key) for batch in batches for key in range(12)}
 
 
-def write(folder: Folder, *batches: int) -> None:
+def write(folder: Folder, *batches: int, epoch: int = 1) -> None:
     """What an application does between its start and its end."""
-    files = ResultFiles(folder, OWNER, epoch=1)
+    files = ResultFiles(folder, OWNER, epoch=epoch)
     files.prepare()
     for batch in batches:
-        files.publish(drafted(Path(folder.location), batch), batch, range(1, BUCKETS + 1))
+        files.publish(drafted(Path(folder.location), batch, epoch), batch, range(1, BUCKETS + 1))
 
 
 def test_a_micro_batch_that_was_cut_off_at_any_step_and_repeated_leaves_each_row_once(
@@ -126,7 +126,7 @@ def test_a_micro_batch_that_was_cut_off_at_any_step_and_repeated_leaves_each_row
         before = folder.seen[-1] if folder.seen else set()
         last = 7 if before & expected(7) else 6  # a later micro-batch begins once the one before is done
         again = Fragile(spark, folder.location, -1)
-        write(again, *range(last, 8))
+        write(again, *range(last, 8), epoch=2)
         assert all(before <= seen <= expected(6, 7) for seen in again.seen), "nothing disappears meanwhile"
         assert rows_of(Path(folder.location)) == expected(6, 7)
         assert list(Path(folder.location, "_writing").glob("*/*")) == []
