@@ -12,6 +12,8 @@ then the bucket closes no pane.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from evenflow.arrays import Int64s, Rows
@@ -125,14 +127,16 @@ class Sessions:
         told = rows[:, 2 + routed :]
         self._unsettled = set(rows[told.min(axis=1) != told.max(axis=1), 0].tolist())
 
-    def add(self, sequences: Rows, where: str) -> None:
-        """Take in what a range of one routed partition says of its sessions. where: its offsets, in words.
+    def add(self, sequences: Iterable[tuple[int, ...]], where: str) -> None:
+        """Take in what a range of one routed partition says of its sessions, records `SEQUENCE` as tuples.
+
+        where: its offsets, in words.
 
         Raises as `RangeSequences.add` does, and ProtocolError if no session wrote the range.
         """
-        if not (sequences["first"] >= 0).any():
-            raise ProtocolError(f"a blob does not say which session wrote {where}")
-        for routed, session, first, last, frames in sequences.tolist():
+        wrote = False
+        for routed, session, first, last, frames in sequences:
+            wrote |= first >= 0
             row = self._rows.pop(session, None)
             fresh = row is None
             if row is None:
@@ -151,6 +155,8 @@ class Sessions:
             row[told] = max(int(row[told]), frames)
             if fresh and self._partial and first != 0:
                 row[0] = 1
+        if not wrote:
+            raise ProtocolError(f"a blob does not say which session wrote {where}")
 
     def settled(self) -> bool:
         """Whether every total has been told to every routed partition, so that panes may close.

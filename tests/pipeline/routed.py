@@ -112,7 +112,7 @@ def read_routed(settings: Settings) -> Routed:
     sessions = Sessions(None, routed=len(workers), most=1_000, partial=False)
     for worker in workers:
         if len(ranges[worker].rows()):
-            sessions.add(ranges[worker].rows(), f"routed partition {worker}")
+            sessions.add(ranges[worker].rows().tolist(), f"routed partition {worker}")
     sessions.settled()
     return routed
 

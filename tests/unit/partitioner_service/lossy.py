@@ -202,7 +202,10 @@ class Run:
 
     def finish(self) -> None:
         """Read the input to its end with what there is."""
-        while not all(state.ended for state in self.committed.values()):
+        ended = False
+        while not ended:
+            # Once more after the end: an instance may not have begun its stint before.
+            ended = all(state.ended for state in self.committed.values())
             for instance in self.instances:
                 self.work(instance)
                 self.commit(instance)

@@ -9,7 +9,7 @@ from evenflow.arrays import no_rows
 from evenflow.errors import DataLossError, ProtocolError
 from evenflow.twostep.sequences import Sessions
 from evenflow.windows import END_MARK
-from evenflow.wire import SEQUENCE, TOTAL, FrameHeader, encode_frame, records_of
+from evenflow.wire import TOTAL, FrameHeader, encode_frame, records_of
 from tests.unit.twostep.pipe import (
     INPUTS,
     INVERTIBLE,
@@ -133,18 +133,18 @@ def test_a_rebuild_may_lack_the_beginning_of_a_routed_partition_and_nothing_else
 def test_a_bucket_remembers_the_sessions_that_were_named_last() -> None:
     sessions = Sessions(None, routed=2, most=2, partial=False)
     for session in (1, 2, 3):
-        sessions.add(records_of([(0, session, 0, 4, 0)], SEQUENCE), "offsets 0..4")
-    sessions.add(records_of([(1, 2, 0, 0, 0)], SEQUENCE), "offsets 0..0")
+        sessions.add([(0, session, 0, 4, 0)], "offsets 0..4")
+    sessions.add([(1, 2, 0, 0, 0)], "offsets 0..0")
     sessions = Sessions(sessions.saved(), routed=2, most=2, partial=False)
-    sessions.add(records_of([(0, 2, 5, 5, 0)], SEQUENCE), "offsets 5..5")
-    sessions.add(records_of([(0, 3, 5, 5, 0)], SEQUENCE), "offsets 5..5")
+    sessions.add([(0, 2, 5, 5, 0)], "offsets 5..5")
+    sessions.add([(0, 3, 5, 5, 0)], "offsets 5..5")
     with pytest.raises(
         DataLossError, match="frame 5 of session 1 comes where frame 0 must, so 5 frames are gone"
     ):
-        sessions.add(records_of([(0, 1, 5, 5, 0)], SEQUENCE), "offsets 6..6")
+        sessions.add([(0, 1, 5, 5, 0)], "offsets 6..6")
 
 
 def test_a_segment_that_names_no_session_is_refused() -> None:
     sessions = Sessions(np.empty(0, np.int64), routed=2, most=2, partial=False)
     with pytest.raises(ProtocolError, match="does not say which session wrote offsets"):
-        sessions.add(records_of([(0, 1, -1, -1, 4)], SEQUENCE), "offsets 3..4")
+        sessions.add([(0, 1, -1, -1, 4)], "offsets 3..4")
