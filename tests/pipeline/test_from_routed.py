@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from confluent_kafka import TopicPartition
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service.closing import Closing
 from partitioner_service.committed import all_states, data_plane_group
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
@@ -221,3 +223,41 @@ def test_the_record_of_the_query_says_where_it_began(kafka_settings: Any, query_
     by_hand.commit(offsets=moved, asynchronous=False)
     by_hand.close()
     assert [(one.begin, one.began_again) for one in read_committed(settings)] == [(0, 1), (3, 4)]
+
+
+def test_the_states_of_partitions_that_stand_still_are_committed_again_after_an_hour(
+    kafka_settings: Any, query_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 2})
+    create_topics(settings)
+    now = [0.0]
+    plane = DataPlane(prepare(settings), clock=lambda: now[0])
+    with Closing() as closing:
+        loop = plane._opened(closing)
+        closing.when_over(loop.abandon)
+
+        def steps_until(condition: Callable[[], bool]) -> None:
+            def step() -> bool:
+                loop.step()
+                now[0] += 0.01
+                return condition()
+
+            wait_until(step)
+
+        steps_until(lambda: len(loop.parts.source.states) == 2)
+        committed: list[set[int]] = []
+        commit = loop.parts.sink.commit
+
+        def noted(states: dict[int, PartitionState], metadata: object) -> None:
+            commit(states, metadata)
+            committed.append(set(states))
+
+        monkeypatch.setattr(loop.parts.sink, "commit", noted)
+        now[0] += 3_500
+        write(settings, [(0, {"k": "a", "t": 1, "v": 1})], end=False)
+        steps_until(lambda: committed == [{0}])
+        now[0] += 101
+        steps_until(lambda: committed == [{0}, {1}])
+        for _ in range(20):
+            loop.step()
+        assert len(committed) == 2
