@@ -52,14 +52,15 @@ class PartitionState:
 
     fingerprint: that of the query. topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and
     rejected topic. begin: offset at which the query began to read. first_time, max_time: first and largest
-    accepted event time (ms), None before the first. steady_from: the event time (ms) from which on `max_time` has grown
-    without a leap, that is by at most `max_skew` at once, None before the first tuple. idle_mark: largest mark (ms)
-    that the partition was given while idle, None if never. asleep: whether it is idle now. run: times (ms) of the last
-    consecutive tuples that were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids of the
-    producers whose end marker was read. announced: how many producers are to end, None before the first marker. read,
-    routed, rejected, filtered: numbers of tuples from `begin` on, where read = routed + rejected + filtered.
-    A filtered tuple was accepted, but `query.where` dropped it. session: the run of a data plane that committed
-    this state, 0 before the first. frames: how many frames that session had committed then, this commit's included.
+    accepted event time (ms), None before the first. steady_from: the event time (ms) from which on `max_time`
+    has grown without a leap, that is by at most `max_skew` at once. None before the first tuple. idle_mark:
+    largest mark (ms) that the partition was given while idle, None if never. asleep: whether it is idle now.
+    run: times (ms) of the last consecutive tuples that were too far ahead (rule 5), fewer than
+    `jump_confirmations`. ended_producers: ids of the producers whose end marker was read. announced: how many
+    producers are to end, None before the first marker. read, routed, rejected, filtered: numbers of tuples from
+    `begin` on, where read = routed + rejected + filtered. A filtered tuple was accepted, but `query.where`
+    dropped it. session: the run of a data plane that committed this state, 0 before the first. frames: how many
+    frames that session had committed then, this commit's included.
     """
 
     fingerprint: str
@@ -327,6 +328,6 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
             verdicts[i] = 2
         elif time > largest:
             # Whoever was idle has followed the others, so the step is counted from there.
-            if time - max(largest, idle + limits.delay) > limits.step:
+            if largest == NO_MARK or time - max(largest, idle + limits.delay) > limits.step:
                 state["steady"] = time
             state["largest"] = time

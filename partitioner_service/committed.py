@@ -78,8 +78,9 @@ def load_states(
         if entry.offset < 0:  # no fresh start: `claim` has given every partition its first offset
             raise IncompatibleStateError(
                 f"{where} has no committed offset although the query has begun",
-                hint="the offsets of group "
-                f"{data_plane_group(settings)} expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
+                hint=f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow partition "
+                "--from-routed` continues where the routed frames end: see 'Rebuild after data loss' in "
+                "docs/operations.md",
             )
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
         check_continues(settings, state, topic_ids, where)

@@ -19,6 +19,7 @@ from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.onlooker import Onlooker
 from partitioner_service.parts import Parts
 from partitioner_service.rejected import Rejected
+from partitioner_service.renewal import Renewal
 from partitioner_service.reports import Reports
 from partitioner_service.route import Slice
 from partitioner_service.schema_wait import SchemaWait
@@ -67,6 +68,7 @@ class Loop:
         self._onlooker = onlooker
         self._schema_wait = SchemaWait(clock=clock)
         self._aborts = Aborts(parts.source)
+        self._renewal = Renewal(clock=clock)
         self._rewinds = self._rebalances = 0
         self._status_at = -_STATUS_EVERY
 
@@ -90,6 +92,8 @@ class Loop:
             self._work_through_all(blocks)
             self._put_to_sleep()
             self._tell_the_workers()
+            if self._renewal.due(self.parts.source.states):
+                self.parts.sink.begin()  # only an open transaction is committed
             # Pausing a partition before its first record has come can lose its position in librdkafka.
             if not self.parts.source.just_assigned:
                 self.parts.pace.hold_back_the_hasty()
@@ -148,7 +152,8 @@ class Loop:
     def commit(self) -> None:
         """Make what was written visible, together with the states of the input partitions."""
         states, session = self.parts.source.states, self.parts.router.session
-        changed = {p: s for p, s in states.items() if s != self.parts.source.committed.get(p)}
+        due = self._renewal.due(states)
+        changed = {p: s for p, s in states.items() if p in due or s != self.parts.source.committed.get(p)}
         if session.begins_here:
             changed = dict(states)
         # A transaction never commits without offsets. Only because of them does the broker refuse an instance
@@ -158,6 +163,7 @@ class Loop:
         self.parts.sink.commit(changed, self.parts.source.group_metadata)
         self.parts.source.committed.update(changed)
         states.update(changed)
+        self._renewal.committed(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
         self._aborts.over()

@@ -225,6 +225,17 @@ class Router:
         filtered = sum(state.filtered - states[partition].filtered for partition, state in after.items())
         return Routed(packed, rejections, after, sent, read, filtered)
 
+    def judge(
+        self, slices: Sequence[Slice], states: dict[int, PartitionState]
+    ) -> tuple[dict[int, PartitionState], list[Rejections]]:
+        """The state after each of these slices, and what was rejected. Nothing is routed. As `route`."""
+        after: dict[int, PartitionState] = {}
+        rejections: list[Rejections] = []
+        for piece, part in zip(slices, self._parse(slices), strict=True):
+            after[piece.partition], _, refused = self._judge_slice(piece, part, states[piece.partition])
+            rejections.extend(refused)
+        return after, rejections
+
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples, which tell every worker the marks.
 

@@ -65,7 +65,8 @@ END_MARK = 2**62
 class Committed:
     """What the partitioner committed for one input partition.
 
-    offset: that of the next record to read. begin: offset at which the query began to read. mark, max_time, idle_mark:
+    offset: that of the next record to read. begin: offset at which the query began to read. began_again: the same as the
+    committed state has it, None: equal. mark, max_time, idle_mark:
     event times in ms. max_time is None if no tuple was accepted, and idle_mark is None if the partition was never idle.
     read, routed, rejected, filtered: tuples before `offset`.
     """
@@ -73,6 +74,7 @@ class Committed:
     partition: int
     offset: int
     begin: int = 0
+    began_again: int | None = None
     max_time: int | None
     mark: int
     idle_mark: int | None

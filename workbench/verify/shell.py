@@ -20,18 +20,20 @@ import duckdb
 import pyarrow as pa
 from confluent_kafka import KafkaException, TopicPartition
 
-from evenflow.errors import IncompatibleStateError, ServiceError
+from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from partitioner_service.claim import GONE
 from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
+from topics.query_record import read_beginning
 from topics.settled import admitted
 from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept, gone_below
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
 
@@ -54,7 +56,7 @@ def verify(
     the input runs. verify waits that long for results. progress: called with the number of records read so far. waiting:
     called before each pause with what is known by then. clock, sleep: seconds. Raises ServiceError (broker, topics),
     IncompatibleStateError (another query's state, with what changed), ConfigError (no such input topic), DataLossError
-    (records were deleted while they were read).
+    (records were deleted while they were read, or the committed offsets are gone).
     """
     sink = sink_of(settings)
     settings = admitted(settings)
@@ -89,9 +91,17 @@ def verify(
 def read_committed(settings: Settings) -> list[Committed]:
     """Committed state of every input partition. Waits while a transaction is pending."""
     topic, state = settings.topic("input"), _described(settings, "input")
+    # Read before the offsets, so that a query that begins in between does not look like a loss.
+    begun = read_beginning(settings.origin)
     found = []
     for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
         if entry.offset < 0:
+            if begun is not None:
+                raise DataLossError(
+                    f"query {settings.origin.query.name} has begun, at offset {begun.begin.get(entry.partition)} of "
+                    f"{topic}[{entry.partition}], but its committed offset is gone",
+                    hint=GONE,
+                )
             raise IncompatibleStateError(
                 f"the partitioner has committed nothing for {topic}[{entry.partition}]",
                 hint="verify checks what the partitioner has read: has it been started for this query?",
@@ -111,7 +121,9 @@ def read_committed(settings: Settings) -> list[Committed]:
         found.append(
             Committed(
                 partition=entry.partition,
-                begin=decoded.begin,
+                # Where the query began is written once. A later beginning would hide what lies before it.
+                begin=decoded.begin if begun is None else begun.begin.get(entry.partition, decoded.begin),
+                began_again=decoded.begin,
                 offset=decoded.offset,
                 max_time=decoded.max_time,
                 mark=decoded.mark(settings.query),
@@ -180,7 +192,7 @@ def _recomputed(
     scratch: Path,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
-    left = _described(settings, "input").begin
+    left, begun = _described(settings, "input").begin, read_beginning(settings.origin)
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
@@ -188,7 +200,14 @@ def _recomputed(
     rejected = _Watched(_rejected(settings, kept), REJECTED_SCHEMA)
     with _as_it_was(inputs, rejected):
         return Recomputed(
-            settings, inputs.reader, rejected.reader, committed, kept=kept, limit=limit, scratch=scratch
+            settings,
+            inputs.reader,
+            rejected.reader,
+            committed,
+            kept=kept,
+            clocks=Clocks(begun=None if begun is None else begun.began_at, now=int(time.time() * 1000)),
+            limit=limit,
+            scratch=scratch,
         )
 
 
