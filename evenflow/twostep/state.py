@@ -34,7 +34,7 @@ from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, 
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 META, LANES, TOTALS = "meta", "lanes", "totals"
 
 
@@ -64,7 +64,8 @@ class Meta:
     """Position of a bucket.
 
     closed: panes below it are closed. newest: the last closed pane that has a tuple, None before the first.
-    pending: by routed partition, the segment of which only some rows were merged.
+    tuples: how many tuples the window that closed last has, counted with `emit = "changes"` only. pending: by
+    routed partition, the segment of which only some rows were merged.
 
     The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
     tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
@@ -80,6 +81,7 @@ class Meta:
     routed_partitions: int
     closed: int
     newest: int | None = None
+    tuples: int = 0
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
     came_closed: list[CameClosed] = field(default_factory=list)
