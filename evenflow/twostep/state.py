@@ -30,7 +30,7 @@ from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD
 from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
-from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
+from evenflow.twostep.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader
 
@@ -190,7 +190,7 @@ class Bucket:
         """The bucket that the state holds, None if no blob was ever seen.
 
         Raises IncompatibleStateError for a state of another query or version, and DataLossError for one of
-        another routed topic.
+        another routed topic and for one that lacks something.
         """
         data = state.get(META)
         if data is None:
@@ -207,7 +207,7 @@ class Bucket:
                 "it was deleted and made again",
                 hint="give the query a new name, or rebuild it (docs/operations.md)",
             )
-        return cls(plan, state, meta, state.get(LANES) or b"")
+        return cls(plan, state, meta, needed(state, LANES))
 
     def node(self, node: Node) -> pa.Table | None:
         """Partials of a node (key_schema), or None if the node has no tuple."""
@@ -265,10 +265,7 @@ class Bucket:
 
     def _table(self, name: str) -> pa.Table:
         if name not in self._tables:
-            data = self._state.get(name)
-            if data is None:
-                raise IncompatibleStateError(f"the reducer's state lacks {name!r}, which its directory lists")
-            self._tables[name] = table_of(data)
+            self._tables[name] = table_of(needed(self._state, name))
         return self._tables[name]
 
     def _put(self, name: str, table: pa.Table) -> None:
