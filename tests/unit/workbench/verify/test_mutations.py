@@ -40,16 +40,8 @@ MODES = [(spec, emit) for spec in ALONE for emit in ("all", "changes")] + [
 KEYS = ("a", "b", "c", "d")
 
 
-@cache
-def made(spec: str, kind: str, emit: str) -> tuple[Cores, Recomputed, pa.Table]:
-    """The cores, what verify expects of them, and the records without any mutation."""
-    chance = random.Random(24)
-    value = {
-        "int64": lambda: chance.randint(1, 400),
-        "float64": lambda: chance.uniform(1, 400),
-        "string": lambda: f"word {chance.randint(1, 40)}",
-    }[kind]
-    settings = Settings.model_validate(
+def settings_of(spec: str, kind: str, emit: str) -> Settings:
+    return Settings.model_validate(
         {
             "query": {
                 "window": 200,
@@ -64,6 +56,17 @@ def made(spec: str, kind: str, emit: str) -> tuple[Cores, Recomputed, pa.Table]:
             "spark": {"buckets": 2},
         }
     )
+
+
+@cache
+def made(spec: str, kind: str, emit: str) -> tuple[Cores, Recomputed, pa.Table]:
+    """The cores, what verify expects of them, and the records without any mutation."""
+    chance = random.Random(24)
+    value = {
+        "int64": lambda: chance.randint(1, 400),
+        "float64": lambda: chance.uniform(1, 400),
+        "string": lambda: f"word {chance.randint(1, 40)}",
+    }[kind]
     blocks = [
         [
             {"key": chance.choice(KEYS), "time": at - chance.randint(0, 4), "v": value()}
@@ -71,7 +74,7 @@ def made(spec: str, kind: str, emit: str) -> tuple[Cores, Recomputed, pa.Table]:
         ]
         for block in range(6)
     ]
-    cores = Cores(settings, blocks)
+    cores = Cores(settings_of(spec, kind, emit), blocks)
     return cores, cores.recomputed(), cores.results()
 
 
@@ -171,6 +174,36 @@ def test_where_not_every_key_has_a_row_the_rows_of_others_tell_of_lost_and_doubl
     cores, due, _ = made(spec, ALONE[spec], emit)
     report = compared(due, cores.results({the_frame(cores): SEEN[mutation]}))
     assert not report.exact
+
+
+@pytest.mark.parametrize("emit", ["changes", "top(2, one)"])
+def test_a_tuple_of_a_key_that_has_no_row_is_missed_in_the_rows_of_other_keys(emit: str) -> None:
+    """Key `still` has the same least value in every pane, so its row never changes, and it is never among the first."""
+    keys = {"a": 10, "b": 10, "c": 10, "d": 10, "still": 0}
+    tuples = [
+        {"key": key, "time": 100 * pane + at, "v": keys[key] * (pane + at)}
+        for pane in range(6)
+        for at in range(40)
+        for key in keys
+    ]
+    cores = Cores(settings_of("max(v)", "int64", emit), [tuples])
+    number = next(n for n in range(len(cores.frames)) if b"still" in _keys(cores, n))
+    kept = [at for at, key in enumerate(_keys(cores, number)) if key == b"still"]
+    with cores.recomputed() as due:
+        assert compared(due, cores.results()).exact
+        mutated = cores.results({number: lambda rows: _without(rows, kept[100])})
+        report = compared(due, mutated)
+    assert {one.column for one in report.first} == {"_tuples_of_all"}
+    assert {one.got - one.expected for one in report.first} == {-1}
+    assert len(report.first) == 2, "both windows that the tuple is in"
+
+
+def _keys(cores: Cores, number: int) -> list[bytes]:
+    return cores.rows_of(number)["key"].to_pylist()
+
+
+def _without(rows: pa.RecordBatch, row: int) -> pa.RecordBatch:
+    return rows.filter(pa.array([at != row for at in range(rows.num_rows)]))
 
 
 def _value(cores: Cores) -> int:
