@@ -31,7 +31,7 @@ from topics.reader import read_range
 from topics.state import TopicState
 from topics.waiting import wait_while
 
-NOTE_VERSION = 4
+NOTE_VERSION = 5
 _LARGEST_NOTE = 1_000_000  # bytes
 _LEAST_ROOM = 1_000_000  # bytes that must fit on the disk before Spark is started
 _LOG = logging.getLogger("evenflow.spark")

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.aggregate import ROWS
 from evenflow.keys import hash_keys
 from evenflow.twostep.changes import Changes, changed_rows
 from evenflow.twostep.layout import Layout
@@ -97,7 +98,7 @@ def reduce_leaders(
     def said() -> Said:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
         came = [(pane, came) for pane, came, _ in leading.came]
-        return Said(bucket=meta.bucket, closed=meta.closed, came=came)
+        return Said(bucket=meta.bucket, closed=meta.closed, came=came, tuples=leading.tuples)
 
     def still_to_come(tally: Tally) -> None:
         work = {at: replace(done, emitted={}) for at, done in tally.work.items()}
@@ -152,6 +153,7 @@ class _Emitted:
 
     windows, rows: how many. unfit: values that are null because they do not fit their type. end: end (ms) of
     the last window. came: of each window (last pane, time (ms) when its newest tuple came or None, rows).
+    tuples: of each window with tuples (last pane, how many), with `emit = "top"` only.
     """
 
     windows: int = 0
@@ -159,6 +161,7 @@ class _Emitted:
     unfit: int = 0
     end: int | None = None
     came: list[tuple[int, int | None, int]] = field(default_factory=list)
+    tuples: list[tuple[int, int]] = field(default_factory=list)
 
 
 def _tally(
@@ -223,7 +226,7 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
     """Close every pane that the least mark of all lanes has passed. Yields the result tables of the windows."""
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
-    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket)
+    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
     waiting = list(bucket.nodes.panes(meta.closed, target))
     waiting.reverse()  # the earliest pane is last, where `pop` takes it
     while meta.closed < target:
@@ -252,10 +255,10 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
             emitted.came.append((pane, came, count))
 
 
-def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
+def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[int, tuple[int, int]], Slices]:
     """A function that moves on to the window that ends with a pane, and returns all rows of the window.
 
-    With `top` it returns the bucket's leaders of the window.
+    With `top` it returns the bucket's leaders of the window, and notes how many tuples the window has.
     """
     step = advance_totals if plan.invertible else advance_tree
 
@@ -264,6 +267,7 @@ def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]
         if not table.num_rows or not _emits(plan, bounds):
             return ()
         if plan.emission.mode == "top":
+            emitted.tuples.append((pane, pc.sum(table[ROWS]).as_py()))
             return ((None, rows) for rows in leaders(plan, table, pane))
         return ((rows, result_rows(plan, rows, bounds)) for rows in sliced(table))
 
@@ -281,7 +285,7 @@ def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, i
         # Readers have not seen the window before, so they get this one as if that had been empty.
         if not _emits(plan, (bounds[0] - plan.slide, bounds[1] - plan.slide)):
             moved = plan.key_schema.empty_table(), changes.whole(pane)
-        return changed_rows(plan, moved, bounds)
+        return changed_rows(plan, moved, bounds, bucket.meta.tuples)
 
     return window
 

@@ -32,7 +32,7 @@ from evenflow.twostep.lanes import UNREAD
 from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import Sessions
-from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
+from evenflow.twostep.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader
 
@@ -68,7 +68,8 @@ class Meta:
     """Position of a bucket.
 
     closed: panes below it are closed. newest: the last closed pane that has a tuple, None before the first.
-    pending: by routed partition, the segment of which only some rows were merged.
+    tuples: how many tuples the window that closed last has, counted with `emit = "changes"` only. pending: by
+    routed partition, the segment of which only some rows were merged.
 
     The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
     tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
@@ -84,6 +85,7 @@ class Meta:
     routed_partitions: int
     closed: int
     newest: int | None = None
+    tuples: int = 0
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
     came_closed: list[CameClosed] = field(default_factory=list)
@@ -199,7 +201,7 @@ class Bucket:
         """The bucket that the state holds, None if no blob was ever seen.
 
         Raises IncompatibleStateError for a state of another query or version, and DataLossError for one of
-        another routed topic.
+        another routed topic and for one that lacks something.
         """
         data = state.get(META)
         if data is None:
@@ -216,7 +218,7 @@ class Bucket:
                 "it was deleted and made again",
                 hint="give the query a new name, or rebuild it (docs/operations.md)",
             )
-        return cls(plan, state, meta, state.get(LANES) or b"")
+        return cls(plan, state, meta, needed(state, LANES))
 
     def node(self, node: Node) -> pa.Table | None:
         """Partials of a node (key_schema), or None if the node has no tuple."""
@@ -277,10 +279,7 @@ class Bucket:
 
     def _table(self, name: str) -> pa.Table:
         if name not in self._tables:
-            data = self._state.get(name)
-            if data is None:
-                raise IncompatibleStateError(f"the reducer's state lacks {name!r}, which its directory lists")
-            self._tables[name] = table_of(data)
+            self._tables[name] = table_of(needed(self._state, name))
         return self._tables[name]
 
     def _put(self, name: str, table: pa.Table) -> None:

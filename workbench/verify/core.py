@@ -173,7 +173,7 @@ class Recomputed:
         # `begins` is called last: retention may have deleted results while they were read.
         doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
-        results.compare(db, settings, now, found, repeats=repeats)
+        tuples = results.compare(db, settings, now, found, repeats=repeats)
         rows, ends, unfit = db.execute(
             "SELECT count(*), count(DISTINCT window_end), coalesce(sum(unfit), 0) FROM due"
         ).fetchall()[0]
@@ -195,6 +195,7 @@ class Recomputed:
             first=tuple(found.kept),
             counters=self._counters,
             reach=far,
+            tuples=tuples,
             unfit=int(unfit),
             without_schema=self._without_schema,
             withheld=self._withheld,

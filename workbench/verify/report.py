@@ -25,10 +25,10 @@ class Difference:
     """One thing that is not as it should be. Fields that do not apply are None.
 
     kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
-    unreadable | counters | state, or one of FINDINGS. FINDINGS are no differences, because nothing that is there is
-    wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the input record. For
-    `duplicate`, `placement` and `malformed` they are those of the results record. A record of the rejected topic can
-    be `malformed` too, and is then named by its own place.
+    unreadable | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences, because nothing that is
+    there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the input record. For
+    `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A record of the rejected
+    topic can be `malformed` too, and is then named by its own place.
     """
 
     kind: str
@@ -110,6 +110,17 @@ class Reach:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tuples:
+    """Tuples in the rows that were compared. A tuple counts in each window that it is in.
+
+    due: how many the input has. merged: how many the results say.
+    """
+
+    due: int = 0
+    merged: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What a comparison of the results with the input has shown.
 
@@ -119,9 +130,10 @@ class Report:
     window is due, or if all are (`ended`). read, routed, rejected, filtered: tuples of the input, by rule
     `read = routed + rejected + filtered`. differences: how many there are. kinds: how many differences and findings there
     are of each kind. first: some of them. unread: records of the input from the committed offsets on, which verify does
-    not look at. unfit: values that are null because they do not fit int64. without_schema: records that were rejected
-    because the registry had no schema for the partitioner, and has one now. withheld: records that were rejected as
-    unreadable and whose schema the registry refuses to verify, so that nobody can say whether they are. lost: what
+    not look at. tuples: how many the compared rows hold. unfit: values that are null because they do not fit their type.
+    without_schema: records that were rejected because the registry had no schema for the partitioner, and has one now.
+    withheld: records that were rejected as unreadable and whose schema the registry refuses to verify, so that nobody
+    can say whether they are. lost: what
     retention has deleted of the input. compared_from: windows that begin at this event time (ms) or later hold no lost
     tuple, and are compared exactly. None if no accepted tuple is lost. skipped_windows: how many windows begin earlier.
     doubtful_rows: rows that are due and not there, where retention has deleted results.
@@ -143,6 +155,7 @@ class Report:
     reach: Reach
     filtered: int = 0
     unread: int = 0
+    tuples: Tuples = field(default_factory=Tuples)
     unfit: int = 0
     without_schema: int = 0
     withheld: int = 0
@@ -178,6 +191,9 @@ class Report:
         lines.append(f"read {self.read} = routed {self.routed} + rejected {self.rejected}{filtered}")
         lines += self._input_notes()
         lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
+        lines.append(
+            f"tuples in these rows: {self.tuples.due} of the input, {self.tuples.merged} as the results count them"
+        )
         lines += self._result_notes()
         lines.append(
             f"integers, counts, minima and maxima compared exactly, float sums and means within "
