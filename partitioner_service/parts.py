@@ -16,6 +16,7 @@ from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
 from partitioner_service.sink import Sink
+from partitioner_service.skips import Skips
 from partitioner_service.source import Source
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
@@ -35,6 +36,7 @@ class Parts:
     sink: Sink
     source: Source
     pace: Pace
+    skips: Skips
     watch: TopicWatch
 
 
@@ -80,4 +82,15 @@ def open_parts(
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
-    return Parts(side=side, learned=learned, router=router, sink=sink, source=source, pace=pace, watch=watch)
+    skips = Skips(settings, side, clock=clock)
+    after_the_source.callback(closing.quietly, skips.close)
+    return Parts(
+        side=side,
+        learned=learned,
+        router=router,
+        sink=sink,
+        source=source,
+        pace=pace,
+        skips=skips,
+        watch=watch,
+    )
