@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from evenflow.settings import Settings
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
-from partitioner_service.committed import TopicIds
+from partitioner_service.committed import TopicIds, committed_states, state_reader
+from partitioner_service.farewell import Farewell
 from partitioner_service.in_force import PlanLog
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
@@ -79,6 +80,9 @@ def open_parts(
         clock=clock,
     )
     closing.when_over(source.close)
+    farewell = Farewell(settings, side)
+    farewell.begins(_committed(settings))
+    closing.when_over(farewell.ends)
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
@@ -94,3 +98,12 @@ def open_parts(
         skips=skips,
         watch=watch,
     )
+
+
+def _committed(settings: Settings) -> dict[int, int]:
+    """The committed offset of each input partition."""
+    reader = state_reader(settings)
+    try:
+        return {partition: state.offset for partition, state in committed_states(reader, settings).items()}
+    finally:
+        reader.close()

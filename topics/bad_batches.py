@@ -21,6 +21,9 @@ from topics.clients import consumer, seconds, service_error
 from topics.records import UNFETCHABLE, Record
 
 _STEP_SECONDS = 0.2
+_NOTHING_THERE = frozenset(
+    {KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+)
 _PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
 
@@ -98,7 +101,7 @@ class _Probe:
                 raise service_error(error, self._kafka, f"reading {self._topic}") from None
             for message in messages:
                 report = message.error()
-                if report is None or report.code() == KafkaError._PARTITION_EOF:
+                if report is None or report.code() in _NOTHING_THERE:
                     return None
                 if report.code() in UNFETCHABLE:
                     return _Report(message.offset(), report.code(), report.str())
