@@ -192,7 +192,7 @@ def test_orders_answers_and_notes_take_any_bytes(data: bytes) -> None:
             decode(data)
         except NotStrict:
             continue
-    assert open_orders([Message(0, named=b"skip/0/5", held=data)]) == []  # type: ignore[list-item]
+    assert open_orders([Message(0, named=b"skip/0/5", held=data)]) == []
 
 
 class Side:
