@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from confluent_kafka import KafkaException
 
@@ -24,8 +25,10 @@ from partitioner_service.reports import Reports
 from partitioner_service.route import Slice
 from partitioner_service.schema_wait import SchemaWait
 from partitioner_service.sink import CommitAborted
+from partitioner_service.skips import behind
 from partitioner_service.talk import Talk
 from topics.registry import RegistryAway
+from topics.skip_orders import SkipAnswer
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +93,7 @@ class Loop:
         try:
             self._begin_stint()
             self._work_through_all(blocks)
+            self._obey_orders()
             self._put_to_sleep()
             self._tell_the_workers()
             if self._renewal.due(self.parts.source.states):
@@ -148,6 +152,17 @@ class Loop:
         self.work.busy_seconds += took
         if self._onlooker is not None:
             self._onlooker.block(took)
+
+    def _obey_orders(self) -> None:
+        """Go past batches that cannot be fetched, where an operator has ordered it."""
+        source = self.parts.source
+        for order in self.parts.skips.due(source.unfetchable.at(source.states)):
+            self.parts.sink.write_skipped(order)
+            source.rewind({**source.states, order.partition: behind(source.states[order.partition], order)})
+            self.work.read += order.count
+            self.work.rejected.note_skipped(order.count)
+            self.commit()
+            self.parts.skips.answer(order, SkipAnswer(True, f"{order.count:,} offsets were skipped"))
 
     def commit(self) -> None:
         """Make what was written visible, together with the states of the input partitions."""
@@ -262,6 +277,10 @@ class Loop:
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())
 
+    def _stuck(self) -> list[dict[str, Any]]:
+        source = self.parts.source
+        return source.unfetchable.standing_still(source.states)
+
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
@@ -274,6 +293,6 @@ class Loop:
                 "learning_since": self.parts.learned.since,
                 "learned_at": self.parts.learned.kept_at,
                 "plans_ignored": self._plan_log.ignored,
-                "standing_still": [*standing, *self._schema_wait.standing_still()],
+                "standing_still": [*standing, *self._schema_wait.standing_still(), *self._stuck()],
             }
         )

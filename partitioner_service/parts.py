@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from evenflow.settings import Settings
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
-from partitioner_service.committed import TopicIds
+from partitioner_service.committed import TopicIds, committed_states, state_reader
+from partitioner_service.farewell import Farewell
 from partitioner_service.in_force import PlanLog
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
@@ -17,6 +18,7 @@ from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
 from partitioner_service.session import Session
 from partitioner_service.sink import Sink
+from partitioner_service.skips import Skips
 from partitioner_service.source import Source
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
@@ -36,6 +38,7 @@ class Parts:
     sink: Sink
     source: Source
     pace: Pace
+    skips: Skips
     watch: TopicWatch
 
 
@@ -79,7 +82,30 @@ def open_parts(
         clock=clock,
     )
     closing.when_over(source.close)
+    farewell = Farewell(settings, side)
+    farewell.begins(_committed(settings))
+    closing.when_over(farewell.ends)
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
-    return Parts(side=side, learned=learned, router=router, sink=sink, source=source, pace=pace, watch=watch)
+    skips = Skips(settings, side, clock=clock)
+    after_the_source.callback(closing.quietly, skips.close)
+    return Parts(
+        side=side,
+        learned=learned,
+        router=router,
+        sink=sink,
+        source=source,
+        pace=pace,
+        skips=skips,
+        watch=watch,
+    )
+
+
+def _committed(settings: Settings) -> dict[int, int]:
+    """The committed offset of each input partition."""
+    reader = state_reader(settings)
+    try:
+        return {partition: state.offset for partition, state in committed_states(reader, settings).items()}
+    finally:
+        reader.close()

@@ -39,6 +39,10 @@ class SideRecords:
         """Write a telemetry record."""
         self._produce("telemetry", key=self._identity, value=record)
 
+    def note(self, key: bytes, value: bytes) -> None:
+        """Write a record that belongs to no instance to `<query>.snapshots`."""
+        self._produce("snapshots", key=key, value=value)
+
     def save_snapshot(self, snapshot: bytes, epoch: int, *, kept: Callable[[], None] = lambda: None) -> None:
         """Write the learned state of this instance, with the epoch of the plan that it follows.
 

@@ -11,6 +11,7 @@ from evenflow.settings import Settings
 from evenflow.talking import Concern
 from evenflow.talking.words import by_reason, share, span
 from partitioner_service.route import Rejections
+from partitioner_service.sink import SKIPPED
 
 _SHARES = (10, 1)
 """Percentages of rejected records, the largest first. Each has a warning of its own."""
@@ -44,6 +45,11 @@ class Rejected:
         # A mark stays behind the largest event time by the query's delay, so this is that largest event time.
         largest = marks + delay(self._query)
         self._disorder = max(self._disorder, int((largest - times).max()))
+
+    def note_skipped(self, count: int) -> None:
+        """Count offsets that were skipped by order. The order is logged where it is obeyed."""
+        self.by_reason[SKIPPED] += count
+        self._told[SKIPPED] += count
 
     def concerns(self, read: int) -> list[Concern]:
         """A concern for each reason that has grown since the last call, and one more if the share is large.

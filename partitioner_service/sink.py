@@ -27,12 +27,15 @@ from partitioner_service.session import Session
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.records import Record
+from topics.skip_orders import SkipOrder
 
 log = logging.getLogger(__name__)
 
-REASON, DETAIL, SOURCE, MARK, CLOCK, OMITTED = (
-    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "clock", "omitted-bytes")
+REASON, DETAIL, SOURCE, MARK, CLOCK, OMITTED, THROUGH = (
+    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "clock", "omitted-bytes", "through")
 )
+SKIPPED = "skipped"
+"""The reason of records that nobody could fetch, and that an operator has ordered to go past."""
 Header = tuple[str, bytes | str | None]
 _ENVELOPE = 2_048
 """Bytes left free in a rejected record, for evenflow's own headers and what Kafka adds around a record."""
@@ -129,6 +132,18 @@ class Sink:
                 value, key, told = None, None, [(OMITTED, str(size).encode()), *told[len(headers or ()) :]]
             self._produce(self._rejected, value, key, partition, _timestamp(record), told)
         self._producer.poll(0)
+
+    def write_skipped(self, order: SkipOrder) -> None:
+        """Write one rejected record for all offsets that this order skips. It has neither key nor value."""
+        self.begin()
+        detail = f"skipped by order of {order.who}: {order.because}"
+        told: list[Header] = [
+            (REASON, SKIPPED.encode()),
+            (DETAIL, detail.encode()),
+            (SOURCE, f"{self._input}:{order.partition}:{order.offset}"),
+            (THROUGH, str(order.through)),
+        ]
+        self._produce(self._rejected, None, None, order.partition % self._rejected_partitions, headers=told)
 
     def _told(self, records: Sequence[Record], group: Rejections) -> Iterator[tuple[Record, list[Header]]]:
         """Each rejected record, and the headers that evenflow adds to it."""

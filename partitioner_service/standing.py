@@ -209,7 +209,7 @@ class Standing:
 
     def _paused(self, own: Mapping[str, Shown], everyone: Mapping[int, PartitionState]) -> list[Concern]:
         """Partitions are paused because of `max_skew`."""
-        paused = [int(p) for p, shown in own.items() if shown["paused"]]
+        paused = [int(p) for p, shown in own.items() if shown["paused"] and shown.get("stuck_at") is None]
         if not paused:
             return []
         begun = [s.first_time for s in everyone.values() if s.first_time is not None]

@@ -122,7 +122,8 @@ class Registry:
         """
         for name in self._likely_subjects():
             try:
-                if self._asked(partial(self._client.get_latest_version, name, fmt=self._fmt)) is not None:
+                found = self._asked(partial(self._client.get_latest_version, name, fmt=self._fmt))
+                if found is not None and found.schema is not None and found.schema.schema_str:
                     return True
             except SchemaRefused:
                 continue
@@ -135,7 +136,7 @@ class Registry:
             listed = self.subjects()
         except SchemaRefused:
             return
-        yield from (name for name in listed[:_MOST_SUBJECTS] if isinstance(name, str))
+        yield from listed[:_MOST_SUBJECTS]
 
     def register(self, subject: str, text: str) -> int:
         """The id of this schema, which is registered under `subject` unless it is there already.
@@ -151,15 +152,21 @@ class Registry:
         return number
 
     def subjects(self) -> list[str]:
-        """The registry's subjects. `evenflow doctor` asks for them to see whether the registry answers."""
-        return self._asked(self._client.get_subjects) or []
+        """The registry's subjects. `evenflow doctor` asks for them to see whether the registry answers.
+
+        Raises RegistryAway and SchemaRefused.
+        """
+        listed: object = self._asked(self._client.get_subjects) or []
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise self._no_schema("no list of subjects")
+        return listed
 
     def _with_references(self, number: int, schema: Schema) -> RegisteredSchema:
         texts: list[str] = []
         names: list[str] = []
         self._refer(schema, texts, names, 0)
-        form, text = schema.schema_type or "AVRO", schema.schema_str or ""
-        if not isinstance(form, str) or not isinstance(text, str):
+        form, text = schema.schema_type or "AVRO", schema.schema_str
+        if not isinstance(form, str) or not isinstance(text, str) or not text:
             raise self._no_schema("its type or its text is no text")
         # The registry leaves the type out for Avro.
         return RegisteredSchema(number, form.lower(), (*texts, text), (*names, ""))

@@ -31,12 +31,16 @@ micro-batches (1 s and more each). A minute also covers the restart of a partiti
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table: TypeAlias = pa.Table | pa.RecordBatchReader
-_REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
+_REJECTED = """SELECT * EXCLUDE (key, value, detail, through, "offset"),
+                      unnest(CASE WHEN through > "offset" THEN range("offset", through + 1) ELSE ["offset"] END) AS "offset",
+                      md5_number(key) AS key_digest,
                       md5_number(value) AS value_digest,
                       coalesce(starts_with(detail, 'the registry has no schema of id ')
                                OR starts_with(detail, 'the registry refuses schema '), false) AS without_schema
                FROM source"""
-"""Rejected records without their keys and values. Digests are enough to compare these with the input record's."""
+"""Rejected records without their keys and values, one for each offset that they stand for.
+
+Digests are enough to compare these with the input record's."""
 
 
 def check(

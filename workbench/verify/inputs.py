@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from partitioner_service.sink import SKIPPED
 from spark_consumers.sinks.base import JSON_RECORDS
 
 INPUT_SCHEMA = pa.schema(
@@ -39,6 +40,7 @@ REJECTED_SCHEMA = pa.schema(
         ("omitted", pa.bool_()),
         ("at_partition", pa.int32()),
         ("at_offset", pa.int64()),
+        ("through", pa.int64()),
     ]
 )
 """Rejected records.
@@ -46,7 +48,9 @@ REJECTED_SCHEMA = pa.schema(
 partition, offset: position of the input record, null if the rejected record names none. mark: the mark (ms) that the
 tuple was held against, null if the record names none. clock: the clock (ms) that it was held against, likewise.
 omitted: whether key and value were left out because the record was too large. They are compared only if this is false,
-and not if it is null. at_partition, at_offset: where the record itself stands in the rejected topic.
+and not if it is null. at_partition, at_offset: where the record itself stands in the rejected topic. through: the last
+offset that was skipped by an order, null for any other reason. Such a record stands for all offsets from its own to this
+one, and `omitted` is null.
 """
 
 RESULTS_SCHEMA = JSON_RECORDS
@@ -55,7 +59,7 @@ RESULTS_SCHEMA = JSON_RECORDS
 Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
-REASONS = ("late", "idle", "jump", "ahead", "unreadable", "after-end")
+REASONS = ("late", "idle", "jump", "ahead", "unreadable", "after-end", SKIPPED)
 
 NO_MARK = -(2**62)
 END_MARK = 2**62

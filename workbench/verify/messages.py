@@ -7,7 +7,9 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 
+from partitioner_service.sink import SKIPPED
 from topics.records import Record
+from topics.skip_orders import MOST_SKIPPED
 from workbench.verify.markers import marker_of
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
@@ -33,10 +35,21 @@ def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
     position = _position(texts.get("evenflow-source", ""), topic)
     mark = _whole(texts.get("evenflow-mark", ""), 64)
     clock = _whole(texts.get("evenflow-clock", ""), 64)
-    omitted = "evenflow-omitted-bytes" in headers
+    omitted: bool | None = "evenflow-omitted-bytes" in headers
     reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
     here = record.partition(), record.offset()
-    return *position, reason, detail, mark, clock, record.key(), record.value(), omitted, *here
+    through = None
+    if reason == SKIPPED:
+        omitted, through = None, _through(position[1], texts.get("evenflow-through", ""))
+    return *position, reason, detail, mark, clock, record.key(), record.value(), omitted, *here, through
+
+
+def _through(offset: int | None, text: str) -> int | None:
+    """The last offset that was skipped. A header that cannot be meant counts as that of a single offset."""
+    through = _whole(text, 64)
+    if offset is None or through is None or not 0 <= through - offset < MOST_SKIPPED:
+        return offset
+    return through
 
 
 def _position(source: str, topic: str) -> tuple[int | None, int | None]:

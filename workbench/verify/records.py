@@ -19,6 +19,7 @@ from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
+from partitioner_service.sink import SKIPPED
 from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
@@ -67,7 +68,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
     """The rows of `strict`: each record that the SQL has not accepted, or why it is unreadable.
 
-    A record that was rejected as `after-end` is not read: nothing depends on what it holds.
+    A record that was rejected as `after-end` is not read: nothing depends on what it holds. A skipped one cannot be.
     """
     reader = StrictReader(settings)
     types, elements = cell_types(settings.query), settings.query.element_columns
@@ -90,7 +91,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
     cursor = db.cursor()
     cursor.execute(
         'SELECT partition, "offset", reason, raw_key, raw_value, raw_timestamp FROM records '
-        "WHERE marker IS NULL AND NOT readable AND reason IS DISTINCT FROM 'after-end'"
+        "WHERE marker IS NULL AND NOT readable AND reason IS DISTINCT FROM 'after-end' "
+        f"AND reason IS DISTINCT FROM '{SKIPPED}'"
     )
     while rows := cursor.fetchmany(_ROWS):
         read: list[tuple[object, ...]] = []
@@ -147,7 +149,8 @@ def _select(settings: Settings) -> str:
         parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
         judged AS (
             SELECT *, coalesce(marker IS NULL AND reason IS DISTINCT FROM 'unreadable'
-                               AND reason IS DISTINCT FROM 'after-end' AND {fine}, false) AS readable
+                               AND reason IS DISTINCT FROM 'after-end' AND reason IS DISTINCT FROM '{SKIPPED}'
+                               AND {fine}, false) AS readable
             FROM parsed)
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import duckdb
 
 from evenflow.settings import Settings
+from partitioner_service.sink import SKIPPED
 from workbench.registered import WITHHELD
 from workbench.verify.ends import end_of
 from workbench.verify.inputs import REASONS, Committed
@@ -142,7 +143,8 @@ def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | Non
     for (offset,) in stream(
         db,
         'SELECT "offset" FROM records WHERE partition = ? AND marker IS NULL '
-        "AND reason IS DISTINCT FROM 'after-end' AND \"offset\" > ? ORDER BY ALL",
+        f"AND reason IS DISTINCT FROM 'after-end' AND reason IS DISTINCT FROM '{SKIPPED}' "
+        'AND "offset" > ? ORDER BY ALL',
         [state.partition, last],
     ):
         found.add(missed(state.partition, offset, "comes after every announced producer had ended"))

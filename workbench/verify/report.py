@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evenflow.settings.durations import format_duration
-from evenflow.talking.words import moment
+from evenflow.talking.words import moment, printable
 from workbench.verify.lost import Lost
 
 FLOAT_BOUND = 1e-9
@@ -109,6 +109,22 @@ class Reach:
         )
 
 
+@dataclass(frozen=True)
+class Skipped:
+    """Offsets, the first and the last one included, that nobody could fetch. why: who ordered to skip them, and why."""
+
+    partition: int
+    first: int
+    last: int
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"offsets {self.first} to {self.last} of input partition {self.partition} could not be fetched and are in no "
+            f"result: {printable(self.why)}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tuples:
     """Tuples in the rows that were compared. A tuple counts in each window that it is in.
@@ -133,10 +149,10 @@ class Report:
     not look at. tuples: how many the compared rows hold. unfit: values that are null because they do not fit their type.
     without_schema: records that were rejected because the registry had no schema for the partitioner, and has one now.
     withheld: records that were rejected as unreadable and whose schema the registry refuses to verify, so that nobody
-    can say whether they are. lost: what
-    retention has deleted of the input. compared_from: windows that begin at this event time (ms) or later hold no lost
-    tuple, and are compared exactly. None if no accepted tuple is lost. skipped_windows: how many windows begin earlier.
-    doubtful_rows: rows that are due and not there, where retention has deleted results.
+    can say whether they are. skipped: what an operator has ordered to go past. lost: what retention has deleted of the
+    input. compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared
+    exactly. None if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that
+    are due and not there, where retention has deleted results.
     """
 
     windows: int
@@ -159,6 +175,7 @@ class Report:
     unfit: int = 0
     without_schema: int = 0
     withheld: int = 0
+    skipped: tuple[Skipped, ...] = ()
     lost: tuple[Lost, ...] = ()
     compared_from: int | None = None
     skipped_windows: int = 0
@@ -226,6 +243,8 @@ class Report:
                 f"warning: {self.without_schema} records were rejected because the registry did not hand out their "
                 "schemas; it does now, and they stay rejected: docs/formats.md"
             )
+        for one in self.skipped:
+            notes.append(f"warning: {one}")
         if self.withheld:
             notes.append(
                 f"warning: {self.withheld} records were rejected as unreadable, and the registry refuses their schemas to "

@@ -36,6 +36,7 @@ from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
+from workbench.verify.skips import Skips
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
@@ -61,10 +62,11 @@ def verify(
     sink = sink_of(settings)
     settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
+    skipped = Skips()
     committed = read_committed(settings)
     with (
         tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
-        _recomputed(settings, committed, limit, Path(scratch), progress) as due,
+        _recomputed(settings, committed, limit, Path(scratch), skipped, progress) as due,
     ):
         while True:
             # The end of the results is fixed here, and the marks are read below. The other way round, a window that
@@ -81,7 +83,7 @@ def verify(
                     repeats=sink.repeats,
                 )
             if report.settled or waited >= due_within:
-                return replace(report, unread=_unread(settings, committed))
+                return replace(report, unread=_unread(settings, committed), skipped=skipped.below(committed))
             if waiting is not None:
                 waiting(report)
             sleep(min(pause, due_within - waited))
@@ -190,14 +192,16 @@ def _recomputed(
     committed: list[Committed],
     limit: int,
     scratch: Path,
+    skipped: Skips,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
     left, begun = _described(settings, "input").begin, read_beginning(settings.origin)
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
-    inputs = _Watched(_inputs(settings, committed, begin, progress), INPUT_SCHEMA)
-    rejected = _Watched(_rejected(settings, kept), REJECTED_SCHEMA)
+    # All rejected records are read before the first input record, so these are known by then.
+    inputs = _Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
+    rejected = _Watched(_rejected(settings, kept, skipped), REJECTED_SCHEMA)
     with _as_it_was(inputs, rejected):
         return Recomputed(
             settings,
@@ -215,22 +219,27 @@ def _inputs(
     settings: Settings,
     committed: list[Committed],
     begin: Mapping[int, int],
+    skipped: Skips,
     progress: Callable[[int], None] | None,
 ) -> Iterator[pa.RecordBatch]:
     ends = {state.partition: state.offset for state in committed}
     read = 0
-    records = reader.read_range(settings.kafka, settings.topic("input"), begin=begin, end=ends)
-    for batch in reader.record_batches(records, INPUT_SCHEMA, input_row):
-        read += batch.num_rows
-        if progress is not None:
-            progress(read)
-        yield batch
+    for starts, stops in skipped.around(begin, ends):
+        records = reader.read_range(settings.kafka, settings.topic("input"), begin=starts, end=stops)
+        for batch in reader.record_batches(records, INPUT_SCHEMA, input_row):
+            read += batch.num_rows
+            if progress is not None:
+                progress(read)
+            yield batch
+    yield from skipped.rows(begin, ends)
 
 
-def _rejected(settings: Settings, kept: Kept) -> Iterator[pa.RecordBatch]:
+def _rejected(settings: Settings, kept: Kept, skipped: Skips) -> Iterator[pa.RecordBatch]:
     topic = settings.topic("input")
     records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=kept.rejected)
-    return reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic))
+    for batch in reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic)):
+        skipped.note(batch)
+        yield batch
 
 
 def _results(sink: ResultSink, settings: Settings) -> _Watched | pa.Table:
