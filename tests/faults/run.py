@@ -8,8 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import Any
+
+import pyarrow as pa
 
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
 from evenflow.settings import Settings
@@ -275,7 +278,7 @@ def _modelled(world: World, broker: Broker) -> Iterator[None]:
     admins = dict(clients._ADMINS)
     clients._ADMINS.clear()
     network.connect(broker)
-    times.install()
+    _once()
     times.set_world(world)
     logging.disable(logging.CRITICAL)
     for where, name, value in seams:
@@ -290,6 +293,13 @@ def _modelled(world: World, broker: Broker) -> Iterator[None]:
         times.set_world(None)
         logging.disable(quiet)
         gc.set_threshold(*garbage)
+
+
+@lru_cache(maxsize=1)
+def _once() -> None:
+    """Replace the product's clocks, and let Arrow use one thread: its pool costs more than such small tables."""
+    times.install()
+    pa.set_cpu_count(1)
 
 
 class _Column:

@@ -144,21 +144,21 @@ def _shape(draw: Random) -> Shape:
         disorder=draw.choice((0, 0, 1_000, 3_000)),
         lateness=draw.choice((0, 0, 2_000)),
         idle=draw.choice((None, None, 1_500)),
-        filtered=draw.random() < 0.3,
+        filtered=draw.random() < 0.15,
         start=draw.choice(("earliest", "earliest", "earliest", "latest")),
         partitioner=draw.choice(("hashing", "shuffle", "shuffle")),
         wiring=draw.choice(("fused", "fused", "split")),
         sink=draw.choice(("kafka", "kafka", "parquet")),
-        block=draw.choice((3, 8, 50)),
-        linger=draw.choice((100, 200, 300)),
-        commit=draw.choice((200, 500, 1_000)),
+        block=draw.choice((4, 50, 50)),
+        linger=draw.choice((200, 400, 600)),
+        commit=draw.choice((300, 1_000, 2_000)),
         frame_bytes=draw.choice((1_000, 1_000_000)),
     )
 
 
 def _records(draw: Random, shape: Shape, quiet: bool) -> list[Written]:
     """The input in the order in which it is written, with the end of each partition."""
-    count, seconds = draw.randint(8, 50), draw.choice((4.0, 8.0, 14.0))
+    count, seconds = draw.randint(6, 30), draw.choice((3.0, 6.0, 10.0))
     begun = 1_000.0 if shape.start == "latest" else 0.0  # counted from when the query has begun
     keys = ["a", "a", "b", "c", "d"][: draw.randint(2, 5)]
     step = draw.choice((150, 400))

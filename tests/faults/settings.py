@@ -49,7 +49,7 @@ def settings_of(shape: Shape, instance: int) -> Settings:
             "buckets": shape.buckets,
             "wiring": shape.wiring,
             "checkpoint": "mem://checkpoints",
-            "batch_interval": 1_000,
+            "batch_interval": 1_500,
         },
         results={"sink": shape.sink, **({"path": RESULTS} if shape.sink == "parquet" else {})},
     )
