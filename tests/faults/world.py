@@ -21,6 +21,12 @@ WALL = 1_700_000_000.0
 """Wall clock (s since 1970) at virtual time 0."""
 LATE = "late"
 _SHORT, _LONG = 0.0003, 0.003
+_MOST_STEPS = 100_000
+"""A run takes a few thousand. One that takes so many goes round in circles."""
+
+
+class Endless(Exception):
+    """A run goes round in circles."""
 
 
 class Crash(BaseException):
@@ -143,7 +149,9 @@ class World:
                 return True
             if self._queue[0][0] > limit:
                 return False
-            when, _, what = heapq.heappop(self._queue)
+            when, number, what = heapq.heappop(self._queue)
+            if number > _MOST_STEPS:
+                raise Endless(f"more than {_MOST_STEPS} steps by {self.now:.0f} s")
             self.now = max(self.now, when)
             what()
         return until()
