@@ -49,13 +49,15 @@ def _rejected(cluster: Cluster, found: list[str]) -> dict[tuple[int, int], _Reje
         for entry in log.entries[: log.stable_end]:
             if not entry.visible():
                 continue
-            headers = {name: held for name, held in entry.headers or ()}
+            headers = dict(entry.headers or ())
             _, partition, offset = _text(headers["evenflow-source"]).split(":")
             where = int(partition), int(offset)
             if where in known:
                 found.append(f"record {where[1]} of in[{where[0]}] was rejected twice")
             mark = headers.get("evenflow-mark")
-            known[where] = _Rejection(_text(headers["evenflow-reason"]), None if mark is None else int(_text(mark)))
+            known[where] = _Rejection(
+                _text(headers["evenflow-reason"]), None if mark is None else int(_text(mark))
+            )
     return known
 
 
@@ -119,7 +121,9 @@ class _Expected:
     def _may_be_idle(self, number: int, entry: Entry, got: _Rejection, end: int) -> bool:
         """Whether a tuple may have been rejected because its partition was given a mark while it slept."""
         if self._shape.idle is None or got.mark is None or end > got.mark:
-            self.wrong.append(f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}")
+            self.wrong.append(
+                f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}"
+            )
         elif got.mark > self._honest:
             self.wrong.append(
                 f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}, which only the clock "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from evenflow.errors import EvenflowError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.plans import Plan
 from evenflow.settings import Settings
@@ -17,17 +19,16 @@ from partitioner_service.watchdog import Watchdog
 from spark_consumers.application import _stages, _topics
 from spark_consumers.checkpoints import refuse_other_wiring
 from spark_consumers.stage import RunningStage
+from tests.faults.model import network
 from tests.faults.model.broker import Broker
 from tests.faults.model.log import Entry
 from tests.faults.model.spark import Spark, Storage
 from tests.faults.schedule import Fault, Schedule, Written
-from tests.faults.settings import settings_of
-from tests.faults.world import Process, World
+from tests.faults.world import World
 from topics.settled import admitted
 
 BASE = 1_700_000_000_000
 """Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
-_RESTART = (0.2, 3.0)
 
 
 class NoWatchdog(Watchdog):
@@ -37,7 +38,9 @@ class NoWatchdog(Watchdog):
         """Nothing to watch."""
 
 
-def partitioner(settings: Settings, world: World, keep: Callable[[DataPlane], object]) -> Callable[[], object]:
+def partitioner(
+    settings: Settings, world: World, keep: Callable[[DataPlane], object]
+) -> Callable[[], object]:
     """What a partitioner instance does from its start to its end. keep: is given the data plane."""
 
     def body() -> None:
@@ -57,15 +60,16 @@ def driver(
         chosen = _stages(settings, ("combine", "reduce"))
         known = admitted(settings)
         topics = _topics(known, chosen)
-        spark: Any = Spark(storage_broker(storage), storage, name)
+        spark: Any = Spark(network.broker(), storage, name)
         keep(spark)
         refuse_other_wiring(spark, known, chosen)
         tally: Any = SimpleNamespace(add=lambda _: None)
         stages = [RunningStage(spark, known, stage, topics, tally=tally) for stage in chosen]
-        queries: list[Any] = [stage.query for stage in stages]
         pause = known.spark.batch_interval / 1000
         while True:
-            worked = [query.trigger() for query in queries]
+            worked = [_triggered(stage) for stage in stages]
+            for stage in stages:
+                stage.look()
             if not any(worked) and all(stage.over() for stage in stages):
                 return
             world.sleep(pause if any(worked) else 2 * pause)
@@ -73,11 +77,15 @@ def driver(
     return body
 
 
-def storage_broker(storage: Storage) -> Broker:
-    """The broker of the run."""
-    from tests.faults.model import network
-
-    return network.broker()
+def _triggered(stage: RunningStage) -> bool:
+    """Run a micro-batch. A driver that was fenced says so, whatever else went wrong."""
+    query: Any = stage.query
+    try:
+        return query.trigger()
+    except EvenflowError:
+        with suppress(ServiceError):
+            stage._epoch.check()
+        raise
 
 
 class Writer:

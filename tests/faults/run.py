@@ -5,19 +5,21 @@ from __future__ import annotations
 import gc
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 
-from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
+from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.settings import Settings
+from partitioner_service import session
 from partitioner_service.plane import DataPlane
-from spark_consumers import checkpoints, moved, result_files, stage
+from spark_consumers import checkpoints, epoch, moved, result_files, run_folder, stage
 from spark_consumers.sinks import parquet
 from tests.faults import times
 from tests.faults.history import History
@@ -68,9 +70,7 @@ def run(schedule: Schedule) -> Outcome:
             found = violations(cluster, ended)
         elif cluster.noticed and not cluster.destroyed:
             found.append(f"refused although nothing was lost: {cluster.noticed[0]}")
-    return Outcome(
-        schedule, found, cluster.noticed, history, world.struck, len(history), world.total
-    )
+    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total)
 
 
 class Cluster:
@@ -148,7 +148,13 @@ class Cluster:
             return
         whole = f"{name}.{self._starts[name]}"
         if name == "spark":
-            body = driver(self.settings[0], self.world, self.storage, whole, lambda s: self._sessions.__setitem__(whole, s))
+            body = driver(
+                self.settings[0],
+                self.world,
+                self.storage,
+                whole,
+                lambda s: self._sessions.__setitem__(whole, s),
+            )
         else:
             mine = self.settings[int(name[1:])]
             body = partitioner(mine, self.world, lambda plane: self._planes.__setitem__(whole, plane))
@@ -171,6 +177,8 @@ class Cluster:
         self.world.history.note(self.world.now, process.name, "ends", _said(process))
         if error is None and not process.crashed:
             self._over.add(name)
+        elif isinstance(error, FencedError):
+            pass  # the newer driver goes on
         elif isinstance(error, _NOTICED):
             self.noticed.append(f"{process.name}: {type(error).__name__}: {error.args[0]}")
         elif error is not None and not _passes(error):
@@ -188,8 +196,8 @@ class Cluster:
         self.world.wall_step += fault.seconds
 
     def _task_fails(self, _: Fault) -> None:
-        for session in self._sessions.values():
-            session.fails = 1
+        for driver_of in self._sessions.values():
+            driver_of.fails = 1
 
     def _plan(self, fault: Fault) -> None:
         topic = self.broker.topics.get("q.plan")
@@ -202,7 +210,9 @@ class Cluster:
         offset = topic.logs[0].append(Entry(plan.key, value, None, 0, None))
         for name in list(self._planes):
             delay = self.world.random.uniform(0.0, 1.0)
-            self.world.at(delay, lambda name=name: name in self._planes and self._planes[name].offer(offset, value))
+            self.world.at(
+                delay, lambda name=name: name in self._planes and self._planes[name].offer(offset, value)
+            )
 
     def _expire_offsets(self, fault: Fault) -> None:
         """All instances stop, the broker forgets their offsets, and they start again."""
@@ -248,8 +258,6 @@ class Cluster:
 
 def _passes(error: BaseException) -> bool:
     """Whether a process that ended with this error is started again."""
-    from evenflow.errors import ServiceError
-
     return isinstance(error, ServiceError | Concurrent)
 
 
@@ -266,13 +274,22 @@ def _modelled(world: World, broker: Broker) -> Iterator[None]:
         (clients, "Consumer", Consumer),
         (clients, "Producer", Producer),
         (clients, "AdminClient", AdminClient),
-        (clients, "_ADMINS_LOCK", nullcontext()),  # a process gives way while it holds it, and all share one thread
+        (
+            clients,
+            "_ADMINS_LOCK",
+            nullcontext(),
+        ),  # a process gives way while it holds it, and all share one thread
         (stage, "col", _Column),
         (stage, "Folder", MemoryFolder),
         (checkpoints, "Folder", MemoryFolder),
         (moved, "Folder", MemoryFolder),
         (parquet, "Folder", MemoryFolder),
+        (run_folder, "Folder", MemoryFolder),
+        (run_folder, "ThreadPoolExecutor", InLine),
+        (epoch, "BoundedCalls", InLine),
+        (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (result_files, "_with_times", lambda rows: rows),
+        (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
     ]
     before = [(where, name, getattr(where, name)) for where, name, _ in seams]
     garbage, quiet = gc.get_threshold(), logging.root.manager.disable
@@ -301,6 +318,30 @@ def _once() -> None:
     """Replace the product's clocks, and let Arrow use one thread: its pool costs more than such small tables."""
     times.install()
     pa.set_cpu_count(1)
+
+
+class InLine:
+    """Takes the place of threads: a process of the simulator is its only thread. name, most: not used."""
+
+    def __init__(self, name: str | int) -> None:
+        pass
+
+    def __enter__(self) -> InLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def map(self, work: Callable[..., Any], *each: Iterable[Any]) -> list[Any]:
+        """The results of the work on each, one after the other."""
+        return [work(*one) for one in zip(*each, strict=True)]
+
+    def call(self, what: Callable[[], Any], *, timeout: float, doing: str) -> Any:
+        """The result of this call."""
+        return what()
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class _Column:

@@ -200,7 +200,9 @@ def _faults(draw: Random, shape: Shape, destructive: bool) -> list[Fault]:
 
 
 def _placed(draw: Random, kind: str) -> Fault:
-    call, most = draw.choice(_PLACES) if kind not in ("plan", "rebalance") and kind not in DESTROYS else ("*", 500)
+    call, most = (
+        draw.choice(_PLACES) if kind not in ("plan", "rebalance") and kind not in DESTROYS else ("*", 500)
+    )
     if kind == "task fails":
         call, most = "run task", 30
     seconds = {

@@ -74,4 +74,6 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
 def _needed(record: object, schedule: Schedule) -> bool:
     """Whether it is the last marker of its partition, without which no run comes to its end."""
     markers = [r for r in schedule.records if r.kind == "marker"]
-    return any(record is r and not any(m.partition == r.partition and m.at > r.at for m in markers) for r in markers)
+    return any(
+        record is r and not any(m.partition == r.partition and m.at > r.at for m in markers) for r in markers
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -181,7 +182,9 @@ class World:
         """The clock that the product gets for the time of day (s since 1970)."""
         return WALL + self.now + self.wall_step
 
-    def call(self, what: str, deed: Callable[[], Any], *, lost: Callable[[], BaseException] | None = None) -> Any:
+    def call(
+        self, what: str, deed: Callable[[], Any], *, lost: Callable[[], BaseException] | None = None
+    ) -> Any:
         """A call to a broker: the only place where other processes come in between, and where faults strike.
 
         what: kind of call. lost: makes the error of a call whose answer never comes, None for calls that never
@@ -246,7 +249,5 @@ class World:
 
 def _quietly(deed: Callable[[], object]) -> None:
     """A request that was under way when its process died."""
-    try:
+    with suppress(Exception):  # nobody hears the answer
         deed()
-    except Exception:  # nobody hears the answer
-        pass

@@ -92,7 +92,9 @@ class AdminClient:
 def _asked(what: str, names: list[Any], answer: Callable[[Any], Answer]) -> dict[Any, Answer]:
     """One request about all of these. If its answer is lost, each of them timed out."""
     try:
-        return network.broker().world.call(what, lambda: {name: answer(name) for name in names}, lost=timed_out)
+        return network.broker().world.call(
+            what, lambda: {name: answer(name) for name in names}, lost=timed_out
+        )
     except KafkaException as error:
         return {name: Answer(error=error) for name in names}
 
@@ -101,7 +103,10 @@ def _described(name: str) -> Answer:
     topic = network.broker().topics.get(name)
     if topic is None:
         return Answer(error=kafka_error(KafkaError.UNKNOWN_TOPIC_OR_PART))
-    parts = [SimpleNamespace(id=log.number, leader=_LEADER, replicas=[_LEADER], isr=[_LEADER]) for log in topic.logs]
+    parts = [
+        SimpleNamespace(id=log.number, leader=_LEADER, replicas=[_LEADER], isr=[_LEADER])
+        for log in topic.logs
+    ]
     rights = [AclOperation.WRITE, AclOperation.READ]
     return Answer(
         SimpleNamespace(name=name, topic_id=topic.topic_id, partitions=parts, authorized_operations=rights)

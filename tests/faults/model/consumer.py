@@ -125,7 +125,8 @@ class Consumer:
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         return [
-            TopicPartition(p.topic, p.partition, self._positions[p.topic, p.partition].offset) for p in partitions
+            TopicPartition(p.topic, p.partition, self._positions[p.topic, p.partition].offset)
+            for p in partitions
         ]
 
     def consumer_group_metadata(self) -> Any:

@@ -54,8 +54,27 @@ class MemoryFolder:
 
         self._changed(deed)
 
-    def rename(self, source: str, target: str) -> bool:
-        return False
+    def bring(self, source: str, target: str) -> None:
+        def deed() -> None:
+            if self._path(source) in self._held:
+                self._held[self._path(target)] = self._held.pop(self._path(source))
+            elif self._path(target) not in self._held:
+                raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+
+        self._changed(deed)
+
+    def deep_names(self, folder: str = "") -> list[str]:
+        start = self._path(folder) + "/"
+        return [path[len(start) :] for path in self._held if path.startswith(start)]
+
+    def copy(self, source: str, target: str) -> bool:
+        def deed() -> bool:
+            if self._path(source) not in self._held:
+                return False
+            self._held[self._path(target)] = self._held[self._path(source)]
+            return True
+
+        return bool(self._changed(deed))
 
     def qualified(self) -> str:
         return self.location

@@ -102,7 +102,9 @@ class Groups:
         for group in self._groups.values():
             for member in group.members.values():
                 if member.process is process:
-                    self._broker.world.at(member.session + 0.001, lambda g=group, m=member: self._expire(g, m))
+                    self._broker.world.at(
+                        member.session + 0.001, lambda g=group, m=member: self._expire(g, m)
+                    )
 
     def check(self, name: str, generation: int, member: str) -> None:
         """Whether the broker takes transactional offsets from this member. Raises Refused.

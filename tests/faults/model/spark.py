@@ -33,10 +33,9 @@ class Concurrent(EvenflowError):
 
 @dataclass
 class Storage:
-    """What outlives a driver: files, and the versions of the state by (checkpoint, bucket, version)."""
+    """What outlives a driver: files. A version of a bucket's state is a file of its checkpoint."""
 
     files: Files
-    states: dict[tuple[str, int, int], dict[Any, Any]] = field(default_factory=dict)
 
 
 class Spark:
@@ -107,7 +106,11 @@ class Frame:
         return self
 
     def transformWithStateInPandas(self, *, statefulProcessor: Any, **_: Any) -> Frame:  # noqa: N802, N803
-        return replace(self, more=statefulProcessor) if self.processor else replace(self, processor=statefulProcessor)
+        return (
+            replace(self, more=statefulProcessor)
+            if self.processor
+            else replace(self, processor=statefulProcessor)
+        )
 
     @property
     def writeStream(self) -> _Writer:  # noqa: N802
@@ -118,7 +121,6 @@ class Frame:
 class _Writer:
     frame: Frame
     checkpoint: str = ""
-    topic: str | None = None
     batches: Callable[[Any, int], object] | None = None
 
     def queryName(self, _: str) -> _Writer:  # noqa: N802
@@ -133,13 +135,6 @@ class _Writer:
         return self
 
     def trigger(self, **_: Any) -> _Writer:
-        return self
-
-    def format(self, _: str) -> _Writer:
-        return self
-
-    def options(self, **options: Any) -> _Writer:
-        self.topic = options.get("topic", self.topic)
         return self
 
     def foreachBatch(self, batches: Callable[[Any, int], object]) -> _Writer:  # noqa: N802
@@ -221,8 +216,11 @@ class Query:
         return end
 
     def _create(self, name: str, text: str, what: str) -> None:
-        if not self._world.call(what, lambda: self._spark.files.held.setdefault(f"{self._folder.location}/{name}", text) is text):
-            raise Concurrent(f"{name}: multiple streaming queries are concurrently using {self._folder.location}")
+        held, path = self._spark.files.held, f"{self._folder.location}/{name}"
+        if not self._world.call(what, lambda: held.setdefault(path, text) is text):
+            raise Concurrent(
+                f"{name}: multiple streaming queries are concurrently using {self._folder.location}"
+            )
 
     def _commit(self) -> None:
         self._create(f"commits/{self._batch}", "v1\n{}", "commit batch")
@@ -231,10 +229,8 @@ class Query:
     # ---- running
 
     def _run(self, begin: dict[int, int], end: dict[int, int]) -> None:
-        if self._writer.batches is not None:
-            self._writer.batches(Rows(self, begin, end), self._batch)
-            return
-        self.each(begin, end, self._write)
+        assert self._writer.batches is not None
+        self._writer.batches(Rows(self, begin, end), self._batch)
 
     def each(
         self, begin: dict[int, int], end: dict[int, int], take: Callable[[int, list[pa.Table]], object]
@@ -299,17 +295,23 @@ class Query:
         return [part for group in groups if group for part in self._task(lambda group=group: work(group))]
 
     def _reduce(self, bucket: int, blobs: list[bytes], take: Callable[[int, list[pa.Table]], object]) -> None:
-        states, where = self._spark.storage.states, self._writer.checkpoint
-        state = dict(states.get((where, bucket, self._batch), _empty(self._batch, states, where, bucket)))
+        state = dict(self._version(bucket))
         self._world.random.shuffle(blobs)
         tables = list(self._frame.processor._tables(bucket, blobs, MapOfBytes(_Map(state)), None))
         take(bucket, tables)
-        self._world.call("save state", lambda: states.__setitem__((where, bucket, self._batch + 1), state))
+        held, name = self._spark.files.held, f"state/0/{bucket}/{self._batch + 1}.delta"
+        self._world.call("save state", lambda: held.__setitem__(f"{self._folder.location}/{name}", state))
 
-    def _write(self, _: int, tables: list[pa.Table]) -> None:
+    def _version(self, bucket: int) -> dict[Any, Any]:
+        """The state of a bucket with which this micro-batch begins: its newest version that is not younger."""
+        names = self._folder.names(f"state/0/{bucket}")
+        versions = [number for name in names if (number := int(name.partition(".")[0])) <= self._batch]
+        return self._folder.read(f"state/0/{bucket}/{max(versions)}.delta") if versions else {}
+
+    def write(self, name: str, tables: list[pa.Table]) -> None:
         """Write rows to a topic as Spark's tasks do: without a transaction."""
         rows = [row for table in tables for row in _rows(table)]
-        topic = self._spark.broker.topics[self._writer.topic or ""]
+        topic = self._spark.broker.topics[name]
         half = self._world.random.randint(0, len(rows))
         for some in (rows[:half], rows[half:]):
             if some:
@@ -324,23 +326,23 @@ class Rows:
 
     def __init__(self, query: Query, begin: dict[int, int], end: dict[int, int]) -> None:
         self._query, self._begin, self._end = query, begin, end
-        self.sparkSession = query._spark
+        self._topic = ""
+        self.buckets: set[int] = set()
 
     @property
     def write(self) -> Rows:
         return self
 
-    def options(self, **_: Any) -> Rows:
+    def format(self, _: str) -> Rows:
         return self
 
-    def option(self, *_: Any) -> Rows:
+    def options(self, **options: Any) -> Rows:
+        self._topic = options.get("topic", self._topic)
         return self
 
-    def mode(self, _: str) -> Rows:
-        return self
-
-    def withColumns(self, _: Any) -> Rows:  # noqa: N802
-        return self
+    def save(self) -> None:
+        """Write the rows to the topic that the options name."""
+        self._query.each(self._begin, self._end, lambda _, tables: self._query.write(self._topic, tables))
 
     def parquet(self, path: str) -> None:
         """Write one file for each bucket that has rows, with the names that Spark gives."""
@@ -348,6 +350,7 @@ class Rows:
 
         def take(bucket: int, tables: list[pa.Table]) -> None:
             if tables:
+                self.buckets.add(bucket)
                 name = f"part-{bucket:05d}-{UUID(int=0)}-c000.snappy.parquet"
                 folder.write(name, pa.concat_tables(tables))
 
@@ -368,12 +371,6 @@ class _Map:
 
     def removeKey(self, key: Any) -> None:  # noqa: N802
         self._held.pop(key, None)
-
-
-def _empty(batch: int, states: Any, where: str, bucket: int) -> dict[Any, Any]:
-    """The state of a bucket that this version lacks: that of the newest version before it."""
-    older = [version for place, number, version in states if (place, number) == (where, bucket) and version < batch]
-    return states[where, bucket, max(older)] if older else {}
 
 
 def _by_label(parts: list[pa.RecordBatch], buckets: int) -> dict[int, list[bytes]]:

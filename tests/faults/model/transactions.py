@@ -128,7 +128,10 @@ class Transactions:
             written()
 
         for log in transaction.logs:
-            world.at(world.random.uniform(0, _SLOWEST_MARKER), lambda log=log: (_marker(log, transaction), written()))
+            world.at(
+                world.random.uniform(0, _SLOWEST_MARKER),
+                lambda log=log: (_marker(log, transaction), written()),
+            )
         world.at(world.random.uniform(0, _SLOWEST_MARKER), offsets)
 
 
