@@ -32,6 +32,7 @@ from partitioner_service.reading.reasons import (
     NO_DECIMAL,
     NO_KEY,
     NO_KEY_COLUMN,
+    NO_NOTES,
     NO_TIME,
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
@@ -170,7 +171,7 @@ class Parser:
         key = self._raw_keys(keys, faults) if self.needs_key else self._keys_of(found, faults)
         time = self._times_of(block, cells, timestamps, faults)
         batch = self._batch(found)
-        bad = self._explainer.explain(faults, block, cells)
+        bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         if chosen is not None and chosen.all():
             chosen = None
         if not len(bad) and chosen is None:
@@ -179,6 +180,11 @@ class Parser:
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts)
+
+    @property
+    def _notes(self) -> Mapping[int, str]:
+        """What reasons tell of the schema ids of the newest block."""
+        return self._reader.withheld if isinstance(self._reader, RegisteredReader) else NO_NOTES
 
     def _exploded(
         self,
@@ -211,7 +217,7 @@ class Parser:
         chosen = self._derive(tuples, taken.faults, self._of_elements.places)
         key = self._keys_of(tuples, taken.faults) if raw is None else raw.take(pa.array(taken.parents))
         batch = self._batch(tuples)
-        bad = self._explainer.explain(faults, block, cells)
+        bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         wrong = taken.first_wrong()
         good = faults.codes == 0
         if wrong is not None:

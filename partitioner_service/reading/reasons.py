@@ -96,19 +96,17 @@ class Faults(NamedTuple):
     The first fault of a record counts.
 
     codes: 0 for a record without a fault. columns: the column of the faulty cell, or -1. at: a place in the
-    record, or another number that the reason tells. notes: what the reason tells instead of this number, for the
-    few reasons that tell more.
+    record, or another number that the reason tells.
     """
 
     codes: UInt8s
     columns: npt.NDArray[np.int16]
     at: Int64s
-    notes: dict[int, str]
 
     @classmethod
     def none(cls, rows: int) -> Faults:
         """No faults yet, for so many records."""
-        return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64), {})
+        return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64))
 
     def note(self, wrong: Bools, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
         """Note a fault of these records. A record that already has a fault keeps it.
@@ -182,6 +180,17 @@ class Bad(Mapping[int, str]):
         return {words: count for words, count in zip(self.words, counts, strict=True) if count}
 
 
+NO_NOTES: Mapping[int, str] = {}
+
+
+def _with_notes(
+    told: pa.BinaryArray, is_note: Bools, rows: Int64s, faults: Faults, notes: Mapping[int, str]
+) -> pa.BinaryArray:
+    """`told` with the notes of those rows whose reason tells one."""
+    of_rows = [notes[number] for number in faults.at[rows[is_note]].tolist()]
+    return pc.replace_with_mask(told, pa.array(is_note), pa.array(of_rows, pa.string()).cast(pa.binary()))
+
+
 class Explainer:
     """Says what is wrong with records.
 
@@ -195,8 +204,12 @@ class Explainer:
         self._fields = fields
         self.places = {name: place for place, name in enumerate(types)}
 
-    def explain(self, faults: Faults, block: Block, cells: Cells) -> Bad:
+    def explain(
+        self, faults: Faults, block: Block, cells: Cells, *, notes: Mapping[int, str] = NO_NOTES
+    ) -> Bad:
         """The bad records of a block, with reasons in words.
+
+        notes: what the reason says of a number in `faults.at`, if it says more than the number.
 
         Python's own work is per different reason. What is per record is vectorised.
         """
@@ -209,6 +222,9 @@ class Explainer:
         if len(rows):
             before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
             told = self._told(templates, kinds, rows, faults, block, cells)
+            told = _with_notes(
+                told, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
+            )
             details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
         return Bad(rows, details, kinds, words)
@@ -238,9 +254,6 @@ class Explainer:
         shows = np.array([part for _, part, _ in templates])[kinds]
         told = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
         told = pc.if_else(pa.array(shows == b"at"), told, pa.scalar(b"", pa.binary()))
-        is_note = shows == b"note"
-        notes = pa.array([faults.notes[number] for number in faults.at[rows[is_note]].tolist()], pa.string())
-        told = pc.replace_with_mask(told, pa.array(is_note), notes.cast(pa.binary()))
         is_text = shows == b"text"
         of_cells = rows[is_text]
         texts = shown(block.data, cells, faults.columns[of_cells], of_cells)

@@ -42,7 +42,10 @@ Program = AvroProgram | ProtobufProgram
 
 
 class RegisteredReader:
-    """Finds the cells of columns. types: their declared types, by name. kinds: what each column needs."""
+    """Finds the cells of columns. types: their declared types, by name. kinds: what each column needs.
+
+    withheld: the schema ids of the newest block that the registry refuses, with what it said.
+    """
 
     written = PLAIN
 
@@ -56,6 +59,7 @@ class RegisteredReader:
         self._kinds = kinds
         self._form = settings.input.format
         self._schemas = schemas
+        self.withheld: dict[int, str] = {}
         self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
 
     def read(self, block: Block, faults: Faults) -> Cells:
@@ -73,6 +77,7 @@ class RegisteredReader:
         ids = self._ids(block, faults)
         rows = np.flatnonzero(faults.codes == 0)
         found = self._schemas.of(np.unique(ids[rows]).tolist())
+        self.withheld = {n: f"{n}: {said.why}" for n, said in found.items() if isinstance(said, Withheld)}
         if _note_absent(faults, ids, found):
             rows = np.flatnonzero(faults.codes == 0)
         starts = block.begins[:-1] + _PREFIX
@@ -180,12 +185,11 @@ class RegisteredReader:
 def _note_absent(faults: Faults, ids: Int64s, found: Mapping[int, Answer]) -> bool:
     """Note a fault of each record whose schema is not there or is withheld. Returns whether there is any."""
     absent = [number for number, schema in found.items() if schema is None]
-    withheld = {number: schema.why for number, schema in found.items() if isinstance(schema, Withheld)}
+    withheld = [number for number, schema in found.items() if isinstance(schema, Withheld)]
     if absent:
         faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
     if withheld:
-        faults.notes.update((number, f"{number}: {why}") for number, why in withheld.items())
-        faults.note(np.isin(ids, list(withheld)), WITHHELD, at=ids)
+        faults.note(np.isin(ids, withheld), WITHHELD, at=ids)
     return bool(absent or withheld)
 
 
