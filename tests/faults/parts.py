@@ -21,14 +21,11 @@ from spark_consumers.checkpoints import refuse_other_wiring
 from spark_consumers.stage import RunningStage
 from tests.faults.model import network
 from tests.faults.model.broker import Broker
-from tests.faults.model.log import Entry
+from tests.faults.model.log import Committed, Entry
 from tests.faults.model.spark import Spark, Storage
-from tests.faults.schedule import Fault, Schedule, Written
+from tests.faults.schedule import BASE, Fault, Schedule, Written
 from tests.faults.world import World
 from topics.settled import admitted
-
-BASE = 1_700_000_000_000
-"""Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
 
 
 class NoWatchdog(Watchdog):
@@ -96,25 +93,21 @@ class Writer:
         self._late = schedule.shape.start == "latest"
         self._records = schedule.records
         self.begins: dict[int, int] | None = None
+        broker.groups.of("q.partitioner").on_first = self._claimed
         self.done = False
         logs = broker.topics["in"].logs
         if self._late:
             for log in logs:
                 for number in range(2):
                     log.append(_entry(Written(0.0, log.number, "tuple", "old", number, 1)))
-            world.at(0.05, self._when_begun)
         else:
-            self.begins = dict.fromkeys((log.number for log in logs), 0)
             self._begin(0.0)
 
-    def _when_begun(self) -> None:
-        """Write from when the query has begun: what was there before does not count."""
-        group = self._broker.groups.of("q.partitioner")
-        if len(group.offsets) < len(self._broker.topics["in"].logs):
-            self._world.at(0.05, self._when_begun)
-            return
-        self.begins = {number: found.offset for (_, number), found in group.offsets.items()}
-        self._begin(1_000.0)
+    def _claimed(self, offsets: dict[tuple[str, int], Committed]) -> None:
+        """The query has begun at these offsets: what was there before does not count."""
+        self.begins = {number: found.offset for (_, number), found in offsets.items()}
+        if self._late:
+            self._begin(1_000.0)
 
     def _begin(self, shift: float) -> None:
         for record in self._records:

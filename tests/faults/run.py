@@ -32,8 +32,8 @@ from tests.faults.model.files import Files, MemoryFolder
 from tests.faults.model.log import Entry
 from tests.faults.model.producer import Producer
 from tests.faults.model.spark import Concurrent, Spark, Storage
-from tests.faults.parts import BASE, Writer, driver, partitioner, plan_of
-from tests.faults.schedule import FUTURE, Fault, Schedule
+from tests.faults.parts import Writer, driver, partitioner, plan_of
+from tests.faults.schedule import BASE, FUTURE, Fault, Schedule
 from tests.faults.settings import settings_of
 from tests.faults.world import Process, World
 from topics import clients
@@ -193,7 +193,7 @@ class Cluster:
         self.broker.groups.rebalance("q.partitioner")
 
     def _wall_step(self, fault: Fault) -> None:
-        self.world.wall_step += fault.seconds
+        self.world.wall_steps.append(self.world.wall_steps[-1] + round(fault.draw % 14_400_000) - 7_200_000)
 
     def _task_fails(self, _: Fault) -> None:
         for driver_of in self._sessions.values():

@@ -42,6 +42,8 @@ _PLACES = (
     ("*", 500),
 )
 _DESTRUCTIVE_SHARE = 0.15
+BASE = 1_700_000_000_000
+"""Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
 FUTURE = 10**12
 """An event time (ms) from here on is far ahead of every clock."""
 _FILTERED = 0
@@ -98,6 +100,7 @@ class Shape:
     linger: int
     commit: int
     frame_bytes: int
+    ahead: int | None
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,7 @@ def _shape(draw: Random) -> Shape:
         linger=draw.choice((200, 400, 600)),
         commit=draw.choice((300, 1_000, 2_000)),
         frame_bytes=draw.choice((1_000, 1_000_000)),
+        ahead=draw.choice((3_600_000, 3_600_000, None)),
     )
 
 
@@ -165,6 +169,7 @@ def _records(draw: Random, shape: Shape, quiet: bool) -> list[Written]:
     skew = [draw.choice((0, 0, 0, 9_000)) for _ in range(shape.inputs)]
     silent = draw.randrange(shape.inputs) if shape.inputs > 1 and draw.random() < 0.25 else -1
     jitter = draw.choice((0, 1_500, 4_000))
+    future = draw.randrange(count) if draw.random() < 0.2 else -1
     records = []
     for number in range(count):
         at = seconds * number / count
@@ -172,6 +177,8 @@ def _records(draw: Random, shape: Shape, quiet: bool) -> list[Written]:
         if partition == silent and at < 0.7 * seconds:
             continue
         time = 1_000 + number * step + skew[partition] - draw.randint(0, jitter)
+        if number == future:
+            time += FUTURE
         value = draw.randint(1, 2**40)
         if shape.filtered and (draw.random() < 0.3 or (quiet and at < seconds / 2)):
             value = _FILTERED

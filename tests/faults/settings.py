@@ -21,6 +21,7 @@ def settings_of(shape: Shape, instance: int) -> Settings:
         "slide": shape.slide,
         "out_of_orderness": shape.disorder,
         "allowed_lateness": shape.lateness,
+        "max_ahead_of_clock": "off" if shape.ahead is None else shape.ahead,
         "types": {"v": "int64"},
         "aggregates": {"n": "count", "s": "sum(v)"},
     }

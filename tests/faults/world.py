@@ -103,14 +103,14 @@ class Process:
 class World:
     """Virtual time, the processes, and the faults that are still to come.
 
-    now: virtual time (s). wall_step: how far (s) the wall clock is off. struck: faults that came, by kind.
+    now: virtual time (s). wall_steps: how far (ms) the wall clock was off, the last is now. struck: faults that came, by kind.
     on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
     """
 
     def __init__(self, seed: int, faults: list[Fault], history: History) -> None:
         self.random = Random(seed)
         self.now = 0.0
-        self.wall_step = 0.0
+        self.wall_steps = [0]
         self.history = history
         self.current: Process | None = None
         self.calls: Counter[str] = Counter()
@@ -180,7 +180,7 @@ class World:
 
     def wall(self) -> float:
         """The clock that the product gets for the time of day (s since 1970)."""
-        return WALL + self.now + self.wall_step
+        return WALL + self.now + self.wall_steps[-1] / 1000
 
     def call(
         self, what: str, deed: Callable[[], Any], *, lost: Callable[[], BaseException] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +39,23 @@ class Member:
 
 @dataclass
 class Group:
-    """One group. offsets: (topic, partition) -> what is committed."""
+    """One group. offsets: (topic, partition) -> what is committed. on_first: gets the first offsets ever."""
 
     name: str
     offsets: dict[tuple[str, int], Committed] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     generation: int = 0
     rebalancing: bool = False
+    on_first: Callable[[dict[tuple[str, int], Committed]], object] | None = None
+
+    def take(self, found: dict[tuple[str, int], Committed]) -> None:
+        """Take over these offsets. Of two, the one that was written last counts, whichever transaction ends first."""
+        if self.on_first is not None:
+            self.on_first(found)
+            self.on_first = None
+        for part, offset in found.items():
+            if part not in self.offsets or self.offsets[part].written < offset.written:
+                self.offsets[part] = offset
 
 
 class Groups:
@@ -118,14 +129,6 @@ class Groups:
             raise Refused(KafkaError.UNKNOWN_MEMBER_ID)
         if generation != group.generation:
             raise Refused(KafkaError.ILLEGAL_GENERATION)
-
-    def expire_offsets(self, name: str) -> bool:
-        """Forget the offsets of a group without members, as the broker does after their retention."""
-        group = self.of(name)
-        if group.members or not group.offsets:
-            return False
-        group.offsets.clear()
-        return True
 
     def _watch(self, group: Group) -> None:
         for member in list(group.members.values()):

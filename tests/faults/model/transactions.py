@@ -123,7 +123,7 @@ class Transactions:
         def offsets() -> None:
             if outcome == "commit":
                 for group, found in transaction.offsets.items():
-                    _newer(self._broker.groups.of(group).offsets, found)
+                    self._broker.groups.of(group).take(found)
             self._broker.ending.remove(transaction)
             written()
 
@@ -133,13 +133,6 @@ class Transactions:
                 lambda log=log: (_marker(log, transaction), written()),
             )
         world.at(world.random.uniform(0, _SLOWEST_MARKER), offsets)
-
-
-def _newer(known: dict[tuple[str, int], Committed], found: dict[tuple[str, int], Committed]) -> None:
-    """Take over these offsets. Of two, the one that was written last counts, whichever transaction ends first."""
-    for part, offset in found.items():
-        if part not in known or known[part].written < offset.written:
-            known[part] = offset
 
 
 def _marker(log: Log, transaction: Transaction) -> None:
