@@ -50,6 +50,11 @@ class Entry:
         self.transaction = transaction
         self.marker = marker
 
+    @property
+    def aborted(self) -> bool:
+        """Whether its transaction was aborted."""
+        return self.transaction is not None and self.transaction.outcome == "abort"
+
     def visible(self) -> bool:
         """Whether a reader of committed records gets it. The reader must not be past the stable end."""
         if self.marker:
@@ -95,12 +100,12 @@ class Log:
     def truncate(self, end: int) -> int:
         """Lose the records from this offset on, as an election of a replica that lags does.
 
-        Transactions are lost whole: the cut moves down to where none is open. Returns how many committed
-        records were lost.
+        Transactions are lost whole: the cut moves down to where none is open. Returns how many
+        records were lost that are committed or may still be.
         """
         while end > self.begin and self._inside(end):
             end -= 1
-        lost = [entry for entry in self.entries[end:] if entry.visible()]
+        lost = [entry for entry in self.entries[end:] if not entry.marker and not entry.aborted]
         del self.entries[end:]
         self.open = {transaction: first for transaction, first in self.open.items() if first < end}
         return len(lost)
