@@ -330,4 +330,7 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
             # Whoever was idle has followed the others, so the step is counted from there.
             if largest == NO_MARK or time - max(largest, idle + limits.delay) > limits.step:
                 state["steady"] = time
+            elif largest == NO_MARK:
+                # The first tuple, close to where the partition was taken along: that is no leap.
+                state["steady"] = min(time, idle + limits.delay)
             state["largest"] = time

@@ -131,6 +131,14 @@ def test_a_step_from_where_an_idle_partition_has_followed_the_others_is_no_leap(
     assert steady(followed, [1_101]).steady_from == 1_101
 
 
+def test_a_partition_that_was_taken_along_before_its_first_tuple_has_a_state_that_can_be_continued():
+    taken_along = replace(FRESH, idle_mark=1_000, asleep=True)
+    for first, since in ((1_000, 1_000), (1_090, 1_000), (1_101, 1_101)):
+        state = steady(taken_along, [first])
+        assert state.steady_from == since
+        assert PartitionState.decode(state.encode(), offset=0) == state
+
+
 def test_a_partition_ends_when_every_announced_producer_has_ended():
     once = FRESH.with_marker(EndOfStream(producer="a", tuples=1, producers=2))
     assert not once.ended
