@@ -33,6 +33,7 @@ from partitioner_service.learned import new_partitioner
 from partitioner_service.route import Router, Slice
 from partitioner_service.slices import Slicer
 from partitioner_service.traces import Routed, Ruling, read_rejected, read_routed, refuse_trimmed
+from partitioner_service.unfetchable import UnfetchableBatches
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.admin import describe
@@ -190,6 +191,7 @@ class Fold:
             needs_key=parser.needs_key,
             needs_timestamp=parser.needs_timestamp,
             ends=LogEnds(lambda partitions: {}),
+            unfetchable=UnfetchableBatches(settings.topic("input")),
         )
         self._partition = -1
 

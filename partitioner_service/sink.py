@@ -149,7 +149,7 @@ class Sink:
         """Each rejected record, and the headers that evenflow adds to it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
-        nothing = [None] * len(group.positions)
+        nothing: list[int | None] = [None] * len(group.positions)
         marks: list[int | None] = group.marks.tolist() or nothing
         clocks: list[int | None] = group.clocks.tolist() or nothing
         for position, detail, mark, clock in zip(

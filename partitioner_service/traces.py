@@ -97,7 +97,7 @@ def read_rejected(settings: Settings, rejected: TopicState, partition: int) -> d
     """
     where = partition % rejected.partitions
     others = {other: first for other, first in rejected.begin.items() if other != where}
-    found = {}
+    found: dict[int, Ruling] = {}
     for block in read_range(settings.kafka, rejected.name, end=others):
         found.update(_rulings(block, f"{settings.topic('input')}:{partition}:"))
     return found
