@@ -29,7 +29,7 @@ from partitioner_service.committed import Stopping, committed_offsets, data_plan
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
-from topics.query_record import read_beginning
+from topics.query_record import Beginning, read_beginning
 from topics.settled import admitted
 from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
@@ -63,10 +63,12 @@ def verify(
     settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
     skipped = Skips()
-    committed = read_committed(settings)
+    # Read before the offsets, so that a query that begins in between does not look like a loss.
+    begun = read_beginning(settings.origin)
+    committed = read_committed(settings, begun)
     with (
         tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
-        _recomputed(settings, committed, limit, Path(scratch), skipped, progress) as due,
+        _recomputed(settings, committed, begun, limit, Path(scratch), skipped=skipped, progress=progress) as due,
     ):
         while True:
             # The end of the results is fixed here, and the marks are read below. The other way round, a window that
@@ -77,7 +79,7 @@ def verify(
                 report = due.compare(
                     written if isinstance(written, pa.Table) else written.reader,
                     begins=lambda: sink.begins(settings),
-                    now=min(state.mark for state in read_committed(settings)),
+                    now=min(state.mark for state in read_committed(settings, begun)),
                     seconds=waited,
                     bound=due_within,
                     repeats=sink.repeats,
@@ -90,11 +92,12 @@ def verify(
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def read_committed(settings: Settings) -> list[Committed]:
-    """Committed state of every input partition. Waits while a transaction is pending."""
+def read_committed(settings: Settings, begun: Beginning | None) -> list[Committed]:
+    """Committed state of every input partition. Waits while a transaction is pending.
+
+    begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it has begun.
+    """
     topic, state = settings.topic("input"), _described(settings, "input")
-    # Read before the offsets, so that a query that begins in between does not look like a loss.
-    begun = read_beginning(settings.origin)
     found = []
     for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
         if entry.offset < 0:
@@ -190,12 +193,14 @@ def _as_it_was(*streams: _Watched | pa.Table) -> Iterator[None]:
 def _recomputed(
     settings: Settings,
     committed: list[Committed],
+    begun: Beginning | None,
     limit: int,
     scratch: Path,
+    *,
     skipped: Skips,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
-    left, begun = _described(settings, "input").begin, read_beginning(settings.origin)
+    left = _described(settings, "input").begin
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
