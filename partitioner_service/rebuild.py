@@ -141,7 +141,9 @@ class _Rebuild:
     def _state(self, partition: int, begun: Beginning, told: Routed) -> PartitionState:
         rulings = read_rejected(self._settings, self._rejected, partition)
         begin = begun.begin[partition]
-        following = max([begin, told.reached.get(partition, 0), *(offset + 1 for offset in rulings)])
+        skips = {offset: one.through for offset, one in rulings.items() if one.through is not None}
+        last = (offset if one.through is None else one.through for offset, one in rulings.items())
+        following = max([begin, told.reached.get(partition, 0), *(offset + 1 for offset in last)])
         if following > self._input.end[partition]:
             raise DataLossError(
                 f"{self._input.name}[{partition}] ends at offset {self._input.end[partition]}, but the query has read up to "
@@ -157,7 +159,14 @@ class _Rebuild:
             begin=begin,
             offset=begin,
         )
-        fold = Fold(self._settings, state, rulings, routed=told.routed.get(partition, 0))
+        judged = {offset: one for offset, one in rulings.items() if offset not in skips}
+        fold = Fold(self._settings, state, judged, routed=told.routed.get(partition, 0))
+        for first, through in sorted(skips.items()):
+            # A skipped record cannot be fetched, so the input is read around it.
+            for records in self._records(partition, begin, first):
+                fold.read(records)
+            fold.skip(first, through)
+            begin = through + 1
         for records in self._records(partition, begin, following):
             fold.read(records)
         return fold.finish(following, told=told.marks.get(partition))
@@ -202,6 +211,16 @@ class Fold:
             for whole in slices:
                 for piece in self._pieces(whole):
                     self._judge(piece)
+
+    def skip(self, first: int, through: int) -> None:
+        """Go past these offsets, as an operator's order did."""
+        count = through + 1 - first
+        self.state = replace(
+            self.state,
+            offset=through + 1,
+            read=self.state.read + count,
+            rejected=self.state.rejected + count,
+        )
 
     def finish(self, following: int, *, told: int | None) -> PartitionState:
         """The state behind the last record. told: the largest mark (ms) that workers were told, None if none was."""

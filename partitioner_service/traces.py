@@ -15,7 +15,7 @@ from evenflow.errors import DataLossError
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK
 from evenflow.wire import decode_frame
-from partitioner_service.sink import CLOCK, MARK, REASON, SOURCE
+from partitioner_service.sink import CLOCK, MARK, REASON, SKIPPED, SOURCE, THROUGH
 from topics.reader import read_range
 from topics.records import Record
 from topics.state import TopicState
@@ -24,11 +24,16 @@ _VALUE = methodcaller("value")
 
 
 class Ruling(NamedTuple):
-    """Why an input record was rejected. mark, clock (ms): what it was held against, None if the record names none."""
+    """Why an input record was rejected.
+
+    mark, clock (ms): what it was held against, None if the record names none. through: the last offset that was skipped
+    by an order that began here, None for any other reason.
+    """
 
     reason: str
     mark: int | None
     clock: int | None
+    through: int | None = None
 
 
 @dataclass
@@ -110,8 +115,9 @@ def _rulings(block: list[Record], ours: str) -> Iterator[tuple[int, Ruling]]:
         source = headers.get(SOURCE, "")
         offset = _whole(source.removeprefix(ours)) if source.startswith(ours) else None
         if offset is not None and offset >= 0:
-            ruling = Ruling(headers.get(REASON, ""), _whole(headers.get(MARK)), _whole(headers.get(CLOCK)))
-            yield offset, ruling
+            reason = headers.get(REASON, "")
+            through = max(offset, _whole(headers.get(THROUGH)) or offset) if reason == SKIPPED else None
+            yield offset, Ruling(reason, _whole(headers.get(MARK)), _whole(headers.get(CLOCK)), through)
 
 
 def _text(value: bytes | str | None) -> str:

@@ -68,7 +68,9 @@ def verify(
     committed = read_committed(settings, begun)
     with (
         tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
-        _recomputed(settings, committed, begun, limit, Path(scratch), skipped=skipped, progress=progress) as due,
+        _recomputed(
+            settings, committed, begun, limit, Path(scratch), skipped=skipped, progress=progress
+        ) as due,
     ):
         while True:
             # The end of the results is fixed here, and the marks are read below. The other way round, a window that
