@@ -164,6 +164,13 @@ def test_the_state_that_was_committed_is_found_again_whatever_was_read_and_given
     assert (found.idle_mark or 0) >= max(idle, default=0)
 
 
+def test_a_mark_that_was_only_told_is_found_again() -> None:
+    settings = make_settings(None)
+    records, state, rulings, routed, told = read(settings, [([(10, 3)], 200), ([b"bad"], 0)], end=False)
+    assert told == state.idle_mark == 200
+    assert rebuilt(settings, records, rulings, routed=routed).finish(state.offset, told=told).idle_mark == 200
+
+
 SOME = [([(100, 3), (5, 3), (NOW + 5_000, 3), b"bad", (101, 3)], 0)]
 
 

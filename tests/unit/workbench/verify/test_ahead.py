@@ -14,8 +14,8 @@ NOW, HOUR = 1_780_000_000_000, 3_600_000
 CLOCKS = Clocks(begun=NOW - 10 * HOUR, now=NOW)
 
 
-def settings(most: str = "1h") -> Settings:
-    query: dict[str, Any] = {
+def settings(most: str = "1h", **more: Any) -> Settings:
+    query: dict[str, Any] = more | {
         "window": 40,
         "slide": 10,
         "aggregates": {"n": "count"},
@@ -78,3 +78,19 @@ def test_a_tuple_that_was_let_through_although_it_is_ahead_even_now_or_by_the_br
     report = made.check(clocks=CLOCKS)
     assert report.kinds == {"not-rejected": 1}
     assert made.check(clocks=Clocks(now=far)).exact or appended is not None
+
+
+def test_a_tuple_that_is_ahead_neither_confirms_nor_ends_a_jump() -> None:
+    """Rejected as jumps are the first two of three tuples that agree; one of the future lies between them."""
+    jumps = settings(max_jump=100, jump_confirmations=3)
+    made = run(jumps, [[record("a", NOW - 50), record("a", NOW - 49), record("a", NOW - 48)]])
+    assert [row["reason"] for row in made.rejected] == ["jump", "jump"]
+    for rows in (made.inputs, made.rejected):
+        for row in rows:
+            row["offset"] += row["offset"] > 0
+    far = record("a", NOW + 2 * HOUR)
+    made.inputs.insert(1, made.inputs[0] | {"offset": 1, "value": far.value})
+    rejection = {"partition": 0, "offset": 1, "reason": "ahead", "clock": NOW, "value": far.value}
+    made.rejected.append(rejection | {"key": None, "omitted": False})
+    made.recommit(0, offset=4, read=4, rejected=3)
+    assert made.check(clocks=CLOCKS).exact
