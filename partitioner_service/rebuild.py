@@ -4,6 +4,8 @@ How far an input partition was read is told by the query's own topics (`traces`)
 over its records, from the offset where the query began: they are read again, parsed and judged as at the first time, and
 nothing is routed. The rejected records say what the input does not: the marks that a partition was given while it was
 idle, and what the clock showed. Every verdict must be the one that the rejected topic has, or nothing is committed.
+A mark that was given, but neither told nor used, is not found again. A step of the partition's time may then count as a
+leap that was none (`steady_from`): idle partitions follow it later. No verdict depends on that.
 
 The states are committed under the lock of the claim, in one transaction.
 """
