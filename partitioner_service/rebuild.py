@@ -126,7 +126,7 @@ class _Rebuild:
                 f"{self._input.topic_id})",
                 hint="give the query a new name, or remove what it left with `evenflow reset`",
             )
-        trimmed = [p for p in missing if self._input.begin[p] > begun.begin[p]]
+        trimmed = [p for p in missing if self._input.begin[p] > begun.first_offset(p)]
         if trimmed:
             raise DataLossError(
                 f"the first records of the query are no longer in the input partitions {trimmed} of {self._input.name}: "
@@ -142,7 +142,7 @@ class _Rebuild:
 
     def _state(self, partition: int, begun: Beginning, told: Routed) -> PartitionState:
         rulings = read_rejected(self._settings, self._rejected, partition)
-        begin = begun.begin[partition]
+        begin = begun.first_offset(partition)
         skips = {offset: one.through for offset, one in rulings.items() if one.through is not None}
         last = (offset if one.through is None else one.through for offset, one in rulings.items())
         following = max([begin, told.reached.get(partition, 0), *(offset + 1 for offset in last)])

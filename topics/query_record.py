@@ -42,6 +42,10 @@ class Beginning:
     begin: dict[int, int]
     began_at: int
 
+    def first_offset(self, partition: int) -> int:
+        """Where reading began. A partition that the query did not begin with is read from its first record on."""
+        return self.begin.get(partition, 0)
+
 
 def write_beginning(producer: Producer, settings: Settings, beginning: Beginning) -> None:
     """Hand the record to a producer. The transaction of this producer must be open."""
