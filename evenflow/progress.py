@@ -328,7 +328,7 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
             verdicts[i] = 2
         elif time > largest:
             # Whoever was idle has followed the others, so the step is counted from there.
-            if largest == NO_MARK or time - max(largest, idle + limits.delay) > limits.step:
+            if time - max(largest, idle + limits.delay) > limits.step:
                 state["steady"] = time
             elif largest == NO_MARK:
                 # The first tuple, close to where the partition was taken along: that is no leap.

@@ -117,14 +117,6 @@ def test_progress_is_steady_from_the_last_step_that_was_longer_than_max_skew():
     assert steady(steady(FRESH, [5, 206]), [3, 300]).steady_from == 206
 
 
-def test_progress_is_known_to_be_steady_from_the_first_tuple_on_also_of_a_partition_that_slept_before():
-    slept = replace(FRESH, idle_mark=1_000)
-    for time in (1_005, 1_090, 5_000):
-        after = steady(slept, [time])
-        assert (after.max_time, after.steady_from) == (time, time)
-        assert PartitionState.decode(after.encode(), offset=0) == after
-
-
 def test_a_step_from_where_an_idle_partition_has_followed_the_others_is_no_leap():
     followed = replace(steady(FRESH, [5]), idle_mark=1_000)
     assert steady(followed, [1_090]).steady_from == 5

@@ -97,7 +97,7 @@ def test_a_rejected_record_is_read_by_its_last_headers() -> None:
     first = [("evenflow-source", b"other:0:1"), ("evenflow-reason", b"late"), ("evenflow-mark", b"5")]
     ours = [("evenflow-source", b"a:b:3:12"), ("evenflow-reason", b"idle"), ("evenflow-mark", b"-8")]
     row = rejected_row(Message([*first, *ours], key=b"k", value=b"v"), "a:b")
-    assert row == (3, 12, "idle", None, -8, None, b"k", b"v", False, 2, 9)
+    assert row == (3, 12, "idle", None, -8, None, b"k", b"v", False, 2, 9, None)
 
 
 @pytest.mark.parametrize(
