@@ -160,7 +160,9 @@ def test_a_state_with_any_bit_flipped_or_any_piece_missing_is_refused_or_not_nee
             stored = Map()
             stored.content = {other: piece for other, piece in whole.items() if other != name}
             # Without the note of sequences the next frames look as if others before them were gone.
-            with pytest.raises(EvenflowError, match="the reducer's state is damaged: it lacks|frames are gone"):
+            with pytest.raises(
+                EvenflowError, match=r"the reducer's state is damaged: it lacks|frames are gone"
+            ):
                 reduced(pipe, stored, blobs)
 
 
