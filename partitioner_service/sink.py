@@ -1,7 +1,8 @@
 """Kafka out: frames, rejected records and input offsets, in one transaction.
 
 A block's frames, its rejected records and the offsets with their states become visible together, or not at
-all.
+all. This also holds for a commit whose answer never came. Then this process does not know which of the two it was,
+and it must not go on. The next run reads it from the committed offsets.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.route import Rejections
 from partitioner_service.session import Session
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.watchdog import IN_DOUBT, Watchdog
 from topics import clients
 from topics.records import Record
 from topics.skip_orders import SkipOrder
@@ -167,7 +168,7 @@ class Sink:
         """Commit the open transaction together with the offsets and states of these input partitions.
 
         Raises CommitAborted when the transaction was aborted instead, ServiceError when this identity was
-        fenced or the producer can no longer be used.
+        fenced, when the producer can no longer be used, or when it is unknown whether the commit has happened.
         """
         self.begin()
         offsets = [TopicPartition(self._input, p, s.offset, s.encode()) for p, s in states.items()]
@@ -185,7 +186,11 @@ class Sink:
         self._session.keep()
 
     def abort(self) -> None:
-        """Abort the open transaction, if any. Raises ServiceError if that fails."""
+        """Abort the open transaction, if any.
+
+        Raises ServiceError if that fails. After a commit without an answer it always fails, because librdkafka
+        aborts no transaction that it has begun to commit.
+        """
         if self._opened is None:
             return
         self._opened = None  # first, so that an error below does not lead to another abort
@@ -200,7 +205,7 @@ class Sink:
         except KafkaException as error:
             raise ServiceError(
                 f"the transaction could not be aborted: {error.args[0].str()}",
-                hint="nothing of it becomes visible; start the service again, it reads those blocks again",
+                hint=IN_DOUBT,
             ) from None
 
     def _abort_after(self, error: KafkaError) -> None:

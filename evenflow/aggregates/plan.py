@@ -173,7 +173,7 @@ class AggregatePlan:
 
         `_tuples`: of the row's key in its window. It is left out where a `count` is among the aggregates, which
         is the same number. `_tuples_of_all`: of all keys of the window. A row has it where not every key has a
-        row. With `changes` it counts the keys of the row's bucket only.
+        row. With `changes` it counts only the keys that the reducer keeps with the row's key.
         """
         counted = any(function is COUNT and not call.column for _, function, call in self.outputs)
         names = [*(() if counted else (TUPLES,)), *(() if self.emission.mode == "all" else (TUPLES_OF_ALL,))]
