@@ -34,8 +34,8 @@ OPTIONS = sorted(
 WORDS = st.one_of(
     st.sampled_from(OPTIONS).filter(lambda word: word not in ("--config", "-c")),
     st.sampled_from(
-        ["0", "1", "-1", "9" * 400, "1e400", "nan", "10s", "-5s", "x", "", "--", "-", "-h", "--help", "a=b", "=", "é", "\x1b[31m",
-         "key", "/no/such/file", ".", "--no-such-option", "status", "true", "[", "{}", "%s", "{0}", "\ud7ff"]
+        ["0", "1", "-1", "9" * 400, "1e400", "nan", "10s", "-5s", "x", "", "--", "-", "-h", "--help", "a=b", "=", "é",
+         "\x1b[31m", "key", "/no/such/file", ".", "--no-such-option", "status", "true", "[", "{}", "%s", "{0}", "\ud7ff"]
     ),
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
 )  # fmt: skip
