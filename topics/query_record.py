@@ -21,6 +21,8 @@ from evenflow.settings.views import TopicRole
 from evenflow.strict_json import INT64, StrictObject, read_object
 from topics.reader import read_last
 
+_SHOWN = 500
+"""Characters of an error about a record."""
 _ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
 _VERSION = 2
@@ -71,11 +73,19 @@ def read_beginning(settings: Settings) -> Beginning | None:
     last = read_last(settings.kafka, topic, IDENTITY_KEY)
     if last is None or last.value() is None:
         return None
+    return parse_beginning(last.value(), where=topic)
+
+
+def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
+    """The beginning that a record tells. where: its topic, for the error.
+
+    Raises IncompatibleStateError if the record cannot be read.
+    """
     try:
-        return _decoded(read_object(last.value(), most_bytes=_LARGEST, depth=10))
+        return _decoded(read_object(value, most_bytes=_LARGEST, depth=10))
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
-            f"the record {IDENTITY_KEY.decode()} in {topic} cannot be read: {error}",
+            f"the record {IDENTITY_KEY.decode()} in {where} cannot be read: {str(error)[:_SHOWN]}",
             hint="something else writes to that topic: give the query a new name",
         ) from None
 

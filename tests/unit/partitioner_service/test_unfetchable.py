@@ -150,7 +150,7 @@ def order(partition: int = 0, offset: int = 5, through: int = 7) -> SkipOrder:
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 10**6))
 def test_what_is_skipped_counts_as_read_and_rejected(routed: int, rejected: int, count: int) -> None:
-    before = state(50, read=routed + rejected, routed=routed, rejected=rejected, max_time=7, first_time=1)
+    before = state(50, read=routed + rejected, routed=routed, rejected=rejected)
     after = behind(before, order(offset=50, through=50 + count))
     assert after.offset == 51 + count
     assert after.read - before.read == after.rejected - before.rejected == count + 1
