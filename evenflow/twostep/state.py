@@ -178,7 +178,7 @@ class Bucket:
         self.merged, marks, reached = np.split(lanes, [routed, routed * (1 + inputs)])
         self.marks = marks.reshape(routed, inputs)
         self.reached = reached.reshape(len(meta.watched), inputs)
-        self._saved_sessions = None if saved_lanes is None else state.get(SESSIONS)
+        self._saved_sessions = None if saved_lanes is None else needed(state, SESSIONS)
         self.sessions = Sessions(
             None if self._saved_sessions is None else unpacked(self._saved_sessions),
             routed=routed,
