@@ -126,7 +126,7 @@ class Cores:
 
     def _reencoded(self, data: bytes, change: Change) -> bytes:
         frame = decode_frame(data, fingerprint=self.settings.fingerprint)
-        return encode_frame(change(frame.batch), frame.header)
+        return encode_frame(change(frame.batch), frame.header, sequence=frame.sequence)
 
 
 def _records(shaped: list[tuple[int, pa.Table]]) -> Iterator[dict[str, Any]]:
