@@ -23,6 +23,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from topics import clients
 from topics.groups import members
+from topics.query_record import partitions_added
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,8 @@ def load_states(
     for entry in committed_offsets(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
         where = f"{topic}[{entry.partition}]"
         if entry.offset < 0:  # no fresh start: `claim` has given every partition its first offset
+            if entry.partition >= settings.input_partitions:
+                raise partitions_added(settings, settings.input_partitions)
             raise IncompatibleStateError(
                 f"{where} has no committed offset although the query has begun",
                 hint=f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow partition "

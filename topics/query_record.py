@@ -115,16 +115,29 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
     return None if beginning is None else beginning.identity
 
 
-def refuse_changed(settings: Settings) -> None:
+def partitions_added(settings: Settings, before: int) -> IncompatibleStateError:
+    """The error for an input topic that has got more partitions than the `before` with which the query began."""
+    topic, name = settings.topic("input"), settings.origin.query.name
+    return IncompatibleStateError(
+        f"partitions were added to {topic} since query {name} began with {before}, and a query cannot take new ones in",
+        hint="what was routed is committed, and the Spark application still emits the windows that it closes. Then "
+        "give the query a new name: it reads all partitions of the topic from their beginning (query.emit_from keeps "
+        "windows that are already out from coming again)",
+    )
+
+
+def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) -> None:
     """Raise IncompatibleStateError if the query began with other settings. The error names what changed.
 
-    For the settings of a view, those of its query are compared.
+    For the settings of a view, those of its query are compared. beginning: how the query began, None to read it.
     """
     settings = settings.origin
-    before = read_identity(settings)
-    if before is None:
+    beginning = beginning or read_beginning(settings)
+    if beginning is None:
         return
-    changed = settings.changes_since(before)
+    if len(beginning.begin) < settings.input_partitions:
+        raise partitions_added(settings, len(beginning.begin))
+    changed = settings.changes_since(beginning.identity)
     if changed:
         raise IncompatibleStateError(
             f"query {settings.query.name} began with other settings; changed since then:\n  "

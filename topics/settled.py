@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from topics.admin import ROLES, describe, topic_names
-from topics.query_record import refuse_changed
+from topics.query_record import read_beginning, refuse_changed
 from topics.state import TopicState
 
 _MOST_NAMED = 10
@@ -29,10 +29,17 @@ def settled(settings: Settings) -> Settings:
     return settings.with_input_partitions(state.partitions)
 
 
-def admitted(settings: Settings) -> Settings:
-    """As `settled`. Also raises IncompatibleStateError if the query began with other settings than these."""
+def admitted(settings: Settings, *, drains: bool = False) -> Settings:
+    """As `settled`. Also raises IncompatibleStateError if the query began with other settings than these.
+
+    drains: whether the caller only finishes what was routed. If partitions were added to the input topic since the
+    query began, it then gets the number with which the query began. Everybody else is refused.
+    """
     known = settled(settings)
-    refuse_changed(known)
+    beginning = read_beginning(known.origin)
+    if drains and beginning is not None and len(beginning.begin) < known.input_partitions:
+        known = known.with_input_partitions(len(beginning.begin))
+    refuse_changed(known, beginning=beginning)
     return known
 
 

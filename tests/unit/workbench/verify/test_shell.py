@@ -127,7 +127,7 @@ class Live:
         self._answers = answers
         first = answers[0]
         self.settings = first.settings
-        monkeypatch.setattr(shell, "admitted", lambda settings: settings)
+        monkeypatch.setattr(shell, "admitted", lambda settings, **more: settings)
         monkeypatch.setattr(shell, "read_beginning", lambda settings: None)
         monkeypatch.setattr(shell, "read_committed", lambda settings, begun: first.committed)
         monkeypatch.setattr(
