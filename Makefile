@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 FLAGS ?=
+SEEDS ?= 1000
+FROM ?= 0
 # Tests run in this many processes, each with a broker of its own.
 JOBS ?= 2
 # `make fuzz`: how long for each target.
@@ -40,7 +42,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
 test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
-	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more and not long" --durations=40 $(FLAGS)
+	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit tests/faults -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -68,6 +70,9 @@ test-long: setup ## the tests that are like others but of more kinds: every part
 fuzz: setup ## decoders and parsers under coverage-guided fuzzing (atheris), SECONDS=10 for each target; what raised is saved
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target .fuzz/site -r tests/fuzz/requirements.txt
 	PYTHONPATH=$(CURDIR):.fuzz/site $(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(FLAGS)
+
+simulate-faults: setup ## the simulator of faults over any seeds (SEEDS=1000 FROM=0; FLAGS="--show SEED")
+	$(BIN)/python -m tests.faults --seeds $(SEEDS) --from $(FROM) $(FLAGS)
 
 lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

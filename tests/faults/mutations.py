@@ -1,12 +1,156 @@
-"""The product with one mend taken out. The simulator must notice each."""
+"""The product with one mend taken out. The simulator must notice each (`test_mutations.py` has the seeds)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from evenflow.twostep import reducer, sequences, state
+from partitioner_service import aborts, ahead, claim, leaps, loop, route, session, source
+from spark_consumers import epoch, stage
+from spark_consumers.folders import Folder
+from spark_consumers.runs import COMPLETE, run_name
+from topics import clients
+
+Change = tuple[Any, str, Callable[[Any], Any]]
+"""(where a name stands, the name, what makes the new value of the old one)."""
 
 
 @contextmanager
-def without(mutation: str | None) -> Iterator[None]:
+def without(mend: str | None) -> Iterator[None]:
     """Take this mend out. None: the product as it is."""
-    yield
+    changes = [] if mend is None else MENDS[mend]
+    before = [(where, name, getattr(where, name)) for where, name, _ in changes]
+    for where, name, made in changes:
+        setattr(where, name, made(getattr(where, name)))
+    try:
+        yield
+    finally:
+        for where, name, value in before:
+            setattr(where, name, value)
+
+
+def _instead(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Does nothing."""
+
+
+def _as_if_not_begun(refuse: Any) -> Any:
+    return lambda self, topics, known, *, begun: refuse(self, topics, known, begun=False)
+
+
+def _first_check_only(check: Any) -> Any:
+    """The epoch is taken with the first check, and never asked for again."""
+
+    def checked(self: Any) -> None:
+        if not getattr(self, "_taken", False):
+            check(self)
+            self._taken = True
+
+    return checked
+
+
+def _one_folder(_: Any) -> Any:
+    """All drivers of a stage work in one folder."""
+
+    def made(folder: Folder, number: int, check: Callable[[], None]) -> str:
+        name = run_name(1)
+        stage.Folder(folder.spark, f"{folder.location}/{name}").write(COMPLETE, "epoch 1")
+        return name
+
+    return made
+
+
+def _offsets_alone(_: Any) -> Any:
+    """After an abort the positions go back, and what is known of the partitions does not."""
+
+    def note(self: Any, error: Exception) -> None:
+        source_of, committed = self._source, self._source.committed
+        source_of.rewind({p: replace(s, offset=committed[p].offset) for p, s in source_of.states.items()})
+
+    return note
+
+
+def _remembering(give_up: Any) -> Any:
+    def remembering(self: Any, consumer: Any, settle: Any) -> None:
+        _REMEMBERED[id(consumer)] = dict(self.states)
+        give_up(self, consumer, settle)
+
+    return remembering
+
+
+def _remembered(load: Any) -> Any:
+    def loaded(consumer: Any, *words: Any) -> Any:
+        known = _REMEMBERED.get(id(consumer), {})
+        return {partition: known.get(partition, found) for partition, found in load(consumer, *words).items()}
+
+    return loaded
+
+
+_REMEMBERED: dict[int, Any] = {}
+
+
+def _forgetting(save: Any) -> Any:
+    def saved(self: Any) -> None:
+        self.merged[:] = -1
+        save(self)
+
+    return saved
+
+
+def _by_the_fastest(close: Any) -> Any:
+    def closed(plan: Any, bucket: Any, emitted: Any) -> Iterator[Any]:
+        marks = bucket.marks
+        bucket.marks = np.full_like(marks, marks.max())
+        yield from close(plan, bucket, emitted)
+        bucket.marks = marks
+
+    return closed
+
+
+def _own_lock(_: Any) -> Any:
+    """Each instance locks for itself alone."""
+
+    def lock(settings: Any, watchdog: Any) -> Any:
+        name = f"{settings.query.name}.claim.{settings.partitioner.instance}"
+        producer = clients.producer(settings.kafka, **{"transactional.id": name})
+        producer.init_transactions(30.0)
+        return producer
+
+    return lock
+
+
+MENDS: dict[str, list[Change]] = {
+    "offsets that are gone are a loss": [(claim._Claim, "_refuse_lost", _as_if_not_begun)],
+    "the epoch of a driver is checked": [(epoch.StageEpoch, "check", _first_check_only)],
+    "no two runs share a folder": [
+        (epoch.StageEpoch, "check", _first_check_only),
+        (stage, "make_run", _one_folder),
+    ],
+    "frames have numbers without gaps": [
+        (sequences, "check_next", _instead(_nothing)),
+        (sequences.Sessions, "settled", _instead(lambda self: True)),
+    ],
+    "the end of a session is told": [(sequences.Sessions, "settled", _instead(lambda self: True))],
+    "an idle partition follows no leap": [(leaps.Leaps, "followed_by", _instead(lambda *_: True))],
+    "tuples ahead of the clock are rejected": [(ahead.LiveClock, "ahead", _instead(_nothing))],
+    "states go back after an abort": [(aborts.Aborts, "note", _offsets_alone)],
+    "a transaction never spans a rebalance": [(loop.Loop, "settle", _instead(_nothing))],
+    "states come from what is committed": [
+        (source.Source, "_give_up", _remembering),
+        (source, "load_states", _remembered),
+    ],
+    "numbers of an aborted transaction are used again": [(session.Session, "go_back", _instead(_nothing))],
+    "merged offsets are remembered": [(state.Bucket, "save", _forgetting)],
+    "a pane closes after all lanes": [(reducer, "_close", _by_the_fastest)],
+    "marks are told again after an abort": [(route.Router, "forget_what_was_told", _instead(_nothing))],
+    "the beginning is locked": [(claim, "lock", _own_lock)],
+}
+"""What is taken out, by what it guarantees."""

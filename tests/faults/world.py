@@ -103,8 +103,8 @@ class Process:
 class World:
     """Virtual time, the processes, and the faults that are still to come.
 
-    now: virtual time (s). wall_steps: how far (ms) the wall clock was off, the last is now. struck: faults that came,
-    by kind. on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
+    now: virtual time (s). wall_steps: how far (ms) the wall clock was off, the last is now. struck: faults by kind.
+    on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
     """
 
     def __init__(self, seed: int, faults: list[Fault], history: History) -> None:

@@ -50,11 +50,6 @@ class Entry:
         self.transaction = transaction
         self.marker = marker
 
-    @property
-    def aborted(self) -> bool:
-        """Whether its transaction was aborted."""
-        return self.transaction is not None and self.transaction.outcome == "abort"
-
     def visible(self) -> bool:
         """Whether a reader of committed records gets it. The reader must not be past the stable end."""
         if self.marker:
@@ -101,14 +96,14 @@ class Log:
         """Lose the records from this offset on, as an election of a replica that lags does.
 
         Transactions are lost whole: the cut moves down to where none is open. Returns how many
-        records were lost that are committed or may still be.
+        offsets were lost. Others will get them, so even the loss of markers is one.
         """
         while end > self.begin and self._inside(end):
             end -= 1
-        lost = [entry for entry in self.entries[end:] if not entry.marker and not entry.aborted]
+        lost = self.end - end
         del self.entries[end:]
         self.open = {transaction: first for transaction, first in self.open.items() if first < end}
-        return len(lost)
+        return lost
 
     def _inside(self, end: int) -> bool:
         before = {entry.transaction for entry in self.entries[self.begin : end] if not entry.marker}
