@@ -252,6 +252,9 @@ def test_the_states_of_partitions_that_stand_still_are_committed_again_after_an_
             wait_until(step)
 
         steps_until(lambda: len(loop.parts.source.states) == 2)
+        # The first commit of a session holds every state.
+        write(settings, [(0, {"k": "a", "t": 0, "v": 1})], end=False)
+        steps_until(lambda: loop.work.commits == 1)
         committed: list[set[int]] = []
         commit = loop.parts.sink.commit
 
@@ -263,7 +266,7 @@ def test_the_states_of_partitions_that_stand_still_are_committed_again_after_an_
         now[0] += 3_500
         write(settings, [(0, {"k": "a", "t": 1, "v": 1})], end=False)
         steps_until(lambda: committed == [{0}])
-        now[0] += 101
+        now[0] += 150
         steps_until(lambda: committed == [{0}, {1}])
         for _ in range(20):
             loop.step()
