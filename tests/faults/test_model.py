@@ -77,11 +77,8 @@ def play(side: Any, prefix: str, seed: int) -> list[str]:
             answer = _answer(partial(_written, mine, topic, draw.randrange(2), f"v{count}"))
         elif what == "offsets":
             offsets = [TopicPartition(topic, draw.randrange(2), count, f"m{count}")]
-            answer = _answer(
-                lambda: mine.send_offsets_to_transaction(
-                    offsets, outsider.consumer_group_metadata(), _TIMEOUT
-                )
-            )
+            outside = outsider.consumer_group_metadata()
+            answer = _answer(partial(mine.send_offsets_to_transaction, offsets, outside, _TIMEOUT))
         else:
             answer = _answer(partial(getattr(mine, f"{what}_transaction"), _TIMEOUT))
             side.sleep(0.2)
