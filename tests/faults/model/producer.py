@@ -92,6 +92,7 @@ class Producer:
     def flush(self, timeout: float = -1) -> int:
         self._world.call("flush", self._send, lost=None)
         self._run_callbacks()
+        self._raise_fatal()
         return len(self._queue)
 
     def purge(self) -> None:
@@ -130,6 +131,8 @@ class Producer:
 
         self._raise_fatal()
         self._raise_abortable()
+        if not self._open:
+            raise kafka_error(KafkaError._STATE, "no transaction in progress")
         self._wait_for_markers(timeout)
         self._asked("offsets", deed)
 
