@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
+from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
 from spark_consumers.sinks.base import Found, ResultSink, Start
 from topics.admin import ROLES, describe
-from topics.clients import MAX_RECORD_BYTES
 
 _PRODUCER = {
     "kafka.acks": "all",
