@@ -49,7 +49,7 @@ RESULTS_SCHEMA = JSON_RECORDS
 Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
-REASONS = ("late", "idle", "jump", "unreadable", "after-end")
+REASONS = ("late", "idle", "jump", "unreadable", "too-large", "after-end")
 
 NO_MARK = -(2**62)
 END_MARK = 2**62
