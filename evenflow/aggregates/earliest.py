@@ -69,9 +69,7 @@ def earliest_column(call: Call, most: int) -> PartialColumn:
     )
 
 
-def _earliest(
-    of: Int64s, times: Int64s, values: pa.Array, count: int, most: tuple[int, int]
-) -> pa.Array:
+def _earliest(of: Int64s, times: Int64s, values: pa.Array, count: int, most: tuple[int, int]) -> pa.Array:
     """most: entries of a list, and the bytes after which it has no more of them."""
     entries_most, room = most
     # `lexsort` sorts by its last key first: group, then time, then value.

@@ -76,9 +76,7 @@ def bounded(found: Counted, count: int, room: int, *, gone: Bools | None = None)
     return null_if(as_multisets(left, count), large)
 
 
-def within(
-    found: Counted, count: int, room: int, *, gone: Bools | None = None
-) -> tuple[Counted, Bools]:
+def within(found: Counted, count: int, room: int, *, gone: Bools | None = None) -> tuple[Counted, Bools]:
     """The values of the groups that have room for them, and which groups have not. gone: groups that lost theirs before."""
     large = group_sums(found.of, entry_bytes(found.values), count) > room
     if gone is not None:

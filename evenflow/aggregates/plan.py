@@ -289,7 +289,9 @@ def _output(
 def _room(query: Asked) -> Room:
     """What one column may take: the columns of a kind share what the settings allow evenly."""
     outputs = [_output(label, spec, query.value_columns) for label, spec in query.aggregates.items()]
-    partials = {partial.name: partial for output in outputs for partial in output.aggregate.partials(output.call)}
+    partials = {
+        partial.name: partial for output in outputs for partial in output.aggregate.partials(output.call)
+    }
     sets = sum(partial.shares_state for partial in partials.values())
     lists = sum(_grows(output.aggregate.result_type(output.call)) for output in outputs)
     return Room(state=query.max_state_bytes // max(sets, 1), result=query.max_result_bytes // max(lists, 1))

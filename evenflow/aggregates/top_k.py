@@ -65,7 +65,9 @@ def _unfit(partials: pa.Table, call: Call) -> int:
     picked = lists.take(pa.array(some))
     entries = picked.flatten()
     found = Counted(entry_groups_of_rows(picked), entries.field("value"), entries.field("count").to_numpy())
-    return lists.null_count + int(np.count_nonzero(_too_large(largest(found, call.options[0]), len(some), call)))
+    return lists.null_count + int(
+        np.count_nonzero(_too_large(largest(found, call.options[0]), len(some), call))
+    )
 
 
 def _lists(column: pa.Array, call: Call) -> pa.Array:

@@ -103,14 +103,14 @@ class Query(BaseModel):
     )
     max_state_bytes: int = Field(
         default=STATE_BYTES,
-        ge=10_000,
+        ge=100,
         description="What the sets and counters of one key in one window may take (count_distinct and quantile with exact, "
         "top_k, bins of quantile). They share it evenly. An entry counts 24 bytes and its text. A value whose set is larger "
         "is null, and is counted as unfit.",
     )
     max_result_bytes: int = Field(
         default=RESULT_BYTES,
-        ge=1_000,
+        ge=100,
         description="What the texts and lists of one result row may take. Result columns of texts and lists share it evenly. "
         "An entry of a list counts 24 bytes and its text. A larger value is null, and is counted as unfit.",
     )

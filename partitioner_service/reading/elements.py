@@ -56,7 +56,9 @@ class Elements(NamedTuple):
             return None
         large = self.faults.codes[rows] >= FIRST_LARGE
         if large.any():
-            rows = rows[np.lexsort((large, self.parents[rows]))]  # stable: of one kind, the first element stays first
+            rows = rows[
+                np.lexsort((large, self.parents[rows]))
+            ]  # stable: of one kind, the first element stays first
         first = rows[np.unique(self.parents[rows], return_index=True)[1]]
         codes = np.zeros_like(self.faults.codes)
         codes[first] = self.faults.codes[first]

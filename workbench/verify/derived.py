@@ -84,7 +84,7 @@ def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> Non
             f'AND {table}."offset" = d."offset" AND NOT d.fits'
         )
     _tell(db)
-    note_large(db, query, 'SELECT * FROM derived')
+    note_large(db, query, "SELECT * FROM derived")
     db.execute(
         'UPDATE derived SET fits = false FROM large l WHERE derived.partition = l.partition AND derived."offset" = l."offset"'
     )
@@ -116,8 +116,14 @@ def _derived(query: Query, read: str) -> str:
     fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
     own = [_OWN["key"]] if query.key == "@key" else []
-    repeated = [f"octet_length({name})" for name in own] + [f"strlen({_name(name)})" for name in query.repeated_texts]
-    total = " + ".join(f"coalesce({size}, 0)" for size in repeated) if query.explode is not None and repeated else "0"
+    repeated = [f"octet_length({name})" for name in own] + [
+        f"strlen({_name(name)})" for name in query.repeated_texts
+    ]
+    total = (
+        " + ".join(f"coalesce({size}, 0)" for size in repeated)
+        if query.explode is not None and repeated
+        else "0"
+    )
     return (
         f"SELECT {_tuple(query)}, {chosen} AS chosen, {' AND '.join(fits) or 'true'} AS fits, ({total})::HUGEINT AS repeated "
         f"FROM ({read})"

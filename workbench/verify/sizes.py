@@ -14,7 +14,11 @@ def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None
     tuples: SQL of the tuples of the records that could be read, with key, v* and, where elements repeat texts of their
     record, `repeated`: the bytes of these texts.
     """
-    texts = [f"coalesce(strlen(v{i}), 0)" for i, type_ in enumerate(query.value_columns.values()) if type_ == "string"]
+    texts = [
+        f"coalesce(strlen(v{i}), 0)"
+        for i, type_ in enumerate(query.value_columns.values())
+        if type_ == "string"
+    ]
     beyond = [f"max(octet_length(key)) > {query.max_key_bytes}"]
     beyond += [f"max({' + '.join(texts)}) > {query.max_value_bytes}"] if texts else []
     beyond += [f"max(repeated) * count(*) > {REPEATED_BYTES}"] if " derived" in tuples else []

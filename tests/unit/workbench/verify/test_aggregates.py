@@ -12,7 +12,8 @@ from evenflow.aggregates import AGGREGATES, AggregatePlan, every_form
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
 from workbench.verify import windows
-from workbench.verify.oracles import FUNCTIONS, Oracle, oracles
+from workbench.verify.oracle import Oracle
+from workbench.verify.oracles import FUNCTIONS, oracles
 
 _FORMS = every_form("v", "n") | {
     "top_v": "top_k(n, 2, 3)",
