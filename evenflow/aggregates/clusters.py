@@ -41,8 +41,8 @@ CLUSTERS = Aggregate(
         computes="clusters of similar texts (correlation clustering, VOTE in combiners, GREEDY in reducers): lists of the "
         "different texts with their `count`. Two texts attract each other where their edit distance is less than half "
         "of the longer one, in bytes",
-        nulls=f"left out; null where there is no value, and where the texts take more than {MOST_BYTES:,} bytes, each with 24 "
-        "more",
+        nulls=f"left out; null where there is no value, and where the different texts take more than {MOST_BYTES:,} bytes, "
+        "each with 24 more",
         bound="every text is in exactly one cluster, and none would be better off in another; which one it is in may "
         "depend on how the tuples were split among workers",
         state="every different text; work grows with the square of their number",

@@ -230,7 +230,7 @@ class AggregatePlan:
         return pa.Table.from_arrays(narrow, schema=schema)
 
     def unfit(self, table: pa.Table) -> int:
-        """How many values of `finish(table)` are null because they do not fit (a sum beyond int64, a list beyond its room)."""
+        """How many values of `finish(table)` are null because they do not fit (a sum in int64, a list in its room)."""
         return sum(function.unfit(table, call) for _, function, call in self.outputs)
 
     def _grouped(

@@ -15,6 +15,7 @@ from evenflow.grammar.column_types import MOST_SCALE, PLAIN_TYPES, ColumnType, d
 from evenflow.grammar.emission import Emission
 from evenflow.grammar.explosion import Explosion
 from evenflow.limits import (
+    JSON_GROWTH,
     KEY_BYTES,
     RESULT_BYTES,
     ROW_BYTES,
@@ -33,6 +34,8 @@ _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int6
 """The type of a time column, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_KEY_COLUMNS = 8
+_MOST_GROWTH, _MOST_ADDED = 20, 10_000
+"""How much longer than a text that it reads a derived text may be if records are taken apart."""
 
 
 class Query(BaseModel):
@@ -91,8 +94,8 @@ class Query(BaseModel):
         default=KEY_BYTES,
         ge=16,
         le=1_000_000,
-        description="A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is grouped by: "
-        "text in UTF-8, several columns as their JSON array.",
+        description="A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is "
+        "grouped by: text in UTF-8, several columns as their JSON array.",
     )
     max_value_bytes: int = Field(
         default=VALUE_BYTES,
@@ -111,8 +114,8 @@ class Query(BaseModel):
     max_result_bytes: int = Field(
         default=RESULT_BYTES,
         ge=100,
-        description="What the texts and lists of one result row may take. Result columns of texts and lists share it evenly. "
-        "An entry of a list counts 24 bytes and its text. A larger value is null, and is counted as unfit.",
+        description="What the texts and lists of one result row may take. Result columns of texts and lists share it "
+        "evenly. An entry of a list counts 24 bytes and its text. A larger value is null, and is counted as unfit.",
     )
     emit_from: int | None = Field(
         default=None,
@@ -223,8 +226,8 @@ class Query(BaseModel):
         for what, (size, names) in rows.items():
             if size > ROW_BYTES:
                 raise ValueError(
-                    f"{what} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower {names} "
-                    "or max_key_bytes"
+                    f"{what} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
+                    f"{names} or max_key_bytes"
                 )
         return self
 
@@ -317,11 +320,28 @@ class Query(BaseModel):
                 f"explode = {self.explode!r} makes texts of column {explosion.column!r}, but the query needs "
                 f"{elements[explosion.column]}: aggregate it as text, or write lists in JSON"
             )
+        self._check_growth(columns)
         if explosion.column in elements and len(elements) > 1:
             inner = next(name for name in elements if name != explosion.column)
             raise ValueError(
                 f"an element of {explosion.column!r} cannot be a value and also the object that holds {inner!r}"
             )
+
+    def _check_growth(self, columns: Columns) -> None:
+        """Refuse derived texts that could be so much longer than a record that no column holds all of its elements."""
+        if not columns.derived:
+            return
+        from evenflow.expressions.growth import growths
+
+        # A key of several columns is escaped as JSON on top.
+        for name, growth in growths(columns).items():
+            times = JSON_GROWTH if len(self.key_columns) > 1 and name in self.key_columns else 1
+            if growth.factor * times > _MOST_GROWTH or growth.added * times > _MOST_ADDED:
+                most = f"{_MOST_GROWTH // times} times and {_MOST_ADDED // times} bytes"
+                raise ValueError(
+                    f"columns.{name} could make a text {growth.factor} times as long as what it reads, and "
+                    f"{growth.added} bytes longer. With explode, {most} are the most"
+                )
 
     @model_validator(mode="after")
     def _aggregates_can_be_computed(self) -> Query:

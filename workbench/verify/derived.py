@@ -21,8 +21,9 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
     `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the tuple.
     `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept: whether one of the
-    record's tuples is chosen. A record that is too large is in neither (see `sizes`). A record is unreadable if a derived column has no value that fits its type, or if a
-    derived key is null. Such a record is then noted in `strict` as unreadable.
+    record's tuples is chosen. A record that is too large is in neither (sizes.py). A record is unreadable if a derived
+    column has no value that fits its type, or if a derived key is null. Such a record is then noted in `strict` as
+    unreadable.
     """
     read = _read(query)
     if _plain(query):
@@ -84,9 +85,10 @@ def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> Non
             f'AND {table}."offset" = d."offset" AND NOT d.fits'
         )
     _tell(db)
-    note_large(db, query, "SELECT * FROM derived")
+    note_large(db, query, "SELECT * FROM derived", repeats=_repeats(query))
     db.execute(
-        'UPDATE derived SET fits = false FROM large l WHERE derived.partition = l.partition AND derived."offset" = l."offset"'
+        "UPDATE derived SET fits = false FROM large l WHERE derived.partition = l.partition "
+        'AND derived."offset" = l."offset"'
     )
     db.execute("CREATE VIEW tuples AS SELECT * EXCLUDE (fits, repeated) FROM derived WHERE fits")
 
@@ -115,19 +117,17 @@ def _derived(query: Query, read: str) -> str:
         fits.append(f'"@fits {number}"')
     fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
-    own = [_OWN["key"]] if query.key == "@key" else []
-    repeated = [f"octet_length({name})" for name in own] + [
-        f"strlen({_name(name)})" for name in query.repeated_texts
-    ]
-    total = (
-        " + ".join(f"coalesce({size}, 0)" for size in repeated)
-        if query.explode is not None and repeated
-        else "0"
-    )
-    return (
-        f"SELECT {_tuple(query)}, {chosen} AS chosen, {' AND '.join(fits) or 'true'} AS fits, ({total})::HUGEINT AS repeated "
-        f"FROM ({read})"
-    )
+    made = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
+    return f"SELECT {_tuple(query)}, {chosen} AS chosen, {made} FROM ({read})"
+
+
+def _repeated(query: Query) -> str:
+    """SQL: the bytes of the texts of a record that each of its elements repeats."""
+    if not _repeats(query):
+        return "0"
+    sizes = [f"coalesce(strlen({_name(name)}), 0)" for name in query.repeated_texts]
+    sizes += [f"octet_length({_OWN['key']})"] if query.key == "@key" else []
+    return " + ".join(sizes)
 
 
 def _tuple(query: Query) -> str:

@@ -137,8 +137,8 @@ def _select(settings: Settings) -> str:
         cells AS (SELECT *, {_cells(settings, json)} FROM cut),
         parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
         judged AS (
-            SELECT *, coalesce(marker IS NULL AND reason IS DISTINCT FROM 'unreadable'
-                               AND reason IS DISTINCT FROM 'too-large' AND reason IS DISTINCT FROM 'after-end' AND {fine}, false) AS readable
+            SELECT *, coalesce(marker IS NULL AND (reason IS NULL OR reason NOT IN
+                               ('unreadable', 'too-large', 'after-end')) AND {fine}, false) AS readable
             FROM parsed)
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,

@@ -8,11 +8,11 @@ from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Query
 
 
-def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None:
+def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str, *, repeats: bool = False) -> None:
     """Make `large` (partition, offset), and note these records in `records` and `strict`: they have no tuples.
 
-    tuples: SQL of the tuples of the records that could be read, with key, v* and, where elements repeat texts of their
-    record, `repeated`: the bytes of these texts.
+    tuples: SQL of the tuples of the records that could be read, with key and v*. repeats: whether it has `repeated`,
+    too: the bytes of the texts of a record that each of its elements repeats.
     """
     texts = [
         f"coalesce(strlen(v{i}), 0)"
@@ -21,7 +21,7 @@ def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None
     ]
     beyond = [f"max(octet_length(key)) > {query.max_key_bytes}"]
     beyond += [f"max({' + '.join(texts)}) > {query.max_value_bytes}"] if texts else []
-    beyond += [f"max(repeated) * count(*) > {REPEATED_BYTES}"] if " derived" in tuples else []
+    beyond += [f"max(repeated) * count(*) > {REPEATED_BYTES}"] if repeats else []
     db.execute(
         f'CREATE TABLE large AS SELECT partition, "offset", any_value(reason) AS reason FROM ({tuples}) '
         f'GROUP BY partition, "offset" HAVING {" OR ".join(beyond)}'
