@@ -324,7 +324,8 @@ class Parser:
         places = self._of_elements.places
         parts = [found[name] for name in self._query.key_columns]
         for name, part in zip(self._query.key_columns, parts, strict=True):
-            self._need(part, name, faults, places)
+            if name in places:  # a column of the record beside its elements was looked at before
+                self._need(part, name, faults, places)
         if len(parts) == 1:
             key = parts[0].cast(pa.string()).cast(pa.binary())
             return key, byte_lengths(key)
