@@ -119,7 +119,7 @@ class Report:
     window is due, or if all are (`ended`). read, routed, rejected, filtered: tuples of the input, by rule
     `read = routed + rejected + filtered`. differences: how many there are. kinds: how many differences and findings there
     are of each kind. first: some of them. unread: records of the input from the committed offsets on, which verify does
-    not look at. unfit: values that are null because they do not fit int64. without_schema: records that were rejected
+    not look at. unfit: values that are null because they do not fit. without_schema: records that were rejected
     because the registry had no schema for them, and has one now. lost: what retention has deleted of the input.
     compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared exactly. None
     if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that are due and
@@ -217,7 +217,7 @@ class Report:
     def _result_notes(self) -> list[str]:
         notes = []
         if self.unfit:
-            notes.append(f"{self.unfit} values do not fit int64 and are null")
+            notes.append(f"{self.unfit} values do not fit int64 or their room and are null")
         if self.doubtful_rows:
             notes.append(
                 f"warning: {self.doubtful_rows} rows are due and not there, but retention has deleted results where "

@@ -111,7 +111,11 @@ def test_conditions_and_derived_columns_mean_the_same_however_they_are_taken_apa
     )
     parsed = Parser(settings).parse([json.dumps(one).encode() for one in records])
     found = list(
-        zip(parsed.keys.to_pylist(), *(column.to_pylist() for column in parsed.values.columns), strict=True)
+        zip(
+            parsed.keys.to_pylist(),
+            *(parsed.values[name].to_pylist() for name in ("both", "base")),
+            strict=True,
+        )
     )
     expected = [
         (item["sku"].encode(), one["note"].upper() + "x" + item["n"], one["note"].upper() + "x")
