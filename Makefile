@@ -6,6 +6,8 @@ STAMP := $(VENV)/.setup-done
 FLAGS ?=
 # Tests run in this many processes, each with a broker of its own.
 JOBS ?= 2
+# `make fuzz`: how long for each target.
+SECONDS ?= 10
 PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 # The tests of a file stay in one process, to share what they start; long files come first.
 BY_FILE = --dist loadfile --no-loadscope-reorder
@@ -15,7 +17,7 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start 
 	service-formats service-metrics service-metrics-spark partitioners growth reducer-emit elasticity-spike scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s lint format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s fuzz lint format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -62,6 +64,10 @@ test-more: setup ## the longer suites (marked `more`), some of them in container
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
 	$(PYTEST) tests -m long $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
+
+fuzz: setup ## decoders and parsers under coverage-guided fuzzing (atheris), SECONDS=10 for each target; what raised is saved
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target .fuzz/site -r tests/fuzz/requirements.txt
+	PYTHONPATH=$(CURDIR):.fuzz/site $(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(FLAGS)
 
 lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

@@ -106,7 +106,8 @@ class Pipeline:
             packer = self._packer(closes=close if number == blocks - 1 else 0)
             for routed in range(self.routed):
                 rows = batch.slice(bounds[routed], bounds[routed + 1] - bounds[routed])
-                made[routed].append((self.block, packer.pack(rows if rows.num_rows else self._no_rows)))
+                data = packer.pack(rows if rows.num_rows else self._no_rows, sequence=self.block)
+                made[routed].append((self.block, data))
             self.block += 1
         self.pane += close
         return made
@@ -169,6 +170,7 @@ class Pipeline:
             epoch=0,
             input_partitions=self.inputs,
             routed_partitions=self.routed,
+            session=1,
             offsets=offsets,
             told=told,
         )

@@ -40,6 +40,7 @@ from spark_consumers.stage import stage_frame
 from spark_consumers.talk import Talk
 from spark_consumers.tallies import Tallies
 from spark_consumers.tasks import Told
+from spark_consumers.writing import checked, into_kafka
 from topics.admin import describe, ensure_topics, pipeline_topics
 
 ID = "service-metrics-spark"
@@ -174,9 +175,10 @@ class _Streams:
             writer: Any = frame.writeStream.queryName(f"{settings.query.name} {stage}").outputMode("append")
             writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
             if stage == "combine":
-                writer = writer.format("kafka").options(**topic_options(settings, into))
+                write = into_kafka(topic_options(settings, into))
             else:
-                writer = sink_of(settings).attach(writer, settings, Start(spark=spark, run="bench"))
+                write = sink_of(settings).writer(settings, Start(spark=spark, run="bench", epoch=1))
+            writer = writer.foreachBatch(checked(write, lambda: None))
             # The checkpoint must outlive the stream, so the caller waits for its end within the block of `with`.
             yield writer.start()
 

@@ -24,6 +24,7 @@ COMMANDS = (
     "rename",
     "replay",
     "reset",
+    "skip",
     "spark",
     "status",
     "top",

@@ -30,6 +30,13 @@ def partition(
     until_ended: Annotated[
         bool, typer.Option("--until-ended", help="Stop once every input partition has ended.")
     ] = False,
+    from_routed: Annotated[
+        bool,
+        typer.Option(
+            "--from-routed",
+            help="The committed offsets are gone: continue where the routed frames end (docs/operations.md).",
+        ),
+    ] = False,
     unchecked: Unchecked = False,
 ) -> None:
     """Run one partitioner instance, from the input topic to the routed topic, until SIGTERM."""
@@ -40,7 +47,7 @@ def partition(
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
     look_first(settings, unchecked=unchecked)
-    serve(settings, until_ended=until_ended)
+    serve(settings, until_ended=until_ended, from_routed=from_routed)
 
 
 def plan(

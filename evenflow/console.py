@@ -28,6 +28,7 @@ SERVICES = (
     "rename",
     "replay",
     "reset",
+    "skip",
     "status",
     "top",
     "topics",

@@ -33,5 +33,14 @@ class ProtocolError(EvenflowError):
     """A frame, blob or marker is not valid, because of a bug or a foreign record. Processing stops."""
 
 
+class FencedError(EvenflowError):
+    """Another process has taken over what this one was doing. This one must not be restarted against it.
+
+    exit_code: status of a process that ends with this error.
+    """
+
+    exit_code = 3
+
+
 class ServiceError(EvenflowError):
     """A service that evenflow needs (broker, Java, topic) is missing, unreachable or refuses us."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt8s, record
+from evenflow.arrays import Bools, Int64s, Rows, UInt8s, record
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.markers import MOST_PRODUCERS, EndOfStream
@@ -22,15 +22,18 @@ from evenflow.settings.query import Query
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
-STATE_VERSION = 4
-_MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run")])
-"""What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run.
+STATE_VERSION = 5
+_MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run", "steady")])
+"""What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run, and the
+time from which on the largest event time has grown without a leap.
 
 The run is made of the last consecutive tuples that were too far ahead. It may become a jump.
 """
 _LONGEST_RUN = 16
 """At least `jump_confirmations` of any query."""
 _MOST_BYTES = 4_096
+_ANY_STEP = 2**61
+"""ms. No two event times are further apart."""
 
 
 class Verdict(IntEnum):
@@ -40,6 +43,7 @@ class Verdict(IntEnum):
     LATE = 1
     IDLE = 2
     JUMP = 3
+    AHEAD = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +52,15 @@ class PartitionState:
 
     fingerprint: that of the query. topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and
     rejected topic. begin: offset at which the query began to read. first_time, max_time: first and largest
-    accepted event time (ms), None before the first. idle_mark: largest mark (ms) that the partition was given
-    while idle, None if never. asleep: whether it is idle now. run: times (ms) of the last consecutive tuples
-    that were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids of the producers
-    whose end marker was read. announced: how many producers are to end, None before the first marker. read,
-    routed, rejected, filtered: numbers of tuples from `begin` on, where read = routed + rejected + filtered.
-    A filtered tuple was accepted, but `query.where` dropped it.
+    accepted event time (ms), None before the first. steady_from: the event time (ms) from which on `max_time`
+    has grown without a leap, that is by at most `max_skew` at once. None before the first tuple. idle_mark:
+    largest mark (ms) that the partition was given while idle, None if never. asleep: whether it is idle now.
+    run: times (ms) of the last consecutive tuples that were too far ahead (rule 5), fewer than
+    `jump_confirmations`. ended_producers: ids of the producers whose end marker was read. announced: how many
+    producers are to end, None before the first marker. read, routed, rejected, filtered: numbers of tuples from
+    `begin` on, where read = routed + rejected + filtered. A filtered tuple was accepted, but `query.where`
+    dropped it. session: the run of a data plane that committed this state, 0 before the first. frames: how many
+    frames that session had committed then, this commit's included.
     """
 
     fingerprint: str
@@ -64,6 +71,7 @@ class PartitionState:
     begin: int = 0
     first_time: int | None = None
     max_time: int | None = None
+    steady_from: int | None = None
     idle_mark: int | None = None
     asleep: bool = False
     run: tuple[int, ...] = ()
@@ -73,6 +81,8 @@ class PartitionState:
     routed: int = 0
     rejected: int = 0
     filtered: int = 0
+    session: int = 0
+    frames: int = 0
 
     @property
     def ended(self) -> bool:
@@ -107,6 +117,7 @@ class PartitionState:
             "from": self.begin,
             "first": self.first_time,
             "max": self.max_time,
+            "steady": self.steady_from,
             "idle": self.idle_mark,
             "asleep": self.asleep,
             "run": list(self.run),
@@ -116,6 +127,7 @@ class PartitionState:
             "routed": self.routed,
             "rejected": self.rejected,
             **({"filtered": self.filtered} if self.filtered else {}),
+            **({"session": self.session, "frames": self.frames} if self.session else {}),
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -148,6 +160,7 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         begin=fields.whole("from", 0, INT64[1]),
         first_time=fields.optional("first", fields.whole, *INT64),
         max_time=fields.optional("max", fields.whole, *INT64),
+        steady_from=fields.optional("steady", fields.whole, *INT64),
         idle_mark=fields.optional("idle", fields.whole, *INT64),
         asleep=fields.flag("asleep"),
         run=tuple(fields.wholes("run", *INT64, most=_LONGEST_RUN)),
@@ -157,6 +170,8 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         routed=fields.whole("routed", 0, INT64[1]),
         rejected=fields.whole("rejected", 0, INT64[1]),
         filtered=fields.whole("filtered", 0, INT64[1]) if "filtered" in fields.fields else 0,
+        session=fields.whole("session", 1, INT64[1]) if "session" in fields.fields else 0,
+        frames=fields.whole("frames", 1, INT64[1]) if "frames" in fields.fields else 0,
     )
     _refuse_contradictions(state)
     return state
@@ -170,10 +185,12 @@ def _refuse_contradictions(state: PartitionState) -> None:
         raise NotStrict(
             f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered} filtered"
         )
-    if (state.first_time is None) != (state.max_time is None):
-        raise NotStrict("of the first and the largest event time one is missing")
+    if len({time is None for time in (state.first_time, state.max_time, state.steady_from)}) > 1:
+        raise NotStrict("of the first, the largest and the steady event time one is missing")
     if (state.announced is None) != (not state.ended_producers):
         raise NotStrict("of the producers that ended and their number one is missing")
+    if (state.session == 0) != (state.frames == 0):
+        raise NotStrict("of the session and the number of its frames one is missing")
     if len(set(state.ended_producers)) < len(state.ended_producers):
         raise NotStrict("a producer ended twice")
 
@@ -183,7 +200,7 @@ class Judged:
     """Verdicts on a block of tuples of one partition.
 
     state: the partition's state after the block. verdicts: a `Verdict` for each tuple, shape (n,). marks: the
-    mark (ms) that each tuple was compared with, shape (n,).
+    mark (ms) that each tuple was compared with, shape (n,). For a tuple that is ahead it means nothing.
     """
 
     state: PartitionState
@@ -196,17 +213,38 @@ def delay(query: Query) -> int:
     return query.out_of_orderness + query.allowed_lateness
 
 
-def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
+def judge(
+    query: Query,
+    state: PartitionState,
+    times: Int64s,
+    *,
+    ahead: Bools | None = None,
+    max_skew: int = _ANY_STEP,
+) -> Judged:
     """Apply the lateness rule to the next tuples of a partition, in offset order.
 
-    times: event times (ms), shape (n,). The state that is returned has new event times and a new run. The
-    caller updates its counters and its offset.
+    times: event times (ms), shape (n,). ahead: the tuples that are too far ahead of the clock, shape (n,). The
+    rule does not look at them: they neither move progress nor confirm a jump. None: no tuple is. max_skew: a
+    larger step (ms) of the partition's progress is a leap.
+
+    The state that is returned has new event times and a new run. The caller updates its counters and its offset.
     """
+    if ahead is None or not ahead.any():
+        return _judged(query, state, times, max_skew)
+    others = _judged(query, state, times[~ahead], max_skew)
+    verdicts = np.full(times.size, Verdict.AHEAD, dtype=np.uint8)
+    marks = np.full(times.size, NO_MARK, dtype=np.int64)
+    verdicts[~ahead], marks[~ahead] = others.verdicts, others.marks
+    return Judged(others.state, verdicts, marks)
+
+
+def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -> Judged:
     memory = record(
         _MEMORY,
         largest=NO_MARK if state.max_time is None else state.max_time,
         idle=NO_MARK if state.idle_mark is None else state.idle_mark,
         run=len(state.run),
+        steady=NO_MARK if state.steady_from is None else state.steady_from,
     )
     run = np.zeros(_LONGEST_RUN, dtype=np.int64)
     run[: len(state.run)] = state.run
@@ -217,10 +255,11 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         delay(query),
         -1 if query.max_jump is None else query.max_jump,
         query.jump_confirmations,
+        max_skew,
     )
     _judge(np.ascontiguousarray(times, dtype=np.int64), memory, run, _Found(verdicts, marks), limits)
     # The kernel has changed `memory` and `run` in place.
-    largest, _, count = memory.item()
+    largest, _, count, steady = memory.item()
     first = state.first_time
     if first is None and largest != NO_MARK:
         first = int(times[np.argmax(verdicts == Verdict.ACCEPTED)])
@@ -228,6 +267,7 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         state,
         first_time=first,
         max_time=None if largest == NO_MARK else largest,
+        steady_from=None if steady == NO_MARK else steady,
         run=tuple(int(time) for time in run[:count]),
     )
     return Judged(after, verdicts, marks)
@@ -242,6 +282,8 @@ class _Limits(NamedTuple):
     """-1: a tuple may be any time ahead."""
     confirmations: int
     """Number of tuples, not ms."""
+    step: int
+    """A larger step of the largest event time is a leap."""
 
 
 class _Found(NamedTuple):
@@ -285,4 +327,10 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
         elif end <= idle:
             verdicts[i] = 2
         elif time > largest:
+            # Whoever was idle has followed the others, so the step is counted from there.
+            if time - max(largest, idle + limits.delay) > limits.step:
+                state["steady"] = time
+            elif largest == NO_MARK:
+                # The first tuple, close to where the partition was taken along: that is no leap.
+                state["steady"] = min(time, idle + limits.delay)
             state["largest"] = time

@@ -63,6 +63,16 @@ class Record(BaseModel):
         return self.model_dump_json().encode()
 
 
+class StuckAt(BaseModel):
+    """An input partition that is not read on: the batch at this offset cannot be fetched. why: what Kafka's client says."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    partition: Count
+    offset: Count
+    why: Annotated[str, Field(max_length=300)]
+
+
 class HotKey(BaseModel):
     """One of the hottest keys of a period, by a sample.
 
@@ -90,7 +100,8 @@ class PartitionerRecord(Record):
     lag: records of the owned partitions that are not read yet. event_time: largest event time seen. mark:
     least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
     loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
-    plan of the query. head_keys: keys that the partitioner may split now.
+    plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
+    record cannot be fetched.
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
@@ -125,6 +136,7 @@ class PartitionerRecord(Record):
     hottest: Annotated[list[HotKey], Field(max_length=32)] = []
     head_keys: Count | None = None
     slowest: Count | None = None
+    stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
 
 
 class PartWork(BaseModel):

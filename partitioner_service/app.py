@@ -35,6 +35,7 @@ from partitioner_service.health import Health
 from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
+from partitioner_service.rebuild import continue_from_routed
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +46,24 @@ _MOMENT = 2.0
 
 
 def serve(
-    settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
+    settings: Settings,
+    *,
+    until_ended: bool = False,
+    from_routed: bool = False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Run one partitioner instance until SIGTERM or SIGINT.
 
-    With `until_ended`, also stop once the input has ended.
+    With `until_ended`, also stop once the input has ended. With `from_routed`, first find committed offsets
+    again that are gone (`rebuild`).
 
     Raises what `prepare` refuses, before anything is begun. Later it raises whatever stopped the data plane
     or the control plane.
     """
     on_every_line(query=settings.query.name, part=f"partitioner {settings.partitioner.instance}", epoch=0)
     settings = prepare(settings)
+    if from_routed:
+        continue_from_routed(settings)
     instruments = PartitionerInstruments(settings)
     plane = DataPlane(settings, until_ended=until_ended, clock=clock, onlooker=instruments)
     instruments.watch(plane.status, lambda: plane.told)

@@ -31,7 +31,7 @@ from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
 from topics.offsets import first_offsets
-from topics.query_record import write_identity
+from topics.query_record import Beginning, read_beginning, write_beginning
 from topics.state import TopicState
 
 log = logging.getLogger(__name__)
@@ -107,14 +107,15 @@ class _Claim:
 
     def _first_offsets(self) -> list[TopicPartition]:
         """Where every partition begins, with its first state as metadata. Empty if the query has begun."""
-        # The topics are described before the offsets are read. Records are only written after a claim, so if
-        # the topics already hold records, the offsets must all be there. In the other order a claim in
-        # between would look like a loss.
+        # The topics are described, and the query's record is read, before the offsets are read. Records are only
+        # written after a claim, and the query's record with it. So if either is there, the offsets must all be
+        # there. In the other order a claim in between would look like a loss.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
+        begun = read_beginning(self._settings) is not None
         known = all_states(self._settings, stable=True)
         if len(known) == self._settings.input_partitions:
             return []
-        self._refuse_lost(topics, known)
+        self._refuse_lost(topics, known, begun=begun)
         begin = first_offsets(self._settings.kafka, topics[self._input], self._settings.input.start)
         return [
             TopicPartition(
@@ -133,22 +134,34 @@ class _Claim:
             for partition, offset in begin.items()
         ]
 
-    def _refuse_lost(self, topics: Mapping[str, TopicState], known: Mapping[int, PartitionState]) -> None:
+    def _refuse_lost(
+        self, topics: Mapping[str, TopicState], known: Mapping[int, PartitionState], *, begun: bool
+    ) -> None:
         """Raise IncompatibleStateError if committed offsets were lost.
 
-        The first offsets were committed together. So some offsets without the others are a loss, and so are
-        written records without any offset.
+        The first offsets were committed together with the query's record. So some offsets without the others are
+        a loss, and so is that record, or anything that the query wrote, without any offset.
+
+        begun: whether the query's record is there.
         """
         written = [name for name in (self._routed, self._rejected) if any(topics[name].end.values())]
-        if not written and not known:
+        if not written and not known and not begun:
             return
         missing = sorted(set(topics[self._input].begin) - set(known))
         holds = f"{' and '.join(written)} {'hold' if written[1:] else 'holds'} what the query wrote"
         raise IncompatibleStateError(
             f"{holds if written else 'the query has begun'}, but the group {data_plane_group(self._settings)} has no "
             f"committed offsets of input partitions {missing}",
-            hint="the offsets expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
+            hint=GONE,
         )
+
+
+GONE = (
+    "the offsets expired (the broker's offsets.retention.minutes while no partitioner ran) or were deleted. `evenflow "
+    "partition --from-routed` continues where the routed frames end, `evenflow reset` begins anew: see 'Rebuild after "
+    "data loss' in docs/operations.md"
+)
+"""What to do about committed offsets that are gone."""
 
 
 def lock(settings: Settings, watchdog: Watchdog) -> Producer:
@@ -170,14 +183,38 @@ def lock(settings: Settings, watchdog: Watchdog) -> Producer:
 
 
 def commit_first(
+    settings: Settings,
+    watchdog: Watchdog,
+    producer: Producer,
+    offsets: list[TopicPartition],
+    *,
+    began_at: int | None = None,
+) -> None:
+    """Commit the first offsets together with the record of how the query began.
+
+    producer: from `lock`. offsets: of all input partitions, with their states. began_at: ms since 1970. None: now.
+    """
+    states = {
+        entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset) for entry in offsets
+    }
+    beginning = Beginning(
+        identity=settings.identity(),
+        input_id=states[0].topic_id,
+        begin={partition: state.begin for partition, state in states.items()},
+        began_at=int(time.time() * 1000) if began_at is None else began_at,
+    )
+    producer.begin_transaction()
+    write_beginning(producer, settings, beginning)
+    commit_offsets(settings, watchdog, producer, offsets)
+
+
+def commit_offsets(
     settings: Settings, watchdog: Watchdog, producer: Producer, offsets: list[TopicPartition]
 ) -> None:
-    """Commit the first offsets together with the record of the query's identity. producer: from `lock`."""
+    """Commit the transaction that this producer has begun, together with these offsets. producer: from `lock`."""
     timeout = clients.seconds(settings.kafka)
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))
     try:
-        producer.begin_transaction()
-        write_identity(producer, settings)
         with watchdog.bounded("send_offsets_to_transaction", timeout):
             producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), timeout)
         with watchdog.bounded("commit_transaction", timeout):

@@ -78,8 +78,9 @@ def load_states(
         if entry.offset < 0:  # no fresh start: `claim` has given every partition its first offset
             raise IncompatibleStateError(
                 f"{where} has no committed offset although the query has begun",
-                hint="the offsets of group "
-                f"{data_plane_group(settings)} expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
+                hint=f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow partition "
+                "--from-routed` continues where the routed frames end: see 'Rebuild after data loss' in "
+                "docs/operations.md",
             )
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
         check_continues(settings, state, topic_ids, where)
@@ -91,6 +92,30 @@ def load_states(
             )
         states[entry.partition] = state
     return states
+
+
+def stable_states(
+    consumer: Consumer, settings: Settings, stopping: Callable[[], bool]
+) -> dict[int, PartitionState]:
+    """Committed state of every input partition, whoever owns it, once no transaction is pending that may change one.
+
+    Raises as `committed_offsets` does, IncompatibleStateError for a state that cannot be read.
+    """
+    return _decoded(committed_offsets(consumer, _every_partition(settings), stopping))
+
+
+def _every_partition(settings: Settings) -> list[TopicPartition]:
+    topic = settings.topic("input")
+    return [TopicPartition(topic, number) for number in range(settings.input_partitions)]
+
+
+def _decoded(entries: list[TopicPartition]) -> dict[int, PartitionState]:
+    """The states with these committed offsets. A partition without an offset is left out."""
+    return {
+        entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)
+        for entry in entries
+        if entry.offset >= 0
+    }
 
 
 def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicIds, where: str) -> None:
@@ -170,18 +195,12 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
 
     Raises ServiceError if the broker does not know the offsets within `kafka.request_timeout`.
     """
-    topic = settings.topic("input")
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
-    partitions = [TopicPartition(topic, number) for number in range(settings.input_partitions)]
     try:
-        answer = committed_offsets(reader, partitions, lambda: time.monotonic() >= deadline)
+        answer = committed_offsets(reader, _every_partition(settings), lambda: time.monotonic() >= deadline)
     except Stopping as error:
         raise ServiceError(f"the group {data_plane_group(settings)} has no coordinator: {error}") from None
-    return {
-        entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)
-        for entry in answer
-        if entry.offset >= 0
-    }
+    return _decoded(answer)
 
 
 def all_states(settings: Settings, *, stable: bool = False) -> dict[int, PartitionState]:

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from evenflow import wire
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, Rows, no_rows
+from evenflow.arrays import Int64s, Rows, no_rows, records
 from evenflow.settings import Settings
+from partitioner_service.session import Session
 
 Frames = list[tuple[int, bytes]]
 """(worker, frame), in the order in which they are to be written."""
@@ -35,12 +36,13 @@ class Shares:
 
 
 class Framer:
-    """Packs the frames of a block.
+    """Packs the frames of a block. The session numbers them in the order in which they are packed.
 
     A record has one epoch, so a worker's tuples of two plans travel as two parts.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, session: Session) -> None:
+        self._session = session
         self._fingerprint = settings.fingerprint
         self._inputs = settings.input_partitions
         self._routed = settings.routed_partitions
@@ -48,31 +50,40 @@ class Framer:
         self._schema = AggregatePlan.of(settings.query).frame_schema
         self._no_tuples = no_rows(self._schema)
 
-    def pack(self, shares: Shares, offsets: Rows, told: Rows, *, came: int | None = None) -> Frames:
+    def pack(
+        self,
+        shares: Shares,
+        offsets: Rows,
+        told: Rows,
+        *,
+        came: int | None = None,
+        totals: Rows | None = None,
+    ) -> Frames:
         """One frame for every worker that has tuples.
 
         The other workers get an empty frame if there are marks to tell.
 
-        offsets, told, came: as in `wire.FrameHeader`.
+        offsets, told, came, totals: as in `wire.FrameHeader`.
         """
-        packers = _Packers(self, offsets, told, came)
+        packers = _Packers(self, offsets, told, came, records(0, wire.TOTAL) if totals is None else totals)
+        number = self._session.next
         plans, starts, small = len(shares.epochs), shares.bounds.tolist(), self._small(shares)
         # A frame without tuples carries the epoch that is in force at the end of the block.
-        empty = packers.of(shares.epochs[-1]).pack(self._no_tuples) if len(told) else b""
+        empty = packers.of(shares.epochs[-1]).body(self._no_tuples) if len(told) else None
         packed: Frames = []
         for worker in range(self._routed):
             first = worker * plans
             cells = [cell for cell in range(first, first + plans) if starts[cell] != starts[cell + 1]]
             if len(cells) == 1 and small[cells[0]]:  # the usual case, without the cost of cutting
                 packer = packers.of(shares.epochs[cells[0] - first])
-                packed.append((worker, packer.pack(_rows(shares, cells[0]))))
+                packed.append((worker, packer.pack(_rows(shares, cells[0]), sequence=number(worker))))
             elif cells:
-                packed += ((worker, part) for part in self._parts(shares, cells, packers))
-            elif empty:
-                packed.append((worker, empty))
+                packed += ((worker, part) for part in self._parts(worker, shares, cells, packers))
+            elif empty is not None:
+                packed.append((worker, empty.sealed(sequence=number(worker))))
         return packed
 
-    def _parts(self, shares: Shares, cells: Sequence[int], packers: _Packers) -> Iterator[bytes]:
+    def _parts(self, worker: int, shares: Shares, cells: Sequence[int], packers: _Packers) -> Iterator[bytes]:
         """The parts of one worker's frame.
 
         Only the last part may tell: a mark must not come before its tuples.
@@ -84,7 +95,8 @@ class Framer:
         ]
         for number, (epoch, piece) in enumerate(pieces, start=1):
             packer = packers.of(epoch, tells=number == len(pieces))
-            yield packer.pack(piece, part=number - 1, parts=len(pieces))
+            sequence = self._session.next(worker)
+            yield packer.pack(piece, sequence=sequence, part=number - 1, parts=len(pieces))
 
     def _small(self, shares: Shares) -> list[bool]:
         """For each cell, whether its rows fit into one record."""
@@ -92,7 +104,9 @@ class Framer:
         fits: list[bool] = (np.diff(filled[shares.bounds]) <= self._most_bytes).tolist()
         return fits
 
-    def packer(self, epoch: int, offsets: Rows, told: Rows, came: int | None) -> wire.FramePacker:
+    def packer(
+        self, epoch: int, offsets: Rows, told: Rows, came: int | None, totals: Rows
+    ) -> wire.FramePacker:
         """What packs frames with this header."""
         header = wire.FrameHeader(
             fingerprint=self._fingerprint,
@@ -102,6 +116,8 @@ class Framer:
             offsets=offsets,
             told=told,
             came=came,
+            session=self._session.number,
+            totals=totals,
         )
         return wire.FramePacker(header, self._schema)
 
@@ -109,19 +125,22 @@ class Framer:
 class _Packers:
     """The packers of a block. Each header is encoded once, when it is first needed."""
 
-    def __init__(self, framer: Framer, offsets: Rows, told: Rows, came: int | None) -> None:
+    def __init__(self, framer: Framer, offsets: Rows, told: Rows, came: int | None, totals: Rows) -> None:
         self._framer = framer
         self._came = came
         self._offsets = offsets
         self._told = told
+        self._totals = totals
         self._made: dict[tuple[int, bool], wire.FramePacker] = {}
 
     def of(self, epoch: int, *, tells: bool = True) -> wire.FramePacker:
-        """The packer of frames under the plan of this epoch, with or without the marks."""
+        """The packer of frames under the plan of this epoch, with or without marks and totals."""
         tells = tells and len(self._told) > 0
         if (epoch, tells) not in self._made:
-            told = self._told if tells else self._told[:0]
-            self._made[epoch, tells] = self._framer.packer(epoch, self._offsets, told, self._came)
+            stop = None if tells else 0
+            self._made[epoch, tells] = self._framer.packer(
+                epoch, self._offsets, self._told[:stop], self._came, self._totals[:stop]
+            )
         return self._made[epoch, tells]
 
 

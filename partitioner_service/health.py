@@ -58,7 +58,9 @@ class Health:
 
 def _standing_still(status: Mapping[str, Any]) -> str | None:
     """What has stood still for too long, None if nothing has."""
-    long = [some for some in status.get("standing_still", ()) if some["seconds"] >= PATIENCE]
+    # What no waiting heals is told at once.
+    still = status.get("standing_still", ())
+    long = [some for some in still if some.get("at_once") or some["seconds"] >= PATIENCE]
     return long[0]["reason"] if long else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from confluent_kafka import KafkaException
 
@@ -19,12 +20,15 @@ from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.onlooker import Onlooker
 from partitioner_service.parts import Parts
 from partitioner_service.rejected import Rejected
+from partitioner_service.renewal import Renewal
 from partitioner_service.reports import Reports
 from partitioner_service.route import Slice
 from partitioner_service.schema_wait import SchemaWait
 from partitioner_service.sink import CommitAborted
+from partitioner_service.skips import behind
 from partitioner_service.talk import Talk
 from topics.registry import RegistryAway
+from topics.skip_orders import SkipAnswer
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +71,8 @@ class Loop:
         self._onlooker = onlooker
         self._schema_wait = SchemaWait(clock=clock)
         self._aborts = Aborts(parts.source)
-        self._rewinds = 0
+        self._renewal = Renewal(clock=clock)
+        self._rewinds = self._rebalances = 0
         self._status_at = -_STATUS_EVERY
 
     def step(self) -> None:
@@ -79,13 +84,20 @@ class Loop:
             self._rewinds = self.parts.source.rewinds
             self.parts.router.forget_what_was_told()
             self.parts.router.plans.continue_from(furthest(self.parts.source.states))
+        if self.parts.source.rebalances != self._rebalances:
+            self._rebalances = self.parts.source.rebalances
+            self.parts.router.session.begin_stint()
         self._learn_plans()
         self._latest.progressed()
         self.parts.watch.check()
         try:
+            self._begin_stint()
             self._work_through_all(blocks)
+            self._obey_orders()
             self._put_to_sleep()
             self._tell_the_workers()
+            if self._renewal.due(self.parts.source.states):
+                self.parts.sink.begin()  # only an open transaction is committed
             # Pausing a partition before its first record has come can lose its position in librdkafka.
             if not self.parts.source.just_assigned:
                 self.parts.pace.hold_back_the_hasty()
@@ -98,6 +110,12 @@ class Loop:
                 self._report()
         except CommitAborted as error:
             self._aborts.note(error)
+
+    def _begin_stint(self) -> None:
+        """Write the first frames of a stint, before any other frame of it."""
+        source, router = self.parts.source, self.parts.router
+        if source.states and router.session.stint_due:
+            self.parts.sink.write_frames(router.begin_stint(source.states, source.totals))
 
     def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
         """Route these blocks.
@@ -135,16 +153,32 @@ class Loop:
         if self._onlooker is not None:
             self._onlooker.block(took)
 
+    def _obey_orders(self) -> None:
+        """Go past batches that cannot be fetched, where an operator has ordered it."""
+        source = self.parts.source
+        for order in self.parts.skips.due(source.unfetchable.at(source.states)):
+            self.parts.sink.write_skipped(order)
+            source.rewind({**source.states, order.partition: behind(source.states[order.partition], order)})
+            self.work.read += order.count
+            self.work.rejected.note_skipped(order.count)
+            self.commit()
+            self.parts.skips.answer(order, SkipAnswer(True, f"{order.count:,} offsets were skipped"))
+
     def commit(self) -> None:
         """Make what was written visible, together with the states of the input partitions."""
-        states = self.parts.source.states
-        changed = {p: s for p, s in states.items() if s != self.parts.source.committed.get(p)}
+        states, session = self.parts.source.states, self.parts.router.session
+        due = self._renewal.due(states)
+        changed = {p: s for p, s in states.items() if p in due or s != self.parts.source.committed.get(p)}
+        if session.begins_here:
+            changed = dict(states)
         # A transaction never commits without offsets. Only because of them does the broker refuse an instance
         # that is no longer a member of the group.
-        changed = changed or dict(states)
+        changed = session.signed(changed or states)
         began = self._clock()
         self.parts.sink.commit(changed, self.parts.source.group_metadata)
         self.parts.source.committed.update(changed)
+        states.update(changed)
+        self._renewal.committed(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
         self._aborts.over()
@@ -243,6 +277,10 @@ class Loop:
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())
 
+    def _stuck(self) -> list[dict[str, Any]]:
+        source = self.parts.source
+        return source.unfetchable.standing_still(source.states)
+
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
@@ -255,6 +293,6 @@ class Loop:
                 "learning_since": self.parts.learned.since,
                 "learned_at": self.parts.learned.kept_at,
                 "plans_ignored": self._plan_log.ignored,
-                "standing_still": [*standing, *self._schema_wait.standing_still()],
+                "standing_still": [*standing, *self._schema_wait.standing_still(), *self._stuck()],
             }
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 
 from evenflow.errors import ProtocolError
 from evenflow.markers import EndOfStream
@@ -33,3 +33,9 @@ def timestamp_of(record: Record) -> int:
     """The record timestamp in ms, -1 if the record has none."""
     kind, stamp = record.timestamp()
     return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)
+
+
+def append_time_of(record: Record) -> int | None:
+    """When the broker appended the record, in ms by its clock. None if the topic keeps the producer's timestamps."""
+    kind, stamp = record.timestamp()
+    return int(stamp) if kind == TIMESTAMP_LOG_APPEND_TIME else None

@@ -18,6 +18,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, panes_closed_by
 from partitioner_service.committed import committed_states, state_reader
+from partitioner_service.leaps import Leaps
 from partitioner_service.source import Source
 
 log = logging.getLogger(__name__)
@@ -61,8 +62,8 @@ class Pace:
         """New states of owned partitions that have been at the end of their log for the whole idle timeout.
 
         Each of them gets the mark of the slowest partition that is awake. A partition does not fall asleep if
-        the brokers do not confirm the end of its log now. None falls asleep while the progress of any
-        partition is unknown.
+        that one has leapt away from it (`leaps`), or if the brokers do not confirm the end of its log now. None
+        falls asleep while the progress of any partition is unknown.
         """
         timeout = self._settings.partitioner.idle_timeout
         if timeout is None:
@@ -70,69 +71,75 @@ class Pace:
         states, ends = self._source.states, self._source.ends
         sleepy = {p for p, s in states.items() if not s.ended and ends.since(p) >= timeout / 1000}
         # The brokers are asked only about partitions for which falling asleep changes something.
-        confirmed = ends.confirmed(self._moved(sleepy, self._slowest_awake(sleepy)))
+        confirmed = ends.confirmed(set(self._targets(sleepy)))
         # Computed again: a partition whose log has grown after all is awake, so its mark counts too.
-        target = self._slowest_awake(confirmed)
         return {
             p: replace(states[p], asleep=True, idle_mark=max(target, states[p].mark(self._settings.query)))
-            for p in self._moved(confirmed, target)
-            if target is not None
+            for p, target in self._targets(confirmed).items()
         }
 
-    def _slowest_awake(self, sleepy: set[int]) -> int | None:
-        """The mark (ms) of the slowest partition that is awake.
+    def _targets(self, sleepy: set[int]) -> dict[int, int]:
+        """The mark (ms) for each of these partitions for which it changes something.
 
-        sleepy: partitions that do not count as awake. None if no partition is awake, if one of them has no
-        mark yet, or if the state of any partition is unknown.
+        It changes something if the partition falls asleep, or if more panes close. sleepy: partitions that do
+        not count as awake. Nothing is changed if no partition is awake, if one of them has no mark yet, or if
+        the state of any partition is unknown.
         """
         if not sleepy:
-            return None
+            return {}
         everyone = self.everyone()
         if len(everyone) < self._settings.input_partitions:
-            return None
+            return {}
         query = self._settings.query
-        marks = [
-            s.mark(query) for p, s in everyone.items() if not s.ended and not s.asleep and p not in sleepy
-        ]
-        target = min(marks, default=NO_MARK)
-        return None if target == NO_MARK else target
-
-    def _moved(self, partitions: set[int], target: int | None) -> set[int]:
-        """The partitions for which this mark (ms) changes something: they fall asleep, or more panes close."""
-        if target is None:
-            return set()
-        query, states = self._settings.query, self._source.states
-        closed = panes_closed_by(target, query.slide_ms)
-        return {
-            p
-            for p in partitions
-            if not states[p].asleep or closed > panes_closed_by(states[p].mark(query), query.slide_ms)
+        marks = {
+            p: s.mark(query) for p, s in everyone.items() if not s.ended and not s.asleep and p not in sleepy
         }
+        target = min(marks.values(), default=NO_MARK)
+        if target == NO_MARK:
+            return {}
+        slowest = [p for p, mark in marks.items() if mark == target]
+        leaps = Leaps(self._settings, everyone)
+        return {
+            p: target
+            for p in sleepy
+            if self._changes(everyone[p], target) and any(leaps.followed_by(q, p) for q in slowest)
+        }
+
+    def _changes(self, state: PartitionState, target: int) -> bool:
+        """Whether this mark (ms) puts a partition to sleep, or closes a pane of one that sleeps."""
+        query = self._settings.query
+        closed = panes_closed_by(target, query.slide_ms)
+        return not state.asleep or bool(closed > panes_closed_by(state.mark(query), query.slide_ms))
 
     def hold_back_the_hasty(self) -> None:
         """Pause the owned partitions that are more than `max_skew` ahead of the slowest. Resume the others.
 
         A partition without a tuple counts as if it stood at the first tuple of the whole input. So the others
-        cannot run away from it.
+        cannot run away from it. A sleeping partition holds back only those that leapt away from it.
         """
         states = self._source.states
         if not states:
             return
         everyone = self.everyone()
-        begun = [s.first_time for s in everyone.values() if s.first_time is not None]
-        if not begun:
+        leaps = Leaps(self._settings, everyone)
+        if leaps.first is None:
             return
-        first = min(begun)
-        live = {
-            p: first if s.max_time is None else s.max_time
-            for p, s in everyone.items()
+        live = [
+            leaps.first if s.max_time is None else s.max_time
+            for s in everyone.values()
             if not s.ended and not s.asleep
-        }
+        ]
         if not live:
             self._source.hold(())
             return
-        limit = min(live.values()) + self._settings.max_skew
-        self._source.hold({p for p, s in states.items() if s.max_time is not None and s.max_time > limit})
+        limit = min(live) + self._settings.max_skew
+        self._source.hold(
+            {
+                p
+                for p, s in states.items()
+                if s.max_time is not None and (s.max_time > limit or leaps.ahead_of_sleepers(p))
+            }
+        )
 
     def close(self) -> None:
         """Close the reader of the peers' progress."""

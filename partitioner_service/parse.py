@@ -37,6 +37,7 @@ from partitioner_service.reading.reasons import (
     NO_DECIMAL,
     NO_KEY,
     NO_KEY_COLUMN,
+    NO_NOTES,
     NO_TIME,
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
@@ -49,13 +50,12 @@ from partitioner_service.reading.reasons import (
     Faults,
 )
 from partitioner_service.reading.registered import RegisteredReader
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.schemas import Schemas, schemas_of
 from partitioner_service.reading.sizes import byte_lengths, note_large, texts_of, without_long
 from partitioner_service.reading.strings import texts
 from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
 from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
-from topics.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class Parser:
         """Columns of n records. `keys` and `timestamps` (ms) have n entries where the query needs them.
 
         All values together must be below 2 GiB, and so must all keys (see `blocks`). Raises RegistryAway,
-        before anything was done, if a schema that a record names cannot be had now. Raises ConfigError if the
-        registry refuses us.
+        before anything was done, if a schema that a record names cannot be had now. Raises SchemaRefused if the
+        registry hands out no schema to us.
         """
         faults = Faults.none(len(values))
         block = Block.of(values if self._names else [])
@@ -181,7 +181,7 @@ class Parser:
         time = self._times_of(block, cells, timestamps, faults)
         batch = self._batch(found)
         self._note_large(faults, sizes, batch)
-        bad = self._explainer.explain(faults, block, cells)
+        bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         if chosen is not None and chosen.all():
             chosen = None
         if not len(bad) and chosen is None:
@@ -190,6 +190,11 @@ class Parser:
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts)
+
+    @property
+    def _notes(self) -> Mapping[int, str]:
+        """What reasons tell of the schema ids of the newest block."""
+        return self._reader.withheld if isinstance(self._reader, RegisteredReader) else NO_NOTES
 
     def _exploded(
         self,
@@ -236,7 +241,7 @@ class Parser:
         cut = once.cut[taken.parents]
         taken.faults.codes[cut] = unread[cut]
         taken.faults.codes[faults.codes[taken.parents] != 0] = 0
-        bad = self._explainer.explain(faults, block, cells)
+        bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         wrong = taken.first_wrong()
         good = faults.codes == 0
         if wrong is not None:
@@ -485,8 +490,7 @@ def _reader(
     if settings.input.format == "csv":
         return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
     if settings.input.registered:
-        if schemas is None:
-            # Twice a block: one block may name as many unknown ids as it has records.
-            schemas = Schemas(Registry(settings.input), most=2 * settings.partitioner.block_tuples)
-        return RegisteredReader(settings, types, kinds, schemas)
+        found = schemas or schemas_of(settings)
+        assert found is not None  # the records need a registry
+        return RegisteredReader(settings, types, kinds, found)
     return TextReader()

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from evenflow.settings import Settings
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
-from partitioner_service.committed import TopicIds
+from partitioner_service.committed import TopicIds, committed_states, state_reader
+from partitioner_service.farewell import Farewell
 from partitioner_service.in_force import PlanLog
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
+from partitioner_service.session import Session
 from partitioner_service.sink import Sink
+from partitioner_service.skips import Skips
 from partitioner_service.source import Source
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
@@ -35,6 +38,7 @@ class Parts:
     sink: Sink
     source: Source
     pace: Pace
+    skips: Skips
     watch: TopicWatch
 
 
@@ -60,11 +64,12 @@ def open_parts(
     closing.when_over(side.close)
     learned = LearnedState(settings, side, clock=clock)
     partitioner, epoch = learned.restored()
-    router = Router(settings, partitioner, epoch=epoch)
+    session = Session(settings.routed_partitions)
+    router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
     router.plans.learn_published(plan_log.published())
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))
-    sink = Sink(settings, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
+    sink = Sink(settings, session=session, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
     # `closing` closes in reverse order. The pace is opened after the source and must be closed after it too,
     # so its place is taken now.
     after_the_source = closing.enter_context(ExitStack())
@@ -77,7 +82,30 @@ def open_parts(
         clock=clock,
     )
     closing.when_over(source.close)
+    farewell = Farewell(settings, side)
+    farewell.begins(_committed(settings))
+    closing.when_over(farewell.ends)
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
-    return Parts(side=side, learned=learned, router=router, sink=sink, source=source, pace=pace, watch=watch)
+    skips = Skips(settings, side, clock=clock)
+    after_the_source.callback(closing.quietly, skips.close)
+    return Parts(
+        side=side,
+        learned=learned,
+        router=router,
+        sink=sink,
+        source=source,
+        pace=pace,
+        skips=skips,
+        watch=watch,
+    )
+
+
+def _committed(settings: Settings) -> dict[int, int]:
+    """The committed offset of each input partition."""
+    reader = state_reader(settings)
+    try:
+        return {partition: state.offset for partition, state in committed_states(reader, settings).items()}
+    finally:
+        reader.close()

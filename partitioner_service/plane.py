@@ -38,7 +38,7 @@ class DataPlane:
 
     until_ended: `run` returns once every input partition has ended, whoever owns it. onlooker: is told how
     long blocks and commits take. loop: makes the loop from the open parts. Benchmarks pass a loop of their
-    own.
+    own. watchdog: ends the process when a call hangs. The simulator of faults passes one that never does.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class DataPlane:
         clock: Callable[[], float] = time.monotonic,
         onlooker: Onlooker | None = None,
         loop: Callable[..., Loop] = Loop,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self._settings = settings
         self._until_ended = until_ended
@@ -59,7 +60,7 @@ class DataPlane:
         self._plan_log = PlanLog(settings)
         self._reports = Reports(settings, clock=clock)
         self._talk = Talk(settings, clock=clock)
-        self._watchdog = Watchdog()
+        self._watchdog = Watchdog() if watchdog is None else watchdog
         self._latest = Latest(settings.partitioner.instance, clock=clock)
 
     # ---- called from other threads

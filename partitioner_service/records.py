@@ -39,6 +39,15 @@ class SideRecords:
         """Write a telemetry record."""
         self._produce("telemetry", key=self._identity, value=record)
 
+    def note(self, key: bytes, value: bytes) -> None:
+        """Write a record beside the snapshots to `<query>.snapshots`."""
+
+        def answered(error: object, _: object) -> None:
+            if error is not None:
+                log.warning("the note %s was not written: %s", key.decode(errors="replace"), error)
+
+        self._produce("snapshots", key=key, value=value, on_delivery=answered)
+
     def save_snapshot(self, snapshot: bytes, epoch: int, *, kept: Callable[[], None] = lambda: None) -> None:
         """Write the learned state of this instance, with the epoch of the plan that it follows.
 

@@ -11,6 +11,7 @@ from evenflow.settings import Settings
 from evenflow.talking import Concern
 from evenflow.talking.words import by_reason, share, span
 from partitioner_service.route import Rejections
+from partitioner_service.sink import SKIPPED
 
 _SHARES = (10, 1)
 """Percentages of rejected records, the largest first. Each has a warning of its own."""
@@ -45,6 +46,11 @@ class Rejected:
         largest = marks + delay(self._query)
         self._disorder = max(self._disorder, int((largest - times).max()))
 
+    def note_skipped(self, count: int) -> None:
+        """Count offsets that were skipped by order. The order is logged where it is obeyed."""
+        self.by_reason[SKIPPED] += count
+        self._told[SKIPPED] += count
+
     def concerns(self, read: int) -> list[Concern]:
         """A concern for each reason that has grown since the last call, and one more if the share is large.
 
@@ -74,6 +80,11 @@ class Rejected:
             advice = (
                 f". The latest came {span(self._disorder)} of event time behind its partition; query.out_of_orderness = "
                 f'"{-(-self._disorder // 1_000)}s" would have kept all (under a new query name)'
+            )
+        if reason == "ahead":
+            advice = (
+                ". Look at the producer's clock and at query.time_unit. For data with times of the future set "
+                'query.max_ahead_of_clock = "off" (under a new query name)'
             )
         return Concern(
             name=f"rejected: {reason}",

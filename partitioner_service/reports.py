@@ -13,7 +13,8 @@ from evenflow.arrays import Int64s
 from evenflow.metrics import imbalance
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
-from evenflow.telemetry import HotKey, PartitionerRecord
+from evenflow.talking.words import printable
+from evenflow.telemetry import HotKey, PartitionerRecord, StuckAt
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
@@ -188,4 +189,14 @@ class Reports:
             hottest=period.hottest if period else [],
             head_keys=observed.head_keys,
             slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,
+            stuck=_stuck(source),
         )
+
+
+def _stuck(source: Source) -> list[StuckAt]:
+    """The first of the partitions whose next record cannot be fetched."""
+    batches = sorted(source.unfetchable.at(source.states).values(), key=lambda one: one.partition)
+    return [
+        StuckAt(partition=one.partition, offset=max(0, one.offset), why=printable(one.why)[:300])
+        for one in batches[:64]
+    ]

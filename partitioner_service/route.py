@@ -6,7 +6,7 @@ own state, and the note of what the workers have been told. The caller owns Kafk
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -24,15 +24,17 @@ from evenflow.partitioners import Partitioner
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
-from evenflow.wire import OFFSETS, TOLD, records_of
+from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
+from partitioner_service.ahead import Ahead, Clock, LiveClock
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
+from partitioner_service.session import Session
 from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
 TOO_LARGE = "too-large"
-REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
+REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
     Verdict.IDLE: (
@@ -43,6 +45,7 @@ _WORDS = {
         "event time ",
         " is further ahead than max_jump and not confirmed by the tuples around it",
     ),
+    Verdict.AHEAD: ("event time ", " is more than max_ahead_of_clock ahead of the clock, which showed "),
 }
 
 
@@ -73,8 +76,8 @@ class Rejections:
 
     positions: in the slice, ascending. details: what is wrong, in UTF-8. words: the last detail for logs,
     without anything that its record holds. It is '' for reasons that never quote a record. marks, times (ms):
-    the mark that each record was held against, and its own event time. Both are empty for reasons that have
-    nothing to do with time.
+    the mark that each record was held against, and its own event time. clocks (ms): the clock that each record
+    was held against. These are empty for reasons that have nothing to do with them.
     """
 
     partition: int
@@ -83,6 +86,7 @@ class Rejections:
     details: pa.BinaryArray
     marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    clocks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     words: str = ""
 
 
@@ -154,14 +158,28 @@ class Router:
     The router remembers, for each input partition, up to which pane the workers have been told that it is
     closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
     So the workers are told when the slowest partition passes a pane.
+
+    session: numbers the frames. None: a session of its own. clock: says which tuples are ahead. None: that of tuples
+    that are read now.
     """
 
-    def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        partitioner: Partitioner,
+        *,
+        epoch: int = 0,
+        session: Session | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.plans = InForce(settings, partitioner, epoch=epoch)
         self._query = settings.query
+        self._max_skew = settings.max_skew
+        self._clock = LiveClock(settings) if clock is None else clock
         self._parser = Parser(settings)
-        self._framer = Framer(settings)
         self._routed = settings.routed_partitions
+        self.session = Session(self._routed) if session is None else session
+        self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
         self._told: dict[int, int] = {}
@@ -208,6 +226,17 @@ class Router:
         filtered = sum(state.filtered - states[partition].filtered for partition, state in after.items())
         return Routed(packed, rejections, after, sent, read, filtered)
 
+    def judge(
+        self, slices: Sequence[Slice], states: dict[int, PartitionState]
+    ) -> tuple[dict[int, PartitionState], list[Rejections]]:
+        """The state after each of these slices, and what was rejected. Nothing is routed. As `route`."""
+        after: dict[int, PartitionState] = {}
+        rejections: list[Rejections] = []
+        for piece, part in zip(slices, self._parse(slices), strict=True):
+            after[piece.partition], _, refused = self._judge_slice(piece, part, states[piece.partition])
+            rejections.extend(refused)
+        return after, rejections
+
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples, which tell every worker the marks.
 
@@ -220,19 +249,48 @@ class Router:
             return []
         return self._framer.pack(self._no_shares(), records(0, OFFSETS), told)
 
+    def begin_stint(
+        self, states: dict[int, PartitionState], totals: Mapping[int, int]
+    ) -> list[tuple[int, bytes]]:
+        """The first frames of a stint, one for every worker, even if no mark has moved.
+
+        They tell where the stint begins and how many frames each session has written.
+
+        states: the state of every partition that the instance owns. totals: frames by session, as committed when
+        these partitions were assigned.
+        """
+        told = self._tell(states)
+        # The total of this session counts these frames as well: a worker that lacks its own must notice.
+        known = {**totals, self.session.number: self.session.total + self._routed}
+        frames = self._framer.pack(
+            self._no_shares(), records(0, OFFSETS), told, totals=records_of(sorted(known.items()), TOTAL)
+        )
+        self.session.begun()
+        return frames
+
     def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
         nothing = records(0, TOLD)
         if not states:
             return nothing
-        marks = {p: state.mark(self._query) for p, state in states.items()}
-        closed = {p: int(panes_closed_by(mark, self._query.slide_ms)) for p, mark in marks.items()}
+        closed = self._closed(states)
         # A partition that the workers have not heard of counts as one without a mark.
         unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
         if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
             return nothing
-        self._told = closed
-        return records_of([(p, marks[p], states[p].offset) for p in sorted(states)], TOLD)
+        return self._tell(states)
+
+    def _tell(self, states: dict[int, PartitionState]) -> Rows:
+        """A record `TOLD` for every partition."""
+        self._told = self._closed(states)
+        return records_of(
+            [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
+        )
+
+    def _closed(self, states: dict[int, PartitionState]) -> dict[int, int]:
+        """By partition, the pane before which its mark has closed all panes."""
+        slide = self._query.slide_ms
+        return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}
 
     def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
         """What was parsed of each slice.
@@ -257,11 +315,20 @@ class Router:
         state, ended_at = _after_markers(piece, state)
         in_time = parsed.rows < ended_at
         times = parsed.times if in_time.all() else parsed.times[in_time]
-        judged = judge(self._query, state, times)
+        rows = parsed.rows[: len(times)]
+        ahead = self._clock.ahead(piece.records, rows, times)
+        judged = judge(
+            self._query,
+            state,
+            times,
+            ahead=None if ahead is None else ahead.which,
+            max_skew=self._max_skew,
+        )
         refused = [
             *_bad(piece, parsed, ended_at),
             *_after_end(piece, ended_at),
-            *_refused(piece.partition, parsed.rows, times, judged),
+            *_refused(piece.partition, rows, times, judged),
+            *_ahead(piece.partition, rows, times, ahead),
         ]
         good = _Accepted(parsed.keys, parsed.tuple_times, parsed.values)
         # Rows are ascending, so the records before the end of the partition come first. The others stay
@@ -374,15 +441,30 @@ def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
 
 
 def _refused(partition: int, rows: Int64s, times: Int64s, judged: Judged) -> Iterator[Rejections]:
-    for verdict, reason in REASONS.items():
+    for verdict in (Verdict.LATE, Verdict.IDLE, Verdict.JUMP):
         which = np.flatnonzero(judged.verdicts == verdict)
         if len(which):
             marks, own = judged.marks[which], times[which]
-            yield Rejections(partition, reason, rows[which], _why(verdict, own, marks), marks, own)
+            yield Rejections(partition, REASONS[verdict], rows[which], _why(verdict, own, marks), marks, own)
 
 
-def _why(verdict: Verdict, times: Int64s, marks: Int64s) -> pa.BinaryArray:
+def _ahead(partition: int, rows: Int64s, times: Int64s, ahead: Ahead | None) -> Iterator[Rejections]:
+    if ahead is None:
+        return
+    which = np.flatnonzero(ahead.which)
+    clocks, own = ahead.clocks[which], times[which]
+    yield Rejections(
+        partition,
+        REASONS[Verdict.AHEAD],
+        rows[which],
+        _why(Verdict.AHEAD, own, clocks),
+        times=own,
+        clocks=clocks,
+    )
+
+
+def _why(verdict: Verdict, times: Int64s, against: Int64s) -> pa.BinaryArray:
     before, after = _WORDS[verdict]
-    held = pa.array(marks).cast(pa.string()) if verdict is not Verdict.JUMP else ""
+    held = pa.array(against).cast(pa.string()) if verdict is not Verdict.JUMP else ""
     parts = (before, pa.array(times).cast(pa.string()), after, held)
     return pc.binary_join_element_wise(*parts, "").cast(pa.binary())

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from partitioner_service.reading.schemas import SchemasToCome
+
 log = logging.getLogger("partitioner_service")
 
 _SHORTEST, _LONGEST = 0.1, 2.0
@@ -27,6 +29,8 @@ class SchemaWait:
     def next(self, why: Exception) -> float:
         """Seconds to wait before the registry is asked again. why: the error that says what is missing."""
         self._why = str(why)
+        if isinstance(why, SchemasToCome):  # the registry answers, so there is nothing to wait for
+            return 0.0
         if self._since is None:
             self._since = self._clock()
             log.warning("waiting for schemas, nothing is lost: %s", why)

@@ -1,7 +1,8 @@
 """Kafka out: frames, rejected records and input offsets, in one transaction.
 
 A block's frames, its rejected records and the offsets with their states become visible together, or not at
-all.
+all. This also holds for a commit whose answer never came. Then this process does not know which of the two it was,
+and it must not go on. The next run reads it from the committed offsets.
 """
 
 from __future__ import annotations
@@ -23,15 +24,19 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.route import Rejections
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.session import Session
+from partitioner_service.watchdog import IN_DOUBT, Watchdog
 from topics import clients
 from topics.records import Record
+from topics.skip_orders import SkipOrder
 
 log = logging.getLogger(__name__)
 
-REASON, DETAIL, SOURCE, MARK, OMITTED = (
-    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "omitted-bytes")
+REASON, DETAIL, SOURCE, MARK, CLOCK, OMITTED, THROUGH = (
+    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "clock", "omitted-bytes", "through")
 )
+SKIPPED = "skipped"
+"""The reason of records that nobody could fetch, and that an operator has ordered to go past."""
 Header = tuple[str, bytes | str | None]
 _ENVELOPE = 2_048
 """Bytes left free in a rejected record, for evenflow's own headers and what Kafka adds around a record."""
@@ -47,14 +52,15 @@ class CommitAborted(Exception):
 class Sink:
     """The transactional producer of one partitioner identity.
 
-    rejected_limit: `max.message.bytes` of the rejected topic. Making a sink fences any other process of this
-    identity.
+    rejected_limit: `max.message.bytes` of the rejected topic. session: is told what became of each transaction.
+    Making a sink fences any other process of this identity.
     """
 
     def __init__(
         self,
         settings: Settings,
         *,
+        session: Session,
         rejected_limit: int,
         watchdog: Watchdog,
         clock: Callable[[], float] = time.monotonic,
@@ -68,6 +74,7 @@ class Sink:
         self._rejected = settings.topic("rejected")
         self._rejected_partitions = settings.input_partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
+        self._session = session
         self._opened: float | None = None
         self._deadline: float | None = None
         self._producer: Producer = clients.producer(settings.kafka, **producer_config(settings))
@@ -127,25 +134,41 @@ class Sink:
             self._produce(self._rejected, value, key, partition, _timestamp(record), told)
         self._producer.poll(0)
 
+    def write_skipped(self, order: SkipOrder) -> None:
+        """Write one rejected record for all offsets that this order skips. It has neither key nor value."""
+        self.begin()
+        detail = f"skipped by order of {order.who}: {order.because}"
+        told: list[Header] = [
+            (REASON, SKIPPED.encode()),
+            (DETAIL, detail.encode()),
+            (SOURCE, f"{self._input}:{order.partition}:{order.offset}"),
+            (THROUGH, str(order.through)),
+        ]
+        self._produce(self._rejected, None, None, order.partition % self._rejected_partitions, headers=told)
+
     def _told(self, records: Sequence[Record], group: Rejections) -> Iterator[tuple[Record, list[Header]]]:
         """Each rejected record, and the headers that evenflow adds to it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
-        marks: list[int | None] = group.marks.tolist() or [None] * len(group.positions)
-        for position, detail, mark in zip(
-            group.positions.tolist(), group.details.to_pylist(), marks, strict=True
+        nothing: list[int | None] = [None] * len(group.positions)
+        marks: list[int | None] = group.marks.tolist() or nothing
+        clocks: list[int | None] = group.clocks.tolist() or nothing
+        for position, detail, mark, clock in zip(
+            group.positions.tolist(), group.details.to_pylist(), marks, clocks, strict=True
         ):
             record = records[position]
             told: list[Header] = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}")]
             if mark is not None:
                 told.append((MARK, str(mark)))
+            if clock is not None:
+                told.append((CLOCK, str(clock)))
             yield record, told
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
         """Commit the open transaction together with the offsets and states of these input partitions.
 
         Raises CommitAborted when the transaction was aborted instead, ServiceError when this identity was
-        fenced or the producer can no longer be used.
+        fenced, when the producer can no longer be used, or when it is unknown whether the commit has happened.
         """
         self.begin()
         offsets = [TopicPartition(self._input, p, s.offset, s.encode()) for p, s in states.items()]
@@ -160,12 +183,18 @@ class Sink:
         except KafkaException as error:
             self._abort_after(error.args[0])
         self._opened = None
+        self._session.keep()
 
     def abort(self) -> None:
-        """Abort the open transaction, if any. Raises ServiceError if that fails."""
+        """Abort the open transaction, if any.
+
+        Raises ServiceError if that fails. After a commit without an answer it always fails, because librdkafka
+        aborts no transaction that it has begun to commit.
+        """
         if self._opened is None:
             return
         self._opened = None  # first, so that an error below does not lead to another abort
+        self._session.go_back()
         # Buffered records must be delivered first. If the abort overtook the registration of a partition with
         # the transaction, the broker would answer with a fatal INVALID_TXN_STATE.
         patience = self._patience()
@@ -176,7 +205,7 @@ class Sink:
         except KafkaException as error:
             raise ServiceError(
                 f"the transaction could not be aborted: {error.args[0].str()}",
-                hint="nothing of it becomes visible; start the service again, it reads those blocks again",
+                hint=IN_DOUBT,
             ) from None
 
     def _abort_after(self, error: KafkaError) -> None:

@@ -22,6 +22,7 @@ from partitioner_service.blocks import EXPLODED_BYTES, MOST_BYTES, Widths, cut
 from partitioner_service.ends import LogEnds
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.route import Slice
+from partitioner_service.unfetchable import UnfetchableBatches
 from topics import clients
 from topics.records import Record
 
@@ -33,9 +34,20 @@ _FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZAT
 
 
 class Slicer:
-    """Cuts what was read into blocks of slices, and tells `ends` which logs were read to their end."""
+    """Cuts what was read into blocks of slices.
 
-    def __init__(self, settings: Settings, *, needs_key: bool, needs_timestamp: bool, ends: LogEnds) -> None:
+    It tells `ends` which logs were read to their end, and `unfetchable` which batches cannot be fetched.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        needs_key: bool,
+        needs_timestamp: bool,
+        ends: LogEnds,
+        unfetchable: UnfetchableBatches,
+    ) -> None:
         self._kafka = settings.kafka
         self._topic = settings.topic("input")
         self._needs_key = needs_key
@@ -43,23 +55,26 @@ class Slicer:
         self._most_bytes = MOST_BYTES if settings.query.explode is None else EXPLODED_BYTES
         self._widths = Widths.of(settings)
         self._ends = ends
+        self._unfetchable = unfetchable
 
     def blocks(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[list[Slice]]:
         """Blocks of the records that come next. A block has one slice per partition.
 
-        states: of the owned partitions. Records of other partitions, and records before a state's offset, are
-        dropped. Raises DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
+        states: of the owned partitions. Records of other partitions, records before a state's offset, and
+        records behind a batch that cannot be fetched are dropped. Raises DataLossError when offsets are gone,
+        ServiceError for errors that Kafka calls fatal.
         """
         cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes, widths=self._widths)
         blocks = (self._slices(some, states) for some in cuts)
         return [slices for slices in blocks if slices]
 
     def _slices(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[Slice]:
+        stuck = set(self._unfetchable.batches)
         records_alone, ends = self._without_events(messages)
         slices = []
         for partition, records in sorted(_by_partition(records_alone).items()):
             state = states.get(partition)
-            if state is None:
+            if state is None or partition in stuck:
                 continue
             self._ends.left(partition)
             if ends.get(partition, 0) <= records[-1].offset():
@@ -67,6 +82,7 @@ class Slicer:
             if records[0].offset() < state.offset:
                 records = [record for record in records if record.offset() >= state.offset]
             if records:
+                self._unfetchable.passed(partition)
                 slices.append(self._slice(partition, records))
         for partition, offset in ends.items():  # librdkafka tells each end only once, so it must be noted now
             if partition in states:
@@ -82,11 +98,13 @@ class Slicer:
         records, ends = [], {}
         for message in messages:
             error = message.error()
+            if message.partition() in self._unfetchable.batches:
+                continue  # what stands behind a batch that cannot be fetched waits for that batch
             if error is None:
                 records.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 ends[message.partition()] = message.offset()
-            else:
+            elif not self._unfetchable.take(message, error):
                 self._note(message, error)
         return records, ends
 

@@ -17,11 +17,19 @@ from confluent_kafka import Consumer, TopicPartition
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
-from partitioner_service.committed import TopicIds, check_continues, data_plane_group, load_states
+from partitioner_service.committed import (
+    TopicIds,
+    check_continues,
+    data_plane_group,
+    load_states,
+    stable_states,
+)
 from partitioner_service.ends import LogEnds
 from partitioner_service.fetching import Fetching
 from partitioner_service.route import Slice
+from partitioner_service.session import totals
 from partitioner_service.slices import Slicer
+from partitioner_service.unfetchable import UnfetchableBatches
 from topics import clients
 from topics.offsets import log_ends
 from topics.records import Record
@@ -40,7 +48,8 @@ class Source:
 
     states: working state of every owned partition. committed: the states of the last commit. just_assigned:
     no record has come since the last assignment (pausing before the first record can lose the position in
-    librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end.
+    librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end. totals: how many
+    frames each session has written, as committed at the last assignment. unfetchable: partitions that are stuck.
     """
 
     def __init__(
@@ -55,6 +64,7 @@ class Source:
     ) -> None:
         self.states: dict[int, PartitionState] = {}
         self.committed: dict[int, PartitionState] = {}
+        self.totals: dict[int, int] = {}
         self.just_assigned = False
         self.rebalances = 0
         self.rewinds = 0
@@ -64,7 +74,14 @@ class Source:
         self._stopping = stopping
         self._failure: BaseException | None = None
         self.ends = LogEnds(self._ends_now, clock=clock)
-        self._slicer = Slicer(settings, needs_key=needs_key, needs_timestamp=needs_timestamp, ends=self.ends)
+        self.unfetchable = UnfetchableBatches(self._topic, clock=clock)
+        self._slicer = Slicer(
+            settings,
+            needs_key=needs_key,
+            needs_timestamp=needs_timestamp,
+            ends=self.ends,
+            unfetchable=self.unfetchable,
+        )
         self._consumer: Consumer = clients.consumer(
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
@@ -100,6 +117,8 @@ class Source:
         most: records. timeout: how long (s) to wait for them. Raises what went wrong in a rebalance,
         DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
         """
+        if self.unfetchable.due():
+            self.rewind(self.states)
         before = self.rebalances
         # The callbacks of a rebalance run inside `consume`. What they raise is kept in `_failure`.
         messages = cast(list[Record], self._consumer.consume(most, timeout))
@@ -114,7 +133,10 @@ class Source:
             return []
         if messages:
             self.just_assigned = False
-        return self._slicer.blocks(messages, self.states)
+        blocks = self._slicer.blocks(messages, self.states)
+        if not self.unfetchable.batches.keys() <= self.paused:
+            self.hold(self.paused)
+        return blocks
 
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states.
@@ -125,6 +147,7 @@ class Source:
         self.rewinds += 1
         self.states = dict(states)
         self.ends.forget()
+        self.unfetchable.again()
         self.just_assigned = True
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
 
@@ -134,8 +157,8 @@ class Source:
         return self._fetching.paused
 
     def hold(self, partitions: Iterable[int]) -> None:
-        """Pause exactly these owned partitions."""
-        self._fetching.hold(set(partitions) & set(self.states))
+        """Pause exactly these owned partitions, and those that are stuck."""
+        self._fetching.hold((set(partitions) | self.unfetchable.batches.keys()) & set(self.states))
 
     def check(self, states: Mapping[int, PartitionState]) -> None:
         """Raise unless these committed states belong to this query and these very topics, whoever owns them."""
@@ -159,6 +182,9 @@ class Source:
             states = load_states(
                 consumer, self._settings, [p.partition for p in partitions], self._topic_ids, self._stopping
             )
+            # The session that had these partitions may have committed its last frames with partitions that another
+            # instance gets now. So the states of all partitions are read, and after those of our own.
+            self.totals = totals(stable_states(consumer, self._settings, self._stopping)) if states else {}
             self.committed = dict(states)
             self.rewind(states)
             log.info("assigned input partitions %s: %s", numbers(states), _where(states))
@@ -187,6 +213,7 @@ class Source:
         self.states = {}
         self.committed = {}
         self.ends.forget()
+        self.unfetchable.forget()
         consumer.unassign()
 
 

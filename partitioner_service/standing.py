@@ -10,15 +10,16 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking import Concern
 from evenflow.talking.words import moment, partitions, span
+from partitioner_service.leaps import Leaps
 
-STANDS_STILL = ("nothing read", "waits for a first tuple", "waits for newer tuples")
+STANDS_STILL = ("nothing read", "waits for a first tuple", "waits for newer tuples", "leapt away")
 """Names of concerns that mean a standstill. After a minute of such a concern the instance is not healthy."""
 
 _SOON = 10.0
 _LONG = 60.0
 """Seconds that a concern must last before it is told."""
 _HOUR = 3_600_000
-"""ms. An event time further ahead of the clock is told."""
+"""ms. An event time further ahead of the clock is told if the query lets it through."""
 
 Shown = Mapping[str, Any]
 """What the status page shows: as a whole, or of one input partition."""
@@ -54,7 +55,7 @@ class Standing:
         awake = {p: shown for p, shown in own.items() if not shown["ended"] and not shown["idle"]}
         found = [self._others(len(own)), self._nothing_read(awake) if quiet else None, self._ahead(awake)]
         if fastest is not None:
-            found += [self._first(awake), self._newer(awake, fastest)]
+            found += [self._first(awake), self._newer(awake, fastest), self._leapt(awake, everyone)]
         known = [concern for concern in found if concern is not None]
         # A paused partition waits for another one. If that one stands still, its own concern says all.
         if not any(concern.name in STANDS_STILL for concern in known):
@@ -158,21 +159,57 @@ class Standing:
     def _ahead(self, awake: Mapping[str, Shown]) -> Concern | None:
         """Event times are far ahead of the clock."""
         now = int(self._wall() * 1000)
-        ahead = {int(p): s["max_time"] for p, s in awake.items() if (s["max_time"] or 0) > now + _HOUR}
+        most = self._settings.query.max_ahead_of_clock
+        bound = now + max(_HOUR, most or 0)
+        ahead = {int(p): s["max_time"] for p, s in awake.items() if (s["max_time"] or 0) > bound}
         if not ahead:
             return None
         largest = max(ahead.values())
         return Concern(
             name="ahead of the clock",
             text=f"input {partitions(ahead)} reached {moment(largest)}, {span(largest - now)} ahead of this machine's "
-            "clock: is query.time_unit right, and the producer's clock? Tuples with right times would be late; "
-            "query.max_jump guards against single wrong ones",
+            "clock: is query.time_unit right, and the producer's clock? Tuples with right times would be late. "
+            + (
+                "query.max_ahead_of_clock is off; set, it rejects tuples of the future (under a new query name)"
+                if most is None
+                else "They were let through, so the clock that they were held against differs from this one"
+            ),
             fields={"partitions": sorted(ahead), "ahead_ms": largest - now},
+        )
+
+    def _leapt(self, awake: Mapping[str, Shown], everyone: Mapping[int, PartitionState]) -> Concern | None:
+        """The slowest partition that is awake leapt away from idle ones, which do not follow it."""
+        timeout = self._settings.partitioner.idle_timeout
+        if timeout is None or len(everyone) < self._settings.input_partitions:
+            return None
+        query = self._settings.query
+        idle = {int(p) for p, shown in awake.items() if (shown["at_end_s"] or 0) >= timeout / 1000}
+        marks = {
+            p: s.mark(query) for p, s in everyone.items() if not s.ended and not s.asleep and p not in idle
+        }
+        slowest = min(marks, key=lambda p: marks[p], default=None)
+        if slowest is None or str(slowest) not in awake:
+            return None
+        leaps = Leaps(self._settings, everyone)
+        sleepers = {p for p, s in everyone.items() if s.asleep and not s.ended}
+        left = sorted(p for p in idle | sleepers if not leaps.followed_by(slowest, p))
+        if not left:
+            return None
+        to, behind = everyone[slowest].steady_from or 0, min(leaps.place(p) or 0 for p in left)
+        return Concern(
+            name="leapt away",
+            text=f"input {partitions([slowest])} leapt to {moment(to)}, {span(to - behind)} ahead of {partitions(left)} "
+            f"and more than max_skew ({span(self._settings.max_skew)}). They are idle, and do not follow it before "
+            "another partition is there too, so no later window closes. If that time is right: write to another "
+            "partition, end the idle ones, or set partitioner.max_skew to more than the gap",
+            over="idle input partitions follow the others again",
+            after=_SOON,
+            fields={"partition": slowest, "left": left},
         )
 
     def _paused(self, own: Mapping[str, Shown], everyone: Mapping[int, PartitionState]) -> list[Concern]:
         """Partitions are paused because of `max_skew`."""
-        paused = [int(p) for p, shown in own.items() if shown["paused"]]
+        paused = [int(p) for p, shown in own.items() if shown["paused"] and shown.get("stuck_at") is None]
         if not paused:
             return []
         begun = [s.first_time for s in everyone.values() if s.first_time is not None]

@@ -92,6 +92,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
     query = settings.query
     observed = router.plans.partitioner.observe()
     upcoming = router.plans.upcoming
+    stuck = source.unfetchable.at(source.states)
     return {
         "state": "running",
         "instance": settings.partitioner.instance,
@@ -110,6 +111,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
                 "ended": s.ended,
                 "idle": s.asleep,
                 "paused": p in source.paused,
+                "stuck_at": stuck[p].offset if p in stuck else None,
                 "read": s.read,
                 "routed": s.routed,
                 "rejected": s.rejected,

@@ -2,9 +2,10 @@
 
 With librdkafka 2.16, `send_offsets_to_transaction` and the calls after it may never return after a broker's
 crash, whatever their timeout. No exception and no signal handler reaches a thread that is stuck in such a
-call, so the process could neither continue nor stop. Ending the process costs only time: nothing of an open
-transaction is visible, and the next run (or the supervisor's restart) reads the blocks of that transaction
-again.
+call, so the process could neither continue nor stop. Ending the process costs only time. Nobody knows whether a
+commit without an answer has happened, but all of its transaction is visible or nothing. The committed offsets are
+a part of that transaction. So the next run (or the supervisor's restart) begins at these offsets, and is right in
+both cases.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ log = logging.getLogger(__name__)
 
 _GRACE = 15.0
 _EVERY = 1.0
+IN_DOUBT = (
+    "either all of its last transaction is visible or nothing; start the service again: it begins at the committed offsets, "
+    "which are a part of that transaction"
+)
+"""What holds for a transaction whose end is unknown, and what to do."""
 STATUS = 75
 """EX_TEMPFAIL: start me again. The status of other errors is 2, which says that something has to be changed
 first.
@@ -31,9 +37,9 @@ first.
 def end_process(what: str) -> None:
     """Log what hangs and where, and end the process without waiting for any thread."""
     log.critical(
-        "%s has not returned long after its timeout: librdkafka hangs. Ending the process; nothing of its open "
-        "transaction becomes visible, start the service again and it reads those blocks again",
+        "%s has not returned long after its timeout: librdkafka hangs. Ending the process; %s",
         what,
+        IN_DOUBT,
     )
     faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
     logging.shutdown()

@@ -7,6 +7,7 @@ without markers. So consumers never take an incomplete stream for a complete one
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,9 @@ from evenflow.errors import ConfigError, ServiceError
 from evenflow.grammar import paths
 from evenflow.markers import EndOfStream
 from evenflow.settings import Settings
+from evenflow.settings.durations import format_duration
 from evenflow.sources.source import Batch, Source
+from evenflow.talking.words import moment
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
 from producers.ended import refuse_ended
@@ -28,6 +31,8 @@ from producers.records import values_of
 from producers.registered import RegisteredValues
 from topics.admin import describe, ensure_topics, input_topic
 from topics.state import TopicState
+
+log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 20_000  # tuples in a chunk
 _LONGEST_WAIT = 0.1  # s: so soon a stop or a failure is noticed
@@ -166,6 +171,7 @@ class Replay:
         self._registered = RegisteredValues(settings) if settings.input.registered else None
         self._sent = 0
         self._largest_time = 0
+        self._warned = False
         self._due_so_far = 0.0
         self._start = 0.0
         self._next_tick = 0.0
@@ -285,11 +291,26 @@ class Replay:
 
     def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
         self._largest_time = max(self._largest_time, int(batch.times.max()))
+        self._warn_of_the_future()
         return _Records(
             values=self._values_of(batch).to_numpy(zero_copy_only=False).tolist(),
             keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
             partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
             times=self._timestamps(batch.times, first),
+        )
+
+    def _warn_of_the_future(self) -> None:
+        """Say once that the partitioners will reject tuples that are too far ahead of the clock."""
+        most = self._settings.query.max_ahead_of_clock
+        now = self._clock.wall_ms()
+        if self._warned or most is None or self._largest_time <= now + most:
+            return
+        self._warned = True
+        log.warning(
+            "tuples of %s are ahead of the clock by more than query.max_ahead_of_clock (%s), so partitioners reject "
+            "them. For data with times of the future set it to 'off' before the query begins",
+            moment(self._largest_time),
+            format_duration(most),
         )
 
     def _values_of(self, batch: Batch) -> pa.Array:

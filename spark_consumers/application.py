@@ -101,7 +101,7 @@ def run(
                 looks.append(partial(telemetry.look, runs))
             _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
             watch = TopicWatch(settings.kafka, _watched(topics.values()))
-            looks += [watch.check, *(talk.look for talk in talks)]
+            looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
             _wait(running, stop, until_ended, looks)
         finally:
             _finish(running)
@@ -144,7 +144,8 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     if "combine" in stages:
         written.append("partials")
     if stages != ("combine",):
-        written += [*sorted(sink_of(settings).topics), "snapshots"]
+        written += sorted(sink_of(settings).topics)
+    written.append("snapshots")
     roles: list[TopicRole] = ["routed", *written]
     if stages != ("fused",) and "partials" not in written:
         roles.append("partials")

@@ -1,8 +1,8 @@
 """The note beside each Spark checkpoint: which query and which topics it belongs to, and where its results go.
 
-`<spark.checkpoint>/<query>/<stage>/` holds Spark's own files and the note, `evenflow.json`. Spark itself
-would go on with another query's offsets and state, with a topic that was deleted and made again, or into
-another folder of results. This module refuses such a start and says what changed.
+A run's folder (`runs.py`) holds Spark's own files and the note, `evenflow.json`. Spark itself would go on with
+another query's offsets and state, with a topic that was deleted and made again, or into another folder of
+results. This module refuses such a start and says what changed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from evenflow.strict_json import read_object
 from evenflow.telemetry import Stage
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
+from spark_consumers.runs import COMPLETE, NOTE, newest_local_run, newest_run
 from spark_consumers.storage import storage_error
 from topics.reader import read_range
 from topics.state import TopicState
 from topics.waiting import wait_while
 
-NOTE_VERSION = 4
-_NOTE = "evenflow.json"
+NOTE_VERSION = 5
 _LARGEST_NOTE = 1_000_000  # bytes
 _LEAST_ROOM = 1_000_000  # bytes that must fit on the disk before Spark is started
 _LOG = logging.getLogger("evenflow.spark")
@@ -39,16 +39,27 @@ _LOG = logging.getLogger("evenflow.spark")
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """The checkpoint folder of one stage."""
+    """The checkpoint of one run of a stage.
+
+    within: folder of the run, relative to that of the stage.
+    """
 
     spark: SparkSession
     settings: Settings
     stage: Stage
+    within: str = ""
+
+    @classmethod
+    def newest(cls, spark: SparkSession, settings: Settings, stage: Stage) -> Checkpoint:
+        """The checkpoint of the last run that is complete. Empty if there is none."""
+        folder = Folder(spark, stage_location(settings, stage))
+        within = newest_run(folder.names(), lambda name: COMPLETE in folder.names(name))
+        return cls(spark=spark, settings=settings, stage=stage, within=within or "")
 
     @property
     def location(self) -> str:
         """Folder or URI that Spark gets as `checkpointLocation`."""
-        return _location(self.settings, self.stage)
+        return f"{stage_location(self.settings, self.stage)}/{self.within}".rstrip("/")
 
     @property
     def planned(self) -> int | None:
@@ -76,12 +87,14 @@ class Checkpoint:
         written: Mapping[str, TopicState] | None = None,
         results: str | None = None,
         resumed: bool = False,
+        noting: bool = True,
     ) -> None:
         """Check the note against settings, topics (role -> state) and the results' place, or write a new note.
 
         read: topics whose records are needed. written: topics whose reader relies on every record that this
         stage has ever written. results: the sink's place, None for a stage that emits no results. resumed:
-        whether reading begins at offsets that were checked already, not at the topic's beginning.
+        whether reading begins at offsets that were checked already, not at the topic's beginning. noting: whether a
+        new note is written if there is none.
 
         Raises IncompatibleStateError for a changed query or place, DataLossError for a recreated or trimmed
         topic.
@@ -95,11 +108,13 @@ class Checkpoint:
             return
         if self.exists:
             raise IncompatibleStateError(
-                f"the checkpoint {self.location} was not made by evenflow (it has no {_NOTE})",
+                f"the checkpoint {self.location} was not made by evenflow (it has no {NOTE})",
                 hint="set spark.checkpoint to another folder",
             )
         if not resumed:
             self._refuse_trimmed(read, {})
+        if not noting:
+            return
         note = {
             "v": NOTE_VERSION,
             "identity": self.settings.identity(),
@@ -108,7 +123,11 @@ class Checkpoint:
             "results": results,
             "run": uuid4().hex,
         }
-        self._folder.write(_NOTE, json.dumps(note, indent=1, sort_keys=True))
+        self._folder.write(NOTE, json.dumps(note, indent=1, sort_keys=True))
+
+    def committed_batch(self) -> int:
+        """Number of the last micro-batch that was committed. -1 before the first."""
+        return max(self._batches("commits"), default=-1)
 
     def committed(self) -> dict[int, int]:
         """Offsets (partition -> next to read) at which the last committed micro-batch ended.
@@ -164,7 +183,7 @@ class Checkpoint:
         return [int(name) for name in self._folder.names(folder) if name.isdigit()]
 
     def _note(self) -> dict[str, Any] | None:
-        text = self._folder.read(_NOTE)
+        text = self._folder.read(NOTE)
         return None if text is None else _read_note(text, self.location)
 
     @property
@@ -172,7 +191,8 @@ class Checkpoint:
         return Folder(self.spark, self.location)
 
 
-def _location(settings: Settings, stage: Stage) -> str:
+def stage_location(settings: Settings, stage: Stage) -> str:
+    """Folder or URI with the runs of a stage."""
     return f"{settings.query_checkpoint}/{stage}"
 
 
@@ -181,7 +201,7 @@ def _read_note(text: str | bytes, location: str) -> dict[str, Any]:
         return read_object(text, most_bytes=_LARGEST_NOTE, depth=10).fields
     except ValueError as error:
         raise IncompatibleStateError(
-            f"{location}/{_NOTE} cannot be read: {error}",
+            f"{location}/{NOTE} cannot be read: {error}",
             hint="restore the checkpoint folder from a copy, or give the query a new name",
         ) from None
 
@@ -203,11 +223,14 @@ def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
     saves the user the wait for Spark. Raises IncompatibleStateError for a changed query.
     """
     for stage in stages:
-        location = _location(settings, stage)
+        location = stage_location(settings, stage)
         folder = local_folder(location)
-        if folder is None or not (folder / _NOTE).is_file():
+        if folder is None:
             continue
-        note = _read_note((folder / _NOTE).read_bytes(), location)
+        file = newest_local_run(folder) / NOTE
+        if not file.is_file():
+            continue
+        note = _read_note(file.read_bytes(), location)
         if note.get("v") == NOTE_VERSION:
             _refuse_changed(note, settings, location)
 
@@ -253,7 +276,7 @@ def refuse_other_wiring(spark: SparkSession, settings: Settings, stages: tuple[S
     """
     others: tuple[Stage, ...] = ("combine", "reduce") if stages == ("fused",) else ("fused",)
     for stage in others:
-        if Checkpoint(spark=spark, settings=settings, stage=stage).exists:
+        if Checkpoint.newest(spark, settings, stage).exists:
             began = "fused" if stage == "fused" else "split"
             raise IncompatibleStateError(
                 f"query {settings.query.name} was begun with spark.wiring = '{began}'",

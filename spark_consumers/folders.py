@@ -42,6 +42,45 @@ class Folder:
             lines = str(apache.commons.lang3.StringUtils.join(each, "\n"))
         return [line.rsplit("/", 1)[-1] for line in lines.splitlines()]  # the lines are whole paths
 
+    def deep_names(self, folder: str = "") -> list[str]:
+        """Names of all files below this folder, or below its subfolder `folder`, at any depth.
+
+        They are relative to that folder. Empty if it does not exist.
+        """
+        with told(self.location):
+            path, files = self._path(folder)
+            if not files.exists(path):
+                return []
+            apache = self._jvm.org.apache
+            found = apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(path, True))
+            each = apache.commons.collections4.iterators.TransformIterator(
+                found.iterator(),
+                apache.commons.collections4.functors.InvokerTransformer.invokerTransformer("getPath"),
+            )
+            lines = str(apache.commons.lang3.StringUtils.join(each, "\n"))
+            top = f"{files.makeQualified(path).toString()}/"
+        return [line.removeprefix(top) for line in lines.splitlines()]
+
+    def copy(self, source: str, target: str) -> bool:
+        """Copy a file. False if it does not exist.
+
+        An object store copies it by itself. From elsewhere its bytes go through this process.
+        """
+        from py4j.protocol import Py4JJavaError  # here for the reason that `told` gives
+
+        with told(self.location):
+            (old, files), (new, _) = self._path(source), self._path(target)
+            try:
+                if not _copied_in_store(self._jvm, files, old, new):
+                    self._jvm.org.apache.hadoop.fs.FileUtil.copy(
+                        files, old, files, new, False, True, self._conf
+                    )
+            except Py4JJavaError as error:
+                if "FileNotFoundException" in str(error) and not files.exists(old):
+                    return False
+                raise
+        return True
+
     def read(self, name: str) -> str | None:
         """Text of a file. None if the file does not exist."""
         with told(self.location):
@@ -79,6 +118,19 @@ class Folder:
                 return
             files.delete(new, False)
             if _renamed(files, old, new):
+                return
+        raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+
+    def bring(self, source: str, target: str) -> None:
+        """Rename a file to a name under which there is nothing, or a file with the same content.
+
+        Where the file system does not replace a file in one step, the file that is there stays. It is never deleted
+        first, as the process could end before it has the new one, or the new one could be gone. Raises ServiceError
+        when the file system refuses.
+        """
+        with told(self.location):
+            (old, files), (new, _) = self._path(source), self._path(target)
+            if _renamed(files, old, new) or files.exists(new):
                 return
         raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
 
@@ -126,3 +178,24 @@ def _renamed(files: Any, old: Any, new: Any) -> bool:
         if "FileAlreadyExistsException" in str(error):
             return False
         raise
+
+
+def _copied_in_store(jvm: Any, files: Any, old: Any, new: Any) -> bool:
+    """Whether the object store has copied the object by itself.
+
+    False for a file system that is no S3A, and for an object that the store does not copy at once (above 5 GB, or with
+    a key of the customer).
+    """
+    from py4j.protocol import Py4JJavaError
+
+    if files.getScheme() != "s3a":
+        return False
+    try:
+        bucket = files.getBucket()
+        model = jvm.software.amazon.awssdk.services.s3.model
+        request = model.CopyObjectRequest.builder().sourceBucket(bucket).sourceKey(files.pathToKey(old))
+        request = request.destinationBucket(bucket).destinationKey(files.pathToKey(new)).build()
+        files.getS3AInternals().getAmazonS3Client("a run of evenflow begins").copyObject(request)
+    except Py4JJavaError:
+        return False
+    return True

@@ -7,6 +7,7 @@ returns Arrow-backed columns, so no result row ever becomes a Python object.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from evenflow.errors import DataLossError
 from evenflow.twostep import merge_leaders, reduce_leaders, reduce_windows
+from evenflow.twostep.stored import DAMAGED
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
@@ -23,6 +26,7 @@ from spark_consumers.tasks import Stopwatch, Told
 
 _PIECE = 32_768  # bytes: fits into one send of the loopback, see MapOfBytes
 _COUNT = struct.Struct("<I")
+_CHECKSUM = struct.Struct("<I")
 
 
 def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told: Told | None) -> DataFrame:
@@ -128,6 +132,9 @@ class MapOfBytes:
     value that arrives in parts is stored damaged or refused ("invalid pickle opcode"). A value that fits into
     one send of the loopback always arrives whole, so values are cut into such pieces. Piece 0 begins with the
     number of pieces.
+
+    Before each piece stands the CRC-32 of its name and its bytes. Every method raises DataLossError for a piece
+    that does not have its checksum, and `get` also for one that is missing.
     """
 
     def __init__(self, state: Any) -> None:
@@ -138,8 +145,13 @@ class MapOfBytes:
         first = self._piece(name, 0)
         if first is None:
             return None
-        rest = (self._map.getValue((_piece_name(name, number),)) for number in range(1, _pieces(first)))
-        return b"".join([first[_COUNT.size :], *(bytes(row[0]) for row in rest)])
+        whole = [first[_COUNT.size :]]
+        for number in range(1, _pieces(first)):
+            piece = self._piece(name, number)
+            if piece is None:
+                raise _damaged(f"{_piece_name(name, number)!r} is missing")
+            whole.append(piece)
+        return b"".join(whole)
 
     def put(self, name: str, value: bytes) -> None:
         """Set the bytes of this name."""
@@ -149,8 +161,9 @@ class MapOfBytes:
         count = max(1, -(-len(whole) // _PIECE))
         for number in range(count):
             piece = bytes(whole[number * _PIECE : (number + 1) * _PIECE])
+            own = _piece_name(name, number)
             self._map.updateValue(
-                (_piece_name(name, number),), (_COUNT.pack(count) + piece if number == 0 else piece,)
+                (own,), (_sealed(own, _COUNT.pack(count) + piece if number == 0 else piece),)
             )
         # Remove the pieces of a longer value that was here before.
         for number in range(count, 0 if before is None else _pieces(before)):
@@ -164,8 +177,26 @@ class MapOfBytes:
                 self._map.removeKey((_piece_name(name, number),))
 
     def _piece(self, name: str, number: int) -> bytes | None:
-        row = self._map.getValue((_piece_name(name, number),))
-        return None if row is None else bytes(row[0])
+        own = _piece_name(name, number)
+        row = self._map.getValue((own,))
+        return None if row is None else _opened(own, bytes(row[0]))
+
+
+def _sealed(name: str, piece: bytes) -> bytes:
+    """The piece behind its checksum."""
+    return _CHECKSUM.pack(zlib.crc32(piece, zlib.crc32(name.encode()))) + piece
+
+
+def _opened(name: str, sealed: bytes) -> bytes:
+    """The piece that `_sealed` made these bytes of. Raises DataLossError if they are others."""
+    piece = sealed[_CHECKSUM.size :]
+    if _sealed(name, piece) != sealed:
+        raise _damaged(f"the bytes of {name!r} do not have their checksum")
+    return piece
+
+
+def _damaged(what: str) -> DataLossError:
+    return DataLossError(f"the reducer's state is damaged: {what}", hint=DAMAGED)
 
 
 def _pieces(first: bytes) -> int:

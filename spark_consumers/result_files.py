@@ -1,12 +1,15 @@
 """Results as Parquet files that appear whole, each under a name that always holds the same rows.
 
     <path>/_evenflow.json                        whose results these are
-    <path>/_writing/<micro-batch>-<random>/      where Spark's tasks write. Readers skip names with `_` in front
+    <path>/_writing/run-<epoch>/<micro-batch>-<random>/    where Spark's tasks write. Readers skip names with `_` in front
     <path>/<query>-<micro-batch>-<bucket>.parquet
 
-Once all tasks of a micro-batch are done, the driver moves their files out, with one rename for each file.
+Once all tasks of a micro-batch are done, the driver moves their files out, with one rename for each file. It refuses
+to do so if a file is missing that a task has written. A driver that starts removes what drivers before it were
+writing, so it is this that a driver finds which was fenced between its tasks and its moves.
 Spark repeats a micro-batch that it has not committed, from the same offsets and the same state. So a bucket
-gets the same rows again, and its new file replaces the old file of the same name. No reader ever sees half a
+gets the same rows again, and a file of that name may stay or be replaced. That holds for a driver that was fenced
+within its moves, too: its successor has repeated the same micro-batch. No reader ever sees half a
 file or a row twice, whenever a micro-batch was cut off.
 """
 
@@ -14,13 +17,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.strict_json import read_object
+from spark_consumers.runs import epoch_of, run_name
+from spark_consumers.writing import Publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +38,9 @@ MARKER = "_evenflow.json"
 MARKER_VERSION = 1
 WRITING = "_writing"
 _LARGEST_MARKER = 100_000
+_PATIENCE = 60.0
+_LOOK_SECONDS = 0.002
+_PARTITION = "_evenflow_partition"  # a column that is counted and not written
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 _NAME = re.compile(r"(.+)-(\d+)-(\d+)\.parquet")
 _OPTIONS = {
@@ -92,56 +102,72 @@ def visible(names: Iterable[str]) -> list[str]:
 
 @dataclass
 class ResultFiles:
-    """Writes a folder of results. Only the application that has the query's checkpoint may do so."""
+    """Writes a folder of results. Only the application that has the query's checkpoint may do so.
+
+    epoch: of the driver, which decides where its tasks write.
+    """
 
     folder: Folder
     owner: Owner
+    epoch: int
     _batches: int = field(default=0, init=False)
 
     def prepare(self) -> None:
-        """Write the marker if there is none, and remove what a micro-batch that was cut off has left.
+        """Write the marker if there is none, and remove what drivers before this one were writing.
 
         Raises ConfigError if the folder cannot be written.
         """
         try:
             if self.folder.read(MARKER) is None:
                 self.folder.write(MARKER, self.owner.text())
-            self.folder.delete(WRITING)
+            for name in self.folder.names(WRITING):
+                if (epoch_of(name) or 0) < self.epoch:
+                    self.folder.delete(f"{WRITING}/{name}")
         except ServiceError as error:
             raise ConfigError(
                 f"results.path {self.folder.location} cannot be written: {error.message}",
                 hint="set results.path to a folder that this user may make and write",
             ) from None
 
-    def write(self, rows: DataFrame, batch: int) -> None:
-        """Write the rows of a micro-batch.
+    def write(self, rows: DataFrame, batch: int) -> Publish:
+        """Write the rows of a micro-batch where no reader looks. Returns the function that moves them out.
 
         rows: the columns of the query's results, one Spark partition per bucket.
         """
-        draft = f"{WRITING}/{batch}-{uuid4().hex}"
-        _with_times(rows).write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")
-        self.publish(draft, batch)
+        draft = f"{WRITING}/{run_name(self.epoch)}/{batch}-{uuid4().hex}"
+        counted, buckets = _counted(_with_times(rows))
+        counted.write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")
+        return partial(self.publish, draft, batch, buckets())
 
-    def publish(self, draft: str, batch: int) -> None:
-        """Move the complete files of a micro-batch out of the folder in which its tasks wrote them."""
-        moves = self._moves(draft, batch)
+    def publish(self, draft: str, batch: int, buckets: Collection[int]) -> None:
+        """Move the complete files of a micro-batch out of the folder in which its tasks wrote them.
+
+        buckets: those that have rows, as the tasks reported it. Raises DataLossError, before anything is moved, if a
+        file of them is missing.
+        """
+        moves = self._moves(draft, batch, buckets)
         if self._batches == 0:
             self._remove_surplus(batch, {target for _, target in moves})
         for source, target in moves:
-            self.folder.replace(source, target)
+            self.folder.bring(source, target)
         self.folder.delete(draft)
         self._batches += 1
 
-    def _moves(self, draft: str, batch: int) -> list[tuple[str, str]]:
+    def _moves(self, draft: str, batch: int, buckets: Collection[int]) -> list[tuple[str, str]]:
         """(name as written, final name) of the file of each bucket that has rows."""
         parts = [match for name in self.folder.names(draft) if (match := _PART.fullmatch(name))]
-        found = [(f"{draft}/{part[0]}", int(part[1])) for part in parts]
+        # Spark writes a file of partition 0 even if there are no rows. It is no file of a bucket.
+        found = [(f"{draft}/{part[0]}", int(part[1])) for part in parts if int(part[1]) in buckets]
         assert len({bucket for _, bucket in found}) == len(found), f"a bucket has two files: {found}"
-        return sorted(
-            (source, file_name(self.owner.query, batch, bucket))
-            for source, bucket in found
-            if bucket > 0 or self.folder.parquet_rows(source)  # Spark writes partition 0 even without rows
-        )
+        missing = sorted(set(buckets) - {bucket for _, bucket in found})
+        if missing:
+            raise DataLossError(
+                f"{self.folder.location}/{draft} lacks the files of buckets {missing}, which the tasks of micro-batch "
+                f"{batch} have written: nothing of it is published",
+                hint="another driver of this query removes them as it starts; else: who deletes files there? Nothing is "
+                "lost: started again, the application repeats the micro-batch",
+            )
+        return sorted((source, file_name(self.owner.query, batch, bucket)) for source, bucket in found)
 
     def _remove_surplus(self, batch: int, targets: set[str]) -> None:
         """Remove files that an earlier attempt at this micro-batch has left and this one does not replace.
@@ -152,6 +178,30 @@ class ResultFiles:
         for name in self.folder.names():
             if batch_of(name) == batch and name not in targets:
                 self.folder.delete(name)
+
+
+def _counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], list[int]]]:
+    """The same rows, and a function that says which partitions had some, once they were written."""
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import array_join, collect_set, spark_partition_id
+
+    seen: Any = Observation()
+    partitions = array_join(collect_set(_PARTITION), ",").alias("partitions")
+    counted = rows.withColumn(_PARTITION, spark_partition_id()).observe(seen, partitions).drop(_PARTITION)
+
+    def buckets() -> list[int]:
+        deadline = time.monotonic() + _PATIENCE
+        # Spark's own wait has no end, although its bus may drop the event that it waits for.
+        while not seen._jo.future().isCompleted():
+            if time.monotonic() >= deadline:
+                raise ServiceError(
+                    f"Spark has not said within {_PATIENCE:g} s which partitions it has written",
+                    hint="start the application again: it repeats the micro-batch",
+                )
+            time.sleep(_LOOK_SECONDS)
+        return [int(number) for number in str(seen.get["partitions"]).split(",") if number]
+
+    return counted, buckets
 
 
 def _with_times(rows: DataFrame) -> DataFrame:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from pyspark import Accumulator
@@ -13,29 +13,34 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
+from evenflow.errors import ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
-from spark_consumers.begun import begun_at, note_beginning
+from spark_consumers.admission import Admission, read_by
 from spark_consumers.checkpoints import (
     Checkpoint,
-    resume_offsets,
+    stage_location,
 )
 from spark_consumers.ending import EndOfTopic
+from spark_consumers.epoch import StageEpoch
 from spark_consumers.failures import translated
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.moved import settle_in
+from spark_consumers.run_folder import make_run
+from spark_consumers.run_watch import RunWatch
+from spark_consumers.runs import newest_epoch
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found, Start, spark_types
+from spark_consumers.sinks.base import Start, spark_types
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
 from spark_consumers.storage import told
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
+from spark_consumers.writing import Write, checked, into_kafka
 from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -60,23 +65,29 @@ class RunningStage:
         tally: Accumulator[Tally],
     ) -> None:
         self._spark = spark
+        self._settings = settings
         self.name = name
         view = settings.query.view_name
         self._said = name if view is None else f"{name} of view {view}"
-        self._role: TopicRole = "partials" if name == "reduce" else "routed"
-        self._topics = {state.name: state for state in topics.values()}
-        self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
+        role = read_by(name)
+        folder = Folder(spark, stage_location(settings, name))
+        admission = Admission(spark, settings, name, topics)
+        # What is refused must be refused before the epoch is taken: it must not end a driver that is at work.
+        admission.look(Checkpoint.newest(spark, settings, name))
+        self._epoch = StageEpoch(settings, name, above=newest_epoch(folder.names()))
+        run = make_run(folder, self._epoch.number, self._epoch.check)
+        self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name, within=run)
         begun = self._checkpoint.planned
-        # Partials without a checkpoint: from "earliest" on, the combiner would write them a second time.
-        lost = name == "combine" and begun is None and any(topics["partials"].end.values())
-        starting = _resume(settings, topics) if lost else "earliest"
-        self._admit(topics, resumed=lost)
+        starting = admission.admit(self._checkpoint)
         settle_in(spark, self._checkpoint.location)
-        self._end = EndOfTopic(settings, self._role)
+        # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
+        self._epoch.check()
+        self._end = EndOfTopic(settings, role)
+        self._watch = RunWatch(folder, self._epoch, self._checkpoint)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
         )
-        writer = (
+        writer: Any = (
             frame.writeStream.queryName(f"{settings.query.name} {name}")
             .outputMode("append")
             .option("checkpointLocation", self._checkpoint.location)
@@ -85,58 +96,21 @@ class RunningStage:
         # Each query has a pool of its own: within one pool, a job would wait for all jobs that came earlier.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"{settings.query.name} {name}")
         with told(self._checkpoint.location):
-            self.query: StreamingQuery = self._attached(writer).start()
+            self.query: StreamingQuery = writer.foreachBatch(
+                checked(self._write(), self._epoch.check)
+            ).start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
-        say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
+        say_where_it_begins(settings, name, reads=role, writes=writes, before=begun)
 
-    def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
-        """Refuse a start that would lose or mix results."""
-        read: dict[str, TopicState] = {self._role: topics[self._role]}
-        settings = self._checkpoint.settings
+    def _write(self) -> Write:
+        """What writes the rows of each micro-batch."""
+        settings = self._settings
         if self.name == "combine":
-            self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
-            return
-        sink, planned = sink_of(settings), self._checkpoint.planned
-        place = sink.place(settings)
-        written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
-        # An old checkpoint is compared first, as changed settings explain why the sink's place looks wrong. A
-        # new checkpoint gets its note last: nothing may be written before the sink has admitted the start.
-        if planned is not None:
-            self._checkpoint.admit(read, written=written, results=place)
-        sink.admit(settings, self._found(place, planned))
-        if planned is None:
-            self._checkpoint.admit(read, written=written, results=place)
-            note_beginning(settings, place, self._checkpoint.location)
-
-    def _found(self, place: str, planned: int | None) -> Found:
-        return Found(
-            names=self._names,
-            text=self._text,
-            written=self._written,
-            planned=planned,
-            begun=begun_at(self._checkpoint.settings, place) if planned is None else None,
-            run=self._checkpoint.run,
-        )
-
-    def _attached(self, writer: Any) -> Any:
-        """The stream's writer (DataStreamWriter) with the place where the stage's rows go."""
-        settings = self._checkpoint.settings
-        if self.name == "combine":
-            return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
+            return into_kafka(topic_options(settings, settings.topic("partials")))
         run = self._checkpoint.run
         assert run is not None  # `admit` has written it
-        return sink_of(settings).attach(writer, settings, Start(spark=self._spark, run=run))
-
-    def _names(self, place: str) -> list[str]:
-        return Folder(self._spark, place).names()
-
-    def _text(self, file: str) -> str | None:
-        folder, _, name = file.rpartition("/")
-        return Folder(self._spark, folder).read(name)
-
-    def _written(self, topic: str) -> int:
-        """How many records the topic has ever got, including those that retention has deleted."""
-        return sum(self._topics[topic].end.values()) if topic in self._topics else 0
+        start = Start(spark=self._spark, run=run, epoch=self._epoch.number)
+        return sink_of(settings).writer(settings, start)
 
     @property
     def failed(self) -> bool:
@@ -152,28 +126,33 @@ class RunningStage:
         """Whether the stage has committed the whole input, up to the end of every lane."""
         return self._end.reached_by(self._checkpoint.committed())
 
+    def look(self) -> None:
+        """Every few seconds: notice that another driver has taken over, and remove what older runs have left.
+
+        A driver without new input would not notice it otherwise. Raises FencedError.
+        """
+        self._watch.look()
+
     def finish(self) -> None:
         """Let the running micro-batch end, then end the query."""
         if self.query.isActive:
             _end_after_this_batch(self._spark, self.query)
 
     def raise_failure(self) -> None:
-        """Raise what stopped the query, if anything did."""
+        """Raise what stopped the query, if anything did.
+
+        Raises FencedError if another driver has taken over: it explains whatever went wrong here.
+        """
         error = self.query.exception()
         if error is None:
             return
+        with suppress(ServiceError):
+            self._epoch.check()
         java: Any = self._spark._jvm
         # pyspark's exception leaves most causes out. Spark's full trace has them.
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
-        folder = self._checkpoint.settings.spark.checkpoint_folder
+        folder = self._settings.spark.checkpoint_folder
         raise translated(self._said, str(error), trace=trace, folder=folder) from None
-
-
-def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
-    """Spark's `startingOffsets` for a combiner that has lost its checkpoint."""
-    resume = resume_offsets(settings, topics["routed"], topics["partials"])
-    _LOG.warning("the combiner has no checkpoint, but there are partials: it goes on at offsets %s", resume)
-    return json.dumps({topics["routed"].name: {str(number): offset for number, offset in resume.items()}})
 
 
 def stage_frame(

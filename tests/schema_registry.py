@@ -22,7 +22,11 @@ _FIELD = re.compile(r"optional (\w+) (\w+) = (\d+);")
 
 
 class RegistryInMemory:
-    """What was registered, and what was asked. status: of all answers, unless 200; failures: answers that are 503 first."""
+    """What was registered, and what was asked.
+
+    status: of all answers, unless 200. failures: answers that are 503 first. forbidden: ids that are 403. raw: id -> status
+    and bytes of the answer.
+    """
 
     def __init__(self) -> None:
         self.schemas: list[dict[str, Any]] = []
@@ -30,6 +34,8 @@ class RegistryInMemory:
         self.asked: list[str] = []
         self.status = 200
         self.failures = 0
+        self.forbidden: set[int] = set()
+        self.raw: dict[int, tuple[int, bytes]] = {}
         self.url = ""
 
     def register(self, text: str, form: str = "AVRO", subject: str = "s", references: Any = ()) -> int:
@@ -54,9 +60,23 @@ class RegistryInMemory:
             return 200, list(self.subjects)
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             number = int(found[1])
+            if number in self.raw:
+                return self.raw[number]
+            if number in self.forbidden:
+                return 403, {
+                    "error_code": 40301,
+                    "message": f"User is denied operation Read on Schema: {number}",
+                }
             if 1 <= number <= len(self.schemas):
                 return 200, _shown(self.schemas[number - 1])
             return 404, {"error_code": 40403, "message": f"Schema {number} not found"}
+        if found := re.fullmatch(r"/subjects/(.+)/versions/latest", path):
+            subject = unquote(found[1])
+            if subject not in self.subjects:
+                return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+            number = self.subjects[subject][-1]
+            about = {"subject": subject, "version": len(self.subjects[subject]), "id": number}
+            return 200, _shown(self.schemas[number - 1]) | about
         if (found := re.fullmatch(r"/subjects/(.+)/versions", path)) and method == "POST":
             kind = body.get("schemaType", "AVRO")
             return 200, {
@@ -94,11 +114,14 @@ def schema_registry() -> Iterator[RegistryInMemory]:
     kept = RegistryInMemory()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections are kept, as a real registry keeps them
+        disable_nagle_algorithm = True
+
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length) or b"null")
             status, told = kept.answer(self.command, urlsplit(self.path).path, body)
-            data = json.dumps(told).encode()
+            data = told if isinstance(told, bytes) else json.dumps(told).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

@@ -248,6 +248,7 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
             begin=begin.get(name, {}),
             end=end.get(name, {}),
             config=configs.get(name, {}),
+            replicas=min((len(part.replicas) for part in topic.partitions), default=0),
         )
         for name, topic in found.items()
         # A topic that is deleted between these requests lacks offsets. It counts as one that does not exist.

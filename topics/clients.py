@@ -42,6 +42,8 @@ _HINTS: dict[int, str] = {
     "a producer counts a record before it is compressed, a broker afterwards",
     KafkaError.INVALID_REPLICATION_FACTOR: "lower kafka.replication_factor, or start more brokers",
 }
+FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+"""Errors of a transactional producer that say that its id has a newer producer, or that a transaction timed out."""
 _HOPELESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._FATAL})
 """Errors that no retry heals."""
 

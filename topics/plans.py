@@ -17,7 +17,7 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan, parse_plan
 from evenflow.settings import Settings
 from topics.admin import describe
-from topics.clients import producer, seconds, service_error
+from topics.clients import FENCED, producer, seconds, service_error
 from topics.follower import Follower
 from topics.offsets import stable_ends
 from topics.reader import read_range
@@ -26,7 +26,6 @@ from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 _TRANSACTION_TIMEOUT_MS = 10_000
 
 
@@ -198,7 +197,7 @@ class PlanWriter:
             what()
         except KafkaException as error:
             code = error.args[0]
-            if code.code() in _FENCED:
+            if code.code() in FENCED:
                 self._fenced = _taken_over(self._identity, code)
                 raise self._fenced from None
             if code.txn_requires_abort():

@@ -1,14 +1,16 @@
-"""The identity of a query, kept in Kafka from the moment when the query begins.
+"""The beginning of a query, kept in Kafka from the moment when the query begins: what it is, and where it began to read.
 
-The identity is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as
-the query has topics. It is written in the transaction that commits the first offsets. Because of this record
-any command can refuse changed settings before it starts anything, and can name the settings that changed. The
-record's key holds a slash, so no partitioner instance has the same key: names of instances have no slash.
+This is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as the query has
+topics. It is written in the transaction that commits the first offsets. Because of this record any command can refuse
+changed settings before it starts anything, and can name the settings that changed. It also says that the query has begun
+where nothing else does: committed offsets can expire before anything was routed. The record's key holds a slash, so no
+partitioner instance has the same key: names of instances have no slash.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Producer
@@ -16,23 +18,52 @@ from confluent_kafka import Producer
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
-from evenflow.strict_json import read_object
+from evenflow.strict_json import INT64, StrictObject, read_object
 from topics.reader import read_last
 
+_SHOWN = 500
+"""Characters of an error about a record."""
 _ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
+_VERSION = 2
+_MOST_PARTITIONS = 10_000
 _LARGEST = 1_000_000
 """Bytes of a record that is read."""
 
 
-def write_identity(producer: Producer, settings: Settings) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """How a query began.
+
+    identity: what is fixed for its life. input_id: Kafka's id of the input topic. begin: input partition -> offset of
+    the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
+    """
+
+    identity: dict[str, Any]
+    input_id: str
+    begin: dict[int, int]
+    began_at: int
+
+    def first_offset(self, partition: int) -> int:
+        """Where reading began. A partition that the query did not begin with is read from its first record on."""
+        return self.begin.get(partition, 0)
+
+
+def write_beginning(producer: Producer, settings: Settings, beginning: Beginning) -> None:
     """Hand the record to a producer. The transaction of this producer must be open."""
-    value = json.dumps({"v": 1, "identity": settings.identity()}).encode()
-    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=value)
+    begin = [beginning.begin[partition] for partition in range(settings.input_partitions)]
+    fields = {
+        "v": _VERSION,
+        "identity": beginning.identity,
+        "input_id": beginning.input_id,
+        "begin": begin,
+        "began_at": beginning.began_at,
+    }
+    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=json.dumps(fields).encode())
 
 
-def read_identity(settings: Settings) -> dict[str, Any] | None:
-    """The identity that the query began with.
+def read_beginning(settings: Settings) -> Beginning | None:
+    """How the query began.
 
     None if the query has not begun, or if its snapshots topic is gone.
 
@@ -42,14 +73,46 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
     last = read_last(settings.kafka, topic, IDENTITY_KEY)
     if last is None or last.value() is None:
         return None
+    return parse_beginning(last.value(), where=topic)
+
+
+def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
+    """The beginning that a record tells. where: its topic, for the error.
+
+    Raises IncompatibleStateError if the record cannot be read.
+    """
     try:
-        identity = read_object(last.value(), most_bytes=_LARGEST, depth=10).fields["identity"]
+        return _decoded(read_object(value, most_bytes=_LARGEST, depth=10))
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
-            f"the record {IDENTITY_KEY.decode()} in {topic} cannot be read: {error}",
+            f"the record {IDENTITY_KEY.decode()} in {where} cannot be read: {str(error)[:_SHOWN]}",
             hint="something else writes to that topic: give the query a new name",
         ) from None
-    return identity if isinstance(identity, dict) else None
+
+
+def _decoded(fields: StrictObject) -> Beginning:
+    """Raises ValueError or KeyError for a record that is not ours, IncompatibleStateError for another version."""
+    version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
+    if not isinstance(identity, dict):
+        raise ValueError("its identity is no object")
+    if version != _VERSION:
+        raise IncompatibleStateError(
+            f"the record of how the query began has version {version}, this evenflow reads {_VERSION}",
+            hint="finish the query with the evenflow that began it, or give it a new name",
+        )
+    begin = fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS)
+    return Beginning(
+        identity=identity,
+        input_id=fields.text("input_id", most=64),
+        begin=dict(enumerate(begin)),
+        began_at=fields.whole("began_at", *INT64),
+    )
+
+
+def read_identity(settings: Settings) -> dict[str, Any] | None:
+    """The identity that the query began with. As `read_beginning`."""
+    beginning = read_beginning(settings)
+    return None if beginning is None else beginning.identity
 
 
 def refuse_changed(settings: Settings) -> None:

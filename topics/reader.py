@@ -18,7 +18,7 @@ from evenflow.settings import KafkaSettings
 from topics.admin import describe
 from topics.clients import consumer, seconds, service_error
 from topics.offsets import stable_ends
-from topics.records import Record
+from topics.records import UNFETCHABLE, Record
 
 _BATCH = 10_000
 _STEP_SECONDS = 0.2
@@ -156,8 +156,9 @@ def _until_done(
         finished: list[int] = []
         moved = False
         for message in messages:
-            position = _position(message, kafka, topic)
             partition = message.partition()
+            behind = _behind(message, left.get(partition, -1))
+            position = message.offset() if behind else _position(message, kafka, topic)
             # The consumer may still hand out buffered records of a partition that has reached its end.
             if position is None or partition not in left:
                 continue
@@ -180,6 +181,12 @@ def _until_done(
             raise _stuck(topic, left, reached, patience)
 
 
+def _behind(message: Record, end: int) -> bool:
+    """Whether this says that a batch cannot be fetched that nobody asked for: it lies at or behind the end."""
+    error = message.error()
+    return error is not None and error.code() in UNFETCHABLE and message.offset() >= end
+
+
 def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
     """The offset up to which the message's partition has now been read. None if the message does not say so.
 
@@ -194,6 +201,11 @@ def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
         raise DataLossError(
             f"{topic}[{message.partition()}]: the offset to read is gone: {error.str()}",
             hint="see docs/operations.md",
+        )
+    if error.code() in UNFETCHABLE:
+        raise ServiceError(
+            f"offset {message.offset()} of {topic}[{message.partition()}] cannot be fetched: {error.str()}",
+            hint="see 'A record that cannot be fetched' in docs/operations.md",
         )
     if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
         return None

@@ -10,6 +10,19 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError
 
+UNFETCHABLE = frozenset(
+    {
+        KafkaError._BAD_COMPRESSION,
+        KafkaError._BAD_MSG,
+        KafkaError._NOT_IMPLEMENTED,
+        KafkaError.INVALID_MSG,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+    }
+)
+"""Codes of a consumer's error about one batch: it does not decompress, its checksum is wrong, its format is not
+known, or it is too large. For a wrong checksum or an unknown format librdkafka goes on behind the batch.
+"""
+
 
 class Record(Protocol):
     """confluent-kafka's Message, as a consumer gives it."""

@@ -1,19 +1,21 @@
 """The schema registry, asked with confluent-kafka's own client: finding and registering schemas.
 
 A question for a schema has one of three answers: the schema, None if the registry has none of this id, or an
-error. An outage is a `RegistryAway`, which may heal. If the registry refuses the user, or if something at the
-address is no registry, that is a ConfigError.
+error. An outage is a `RegistryAway`, which may heal. `SchemaRefused` says that the registry answers and hands
+nothing out. Whoever asks has to find out whether that is about one schema, or about the user and the address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import InputSettings
+from evenflow.talking.words import printable
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema
@@ -23,16 +25,31 @@ T = TypeVar("T")
 
 _NO_SUCH_SCHEMA = 40403
 """The registry's own error code."""
-_REFUSED = (401, 403)
+_USER_REFUSED = (401, 403)
 _MAY_HEAL = (408, 425, 429)
 """HTTP statuses that ask for patience, though they are below 500."""
 _DEEPEST = 32
 _MOST_REFERENCES = 1_000
 """Bounds of the schemas that a schema refers to, so that no registry can make us ask for ever."""
+_LONGEST_MESSAGE = 300
+"""Characters of the registry's message that are passed on."""
+_MOST_SUBJECTS = 20
+"""How many subjects are tried when the registry is to prove that it hands out any schema."""
 
 
 class RegistryAway(ServiceError):
     """The registry does not answer now. Asking again may help."""
+
+
+class SchemaRefused(ConfigError):
+    """The registry answers, but it does not hand out what was asked for.
+
+    why: HTTP status and message, without secrets, for the record that asked for it.
+    """
+
+    def __init__(self, message: str, *, why: str, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,7 @@ class Lookup(Protocol):
     """Whatever finds a schema by its id, as `Registry` does."""
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """The schema of this id. None if there is none. Raises RegistryAway and ConfigError."""
+        """The schema of this id. None if there is none. Raises RegistryAway and SchemaRefused."""
         ...
 
 
@@ -68,6 +85,8 @@ class Registry:
 
         assert settings.registry is not None
         self._url, self._form = settings.registry.url, settings.format
+        self._subject = f"{settings.topic}-value" if settings.topic else ""
+        self._secrets: tuple[str, ...] = ()
         self._fmt = "serialized" if settings.format == "protobuf" else None
         config: dict[str, Any] = {
             "url": self._url,
@@ -77,6 +96,7 @@ class Registry:
         if settings.registry.username is not None and settings.registry.password is not None:
             secret = settings.registry.password.get_secret_value()
             config["basic.auth.user.info"] = f"{settings.registry.username}:{secret}"
+            self._secrets = (secret, b64encode(config["basic.auth.user.info"].encode()).decode())
         if settings.registry.ssl_ca is not None:
             config["ssl.ca.location"] = str(settings.registry.ssl_ca)
         try:
@@ -87,16 +107,36 @@ class Registry:
     def schema(self, number: int) -> RegisteredSchema | None:
         """The schema of this id, with the schemas that it refers to. None if there is none.
 
-        Raises RegistryAway and ConfigError.
+        The registry is asked each time. Any number of threads may ask at once. Raises RegistryAway and
+        SchemaRefused.
         """
+        self._client.clear_caches()  # its cache has no bound, and would hide that the registry refuses us now
         found = self._asked(lambda: self._client.get_schema(number, fmt=self._fmt))
-        if found is None:
-            return None
-        texts: list[str] = []
-        names: list[str] = []
-        self._refer(found, texts, names, 0)
-        form = (found.schema_type or "AVRO").lower()  # the registry leaves the type out for Avro
-        return RegisteredSchema(number, form, (*texts, found.schema_str or ""), (*names, ""))
+        return None if found is None else self._with_references(number, found)
+
+    def hands_out_any(self) -> bool:
+        """Whether the registry hands out any schema to us now.
+
+        It is asked for the newest version of the input topic's usual subject and of the first subjects that it
+        lists. Raises RegistryAway.
+        """
+        for name in self._likely_subjects():
+            try:
+                found = self._asked(partial(self._client.get_latest_version, name, fmt=self._fmt))
+                if found is not None and found.schema is not None and found.schema.schema_str:
+                    return True
+            except SchemaRefused:
+                continue
+        return False
+
+    def _likely_subjects(self) -> Iterator[str]:
+        if self._subject:
+            yield self._subject
+        try:
+            listed = self.subjects()
+        except SchemaRefused:
+            return
+        yield from listed[:_MOST_SUBJECTS]
 
     def register(self, subject: str, text: str) -> int:
         """The id of this schema, which is registered under `subject` unless it is there already.
@@ -112,8 +152,24 @@ class Registry:
         return number
 
     def subjects(self) -> list[str]:
-        """The registry's subjects. `evenflow doctor` asks for them to see whether the registry answers."""
-        return self._asked(self._client.get_subjects) or []
+        """The registry's subjects. `evenflow doctor` asks for them to see whether the registry answers.
+
+        Raises RegistryAway and SchemaRefused.
+        """
+        listed: object = self._asked(self._client.get_subjects) or []
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise self._no_schema("no list of subjects")
+        return listed
+
+    def _with_references(self, number: int, schema: Schema) -> RegisteredSchema:
+        texts: list[str] = []
+        names: list[str] = []
+        self._refer(schema, texts, names, 0)
+        form, text = schema.schema_type or "AVRO", schema.schema_str
+        if not isinstance(form, str) or not isinstance(text, str) or not text:
+            raise self._no_schema("its type or its text is no text")
+        # The registry leaves the type out for Avro.
+        return RegisteredSchema(number, form.lower(), (*texts, text), (*names, ""))
 
     def _refer(self, schema: Schema, texts: list[str], names: list[str], depth: int) -> None:
         """Append the schemas that this schema refers to, each behind those that it refers to itself.
@@ -129,12 +185,15 @@ class Registry:
             found = self._asked(partial(self._client.get_version, subject, version, fmt=self._fmt))
             if found is None or found.schema is None:
                 continue
+            text = found.schema.schema_str or ""
+            if not isinstance(text, str):
+                raise self._no_schema(f"the text of {reference.name} is no text")
             self._refer(found.schema, texts, names, depth + 1)
-            texts.append(found.schema.schema_str or "")
+            texts.append(text)
             names.append(reference.name)
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
-        """The registry's answer. None if there is no such thing. Raises RegistryAway and ConfigError."""
+        """The registry's answer. None if there is no such thing. Raises RegistryAway and SchemaRefused."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
         try:
@@ -142,29 +201,44 @@ class Registry:
         except SchemaRegistryError as error:
             self._refused(error)
             return None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            # What the client raises when it takes an answer apart that is not of the registry's interface.
+            raise self._no_schema(type(error).__name__) from None
         except Exception as error:  # the client passes on whatever its HTTP library raises
             raise RegistryAway(
                 f"the schema registry at {self._url} does not answer: {error or type(error).__name__}",
                 hint="is it running, and is input.registry.url right?",
             ) from None
 
+    def _no_schema(self, why: str) -> SchemaRefused:
+        return SchemaRefused(
+            f"the schema registry at {self._url} answers with something that is no schema: {why}",
+            why="the answer is no schema",
+            hint="is input.registry.url that of a schema registry, with the right path?",
+        )
+
     def _refused(self, error: SchemaRegistryError) -> None:
         """Raise what this error means. Returns if it means that there is no such thing."""
-        status = error.http_status_code
+        status, code = error.http_status_code, error.error_code
         # A 404 of the registry itself has an error code of the form 404xx. Any other 404 comes from a wrong
-        # address.
-        if error.error_code == _NO_SUCH_SCHEMA or (status == 404 and 40400 <= error.error_code < 40500):
+        # address. Anything may stand where the code should.
+        known = isinstance(code, int) and 40400 <= code < 40500
+        if code == _NO_SUCH_SCHEMA or (status == 404 and known):
             return
-        if status in _REFUSED:
-            raise ConfigError(
-                f"the schema registry at {self._url} refuses us: HTTP {status}: {error.error_message}",
-                hint="check input.registry.username and password, and what that user may read",
-            ) from None
+        why = f"HTTP {status}: {self._harmless(error.error_message)}"
         if status >= 500 or status in _MAY_HEAL:
-            raise RegistryAway(
-                f"the schema registry at {self._url} does not answer: HTTP {status}: {error.error_message}"
-            ) from None
-        raise ConfigError(
-            f"the schema registry at {self._url} refuses what we ask: HTTP {status}: {error.error_message}",
-            hint="is input.registry.url that of a schema registry, with the right path?",
-        ) from None
+            raise RegistryAway(f"the schema registry at {self._url} does not answer: {why}") from None
+        if status in _USER_REFUSED:
+            what = "refuses us"
+            hint = "check input.registry.username and password, and what that user may read"
+        else:
+            what = "refuses what we ask"
+            hint = "is input.registry.url that of a schema registry, with the right path?"
+        raise SchemaRefused(f"the schema registry at {self._url} {what}: {why}", why=why, hint=hint) from None
+
+    def _harmless(self, message: object) -> str:
+        """What the registry says, printable, short, and without the password."""
+        said = str(message)
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        return printable(said[:_LONGEST_MESSAGE])

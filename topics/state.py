@@ -24,6 +24,7 @@ class TopicState:
 
     topic_id: Kafka's id, which changes when a topic is made anew under its old name. begin, end: offsets by
     partition. The end is the high watermark. config: empty if the user of the settings may not read it.
+    replicas: how many each partition has, at least. 0 if that is unknown.
     """
 
     name: str
@@ -32,6 +33,7 @@ class TopicState:
     begin: Mapping[int, int]
     end: Mapping[int, int]
     config: Mapping[str, str]
+    replicas: int = 0
 
     @property
     def records(self) -> int:

@@ -14,9 +14,11 @@ from evenflow.settings.views import OF_THE_QUERY, queries
 from evenflow.talking.words import span
 from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import check_topic, describe, input_topic, may_write, pipeline_topics, topic_names
+from topics.brokers import broker_config
 from topics.registry import Registry
 from topics.settled import missing_input, other_partitions
 from topics.state import TopicSpec, TopicState
+from workbench.doctor_durability import check_durability, internal_topics
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
@@ -24,6 +26,9 @@ from workbench.look.sample import TopicRecords, newest_records
 from workbench.look.words import listed
 
 _PATIENCE_MS = 5_000
+_RETENTION = "offsets.retention.minutes"
+_WEEK = 10_080
+"""Minutes: Kafka's default."""
 _OFFSETS = "__"
 """Topics whose names begin with this are the broker's own."""
 
@@ -82,7 +87,10 @@ def _input_state(settings: Settings, names: Sequence[str]) -> TopicState | None:
 
 def _said_of_the_query(settings: Settings, state: TopicState | None) -> list[Finding]:
     """The findings about policy and topics of the query. No finding if the settings describe no query."""
-    return [*check_policy(settings), *_query_findings(settings, state)] if _described(settings) else []
+    if not _described(settings):
+        return []
+    offsets = check_offsets(broker_config(settings.kafka))
+    return [*check_policy(settings), *offsets, *_query_findings(settings, state)]
 
 
 def _sampled(
@@ -127,6 +135,25 @@ def no_input(settings: Settings, names: Sequence[str]) -> Finding:
         return Finding("input topic", "warning", what, "`evenflow doctor --topic NAME` looks at one")
     error = missing_input(settings, list(names))
     return Finding("input topic", "problem", error.message, error.hint or "")
+
+
+def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
+    """A finding about how long a query may be stopped. config: of a broker. No finding if the broker does not tell."""
+    minutes = config.get(_RETENTION, "")
+    if not minutes.isdigit():
+        return
+    kept = span(int(minutes) * 60_000)
+    if int(minutes) < _WEEK:
+        what = f"the broker deletes the committed offsets of a query whose partitioners have been stopped for {kept} "
+        what += f"({_RETENTION} = {minutes})"
+        do = (
+            f"set {_RETENTION} = {_WEEK} or more on the brokers, or never stop all partitioners for that long"
+        )
+        yield Finding("committed offsets", "warning", what, do)
+    else:
+        yield Finding(
+            "committed offsets", "ok", f"are kept for {kept} after the last partitioner has stopped"
+        )
 
 
 def check_policy(settings: Settings) -> Iterator[Finding]:
@@ -225,12 +252,23 @@ def _query_findings(settings: Settings, input_state: TopicState | None) -> Itera
     states = describe(settings.kafka, [spec.name for specs in each for spec in specs.values()])
     for specs in each:
         yield from check_topics(specs, states)
+    yield from check_durability([*_stateful(each, states), *internal_topics(settings.kafka)])
     refused = [name for name in states if not _writable(settings.kafka, name)]
     if refused:
         do = "ask for the ACL Write on them for this user"
         yield Finding("rights", "warning", f"may not write to {', '.join(sorted(refused))}", do)
     elif states:
         yield Finding("rights", "ok", "may write to every topic of the query that exists")
+
+
+def _stateful(
+    each: Sequence[Mapping[str, TopicSpec]], states: Mapping[str, TopicState]
+) -> Iterator[TopicState]:
+    """Those of these topics that a query cannot do without. Telemetry and the input are left out."""
+    for specs in each:
+        for role, spec in specs.items():
+            if role not in ("input", "telemetry") and spec.name in states:
+                yield states[spec.name]
 
 
 def _writable(kafka: KafkaSettings, topic: str) -> bool:

@@ -6,6 +6,7 @@ are functions of plain values. `check_query` asks the broker.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +26,7 @@ from evenflow.talking.words import printable, share
 from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
 from partitioner_service.parse import Parser
+from partitioner_service.reading.schemas import schemas_of
 from spark_consumers.sinks import sink_of
 from topics.admin import describe
 from topics.state import TopicState
@@ -123,7 +125,7 @@ def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | 
 def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
     """What the tuples would keep for the query, or for one of its views."""
     query = settings.query
-    plan, parser = AggregatePlan.of(query), Parser(settings)
+    plan, parser = AggregatePlan.of(query), Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
     parts = []
     for stretch in sample.stretches:
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)

@@ -1,7 +1,8 @@
 """Avro and Protobuf records, read strictly: Avro by a plain recursive reader, Protobuf by Google's own library.
 
 The partitioner reads both with compiled kernels, so this is a second opinion on every record. If a schema is not in the
-registry when this code asks for it, its records are unreadable. So they are in the partitioner.
+registry when this code asks for it, its records are unreadable. So they are in the partitioner. Of a record whose
+schema the registry withholds nothing can be said (`WithheldSchema`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from google.protobuf.message import DecodeError, Message
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import Settings
-from topics.registry import Lookup, RegisteredSchema, Registry
-from workbench.unreadable import Number, Unreadable
+from topics.registry import Lookup, RegisteredSchema, Registry, SchemaRefused
+from workbench.unreadable import Number, Unreadable, WithheldSchema
 
 _DEEPEST = 250
 """How many levels of an Avro record are read. This keeps `AvroReader._value`, which is recursive, off Python's limit."""
+WITHHELD = "the registry refuses schema "
+"""What the reason of a record begins with if the registry withholds its schema. The partitioner says the same."""
 _TICKS = {"timestamp-millis": 1, "timestamp-micros": 1_000, "timestamp-nanos": 1_000_000}
 """Avro's logical type of a timestamp -> how many of its units are a millisecond."""
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
@@ -93,9 +96,11 @@ class RegisteredRecords:
 
     def _reader(self, number: int) -> Any:
         if number not in self._schemas:
-            schema = self._registry.schema(number)
             try:
+                schema = self._registry.schema(number)
                 self._schemas[number] = None if schema is None else self._made(schema)
+            except SchemaRefused as error:
+                self._schemas[number] = WithheldSchema(f"{WITHHELD}{number}: {error.why}")
             # Anybody may register a schema. One that cannot be understood counts as none, and so does its absence.
             except (
                 ValueError,
@@ -107,6 +112,8 @@ class RegisteredRecords:
                 ImportError,
             ):
                 self._schemas[number] = None
+        if isinstance(self._schemas[number], WithheldSchema):
+            raise self._schemas[number]
         if self._schemas[number] is None:
             raise Unreadable(f"schema {number} is not there, or none that is read")
         return self._schemas[number]

@@ -6,6 +6,7 @@ them, and how the partitions of a topic look when taken together.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
+from partitioner_service.reading.schemas import schemas_of
 from topics import reader
 from topics.admin import describe
 from workbench.look.sample import stretch
@@ -53,7 +55,7 @@ def topic_sample(
     if state.records == 0:
         raise ConfigError(f"topic {topic} is empty", hint="a recommendation needs a sample of the stream")
     begin, end = stretch(state, tuples, first=first)
-    parser = Parser(settings)
+    parser = Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
     keys: list[pa.Array] = []
     times: list[np.ndarray] = []
     unreadable: Counter[str] = Counter()

@@ -36,10 +36,11 @@ class Stored:
         with self._told():
             return [info for info in self.system.get_file_info(chosen) if info.is_file]
 
-    def names(self) -> list[str]:
-        """Names of the files and folders that lie directly in the folder."""
+    def names(self, folder: str = "") -> list[str]:
+        """Names of the files and folders that lie directly in the folder, or in `folder` in it."""
         with self._told():
-            found = self.system.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+            chosen = fs.FileSelector(f"{self.path}/{folder}".rstrip("/"), allow_not_found=True)
+            found = self.system.get_file_info(chosen)
             return [info.base_name for info in found]
 
     def remove(self) -> None:

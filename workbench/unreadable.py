@@ -7,6 +7,10 @@ class Unreadable(Exception):
     """The record holds no tuple of this query. The text says why."""
 
 
+class WithheldSchema(Unreadable):
+    """The registry hands out no schema for the record, so nothing can be said of it."""
+
+
 class Number(str):
     """A number of a record as it was written."""
 

@@ -36,11 +36,11 @@ def frame_costs(*, smoke: bool) -> dict[str, float]:
     repetitions = 3 if smoke else 9
     few, many = (_rows(pipeline, rows) for rows in (_FEW, _MANY))
     packer = _packer(pipeline, 0)
-    sizes = [len(packer.pack(batch)) for batch in (few, many)]
+    sizes = [len(packer.pack(batch, sequence=0)) for batch in (few, many)]
     row_bytes = (sizes[1] - sizes[0]) / (_MANY - _FEW)
     return {
         "header_packed": cpu(lambda: _packer(pipeline, 0), calls=_RUN, repetitions=repetitions),
-        "frame_packed": cpu(lambda: packer.pack(few), calls=_RUN, repetitions=repetitions),
+        "frame_packed": cpu(lambda: packer.pack(few, sequence=0), calls=_RUN, repetitions=repetitions),
         "frame_bytes": sizes[0] - _FEW * row_bytes,
         **_combining(pipeline, 40 if smoke else 400, repetitions),
     }
@@ -50,7 +50,7 @@ def row_bytes() -> int:
     """Bytes of a row in a frame. The row has a key (8 bytes), a pane and one whole number."""
     pipeline = Pipeline()
     packer = _packer(pipeline, 0)
-    few, many = (len(packer.pack(_rows(pipeline, rows))) for rows in (_FEW * 100, _MANY * 100))
+    few, many = (len(packer.pack(_rows(pipeline, rows), sequence=0)) for rows in (_FEW * 100, _MANY * 100))
     return round((many - few) / (100 * (_MANY - _FEW)))
 
 
@@ -83,7 +83,7 @@ def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Itera
     packers = cycle([_packer(pipeline, block) for block in range(headers)])
     for offset in range(count):
         packer = next(packers) if headers > 1 else _packer(pipeline, offset, same=True)
-        yield offset, packer.pack(batch)
+        yield offset, packer.pack(batch, sequence=offset)
 
 
 def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacker:
@@ -97,6 +97,7 @@ def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacke
         epoch=1,
         input_partitions=pipeline.inputs,
         routed_partitions=pipeline.routed,
+        session=1,
         offsets=offsets,
         told=told,
     )

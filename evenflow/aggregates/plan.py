@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, Aggregate, Call, PartialColumn
+from evenflow.aggregates.count import COUNT
 from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
 from evenflow.aggregates.room import Room, is_text
 from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.errors import ConfigError
-from evenflow.grammar.aggregate_spec import AggregateSpec
+from evenflow.grammar.aggregate_spec import HIDDEN_COLUMN, AggregateSpec
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import ColumnType
 from evenflow.grammar.emission import Emission
@@ -37,6 +38,8 @@ _WIDE_KEY = pa.field("key", pa.large_binary())
 _TIME = pa.field("time", pa.int64())
 _VALUE = "v:"
 """Prefix of value columns in frames, so that a value column may be called "pane", "key" or "time"."""
+TUPLES, TUPLES_OF_ALL = HIDDEN_COLUMN, f"{HIDDEN_COLUMN}_of_all"
+"""Result columns that count tuples, so that `verify` sees a lost tuple whatever the aggregates are (rule 24)."""
 
 
 class Output(NamedTuple):
@@ -153,15 +156,32 @@ class AggregatePlan:
 
     @property
     def result_schema(self) -> pa.Schema:
-        """Columns of a result table: window_start and window_end (ms), key, `emission_schema`, `output_schema`."""
+        """Columns of a result table: window_start and window_end (ms), key, then those of `beside_key`."""
         bounds = [pa.field("window_start", pa.int64()), pa.field("window_end", pa.int64())]
-        return pa.schema([*bounds, _KEY, *self.emission_schema, *self.output_schema])
+        return pa.schema([*bounds, _KEY, *self.beside_key])
+
+    @property
+    def beside_key(self) -> pa.Schema:
+        """Columns of a result row behind its key: `emission_schema`, `output_schema`, `tuples_schema`."""
+        return pa.schema([*self.emission_schema, *self.output_schema, *self.tuples_schema])
 
     @property
     def emission_schema(self) -> pa.Schema:
         """Columns that `emit` adds to a result row: some of revision, gone and rank."""
         types = {"revision": pa.int64(), "gone": pa.bool_(), "rank": pa.int64()}
         return pa.schema([(name, types[name]) for name in self.emission.columns])
+
+    @property
+    def tuples_schema(self) -> pa.Schema:
+        """Columns that count tuples for `verify`.
+
+        `_tuples`: of the row's key in its window. It is left out where a `count` is among the aggregates, which
+        is the same number. `_tuples_of_all`: of all keys of the window. A row has it where not every key has a
+        row. With `changes` it counts only the keys that the reducer keeps with the row's key.
+        """
+        counted = any(function is COUNT and not call.column for _, function, call in self.outputs)
+        names = [*(() if counted else (TUPLES,)), *(() if self.emission.mode == "all" else (TUPLES_OF_ALL,))]
+        return pa.schema([(name, pa.int64()) for name in names])
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -228,6 +248,16 @@ class AggregatePlan:
         columns = [function.finish(table, call) for _, function, call in self.outputs]
         narrow = [_narrow(column, field.type) for column, field in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(narrow, schema=schema)
+
+    def tuples(self, table: pa.Table, of_all: int | None = None) -> list[pa.Array | pa.ChunkedArray]:
+        """Columns of `tuples_schema` for each row of a partial table.
+
+        of_all: tuples of all keys of the window. None: there is no such column.
+        """
+        columns = [table[ROWS]] if TUPLES in self.tuples_schema.names else []
+        if of_all is not None:
+            columns.append(pa.repeat(pa.scalar(of_all, pa.int64()), table.num_rows))
+        return columns
 
     def unfit(self, table: pa.Table) -> int:
         """How many values of `finish(table)` are null because they do not fit (a sum in int64, a list in its room)."""

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
+HIDDEN_COLUMN = "_tuples"
+"""Names of the columns with which `verify` counts tuples begin so (`AggregatePlan.tuples_schema`)."""
 
 
 class AggregateSpec(BaseModel):
@@ -58,6 +60,11 @@ def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]
             raise ValueError(
                 f"{name} cannot name an aggregate: every result row has the field {name.lower()}, and tables do not tell "
                 "upper from lower case"
+            )
+        if name.lower().startswith(HIDDEN_COLUMN):
+            raise ValueError(
+                f"{name} cannot name an aggregate: names that begin with {HIDDEN_COLUMN} are those of evenflow's own counts "
+                "in result rows"
             )
         # `setdefault` returns an earlier name that is the same in lower case, or this one.
         twin = lower.setdefault(name.lower(), name)

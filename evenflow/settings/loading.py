@@ -7,13 +7,14 @@ import os
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, get_args, get_origin
 
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from evenflow.errors import ConfigError
 from evenflow.settings.model import Settings
 
+_EXAMPLES = "docs/settings.md shows what a settings file looks like"
 DEFAULT_FILE = Path("evenflow.toml")
 
 
@@ -34,7 +35,10 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         return _FixedSettings(**_merge(base, overrides))
     except ValidationError as error:
         problems = [_problem(item["loc"], item["type"], item["msg"]) for item in error.errors()]
-        raise ConfigError("settings are not valid:\n  " + "\n  ".join(problems)) from None
+        raise ConfigError(
+            "settings are not valid:\n  " + "\n  ".join(problems),
+            hint="`evenflow settings` explains each setting",
+        ) from None
 
 
 def _content(path: Path, *, named: bool) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def _content(path: Path, *, named: bool) -> dict[str, Any]:
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = path.read_text(encoding="utf-8")
-        content: dict[str, Any] = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+        content = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except FileNotFoundError:
         if not named:
             return {}
@@ -59,8 +63,11 @@ def _content(path: Path, *, named: bool) -> dict[str, Any]:
             f"the settings file {path} cannot be read: {error.strerror}",
             hint=f"user {os.geteuid()} needs the right to read it",
         ) from None
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid {kind}: {error}") from None
+    # ValueError: text that is no TOML, no JSON or no UTF-8, and a number of more digits than Python converts.
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid {kind}: {error}", hint=_EXAMPLES) from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} holds no table of settings", hint=_EXAMPLES)
     return content
 
 
@@ -72,14 +79,27 @@ def _problem(where: tuple[int | str, ...], kind: str, message: str) -> str:
 
 
 def _meant(where: tuple[int | str, ...]) -> str:
-    """The end of a message: the setting of the same table that was likely meant, or all its settings."""
+    """The end of a message: the setting of the same table that was likely meant, or all its settings.
+
+    Empty for a place within a table whose names the user chooses.
+    """
     table: Any = Settings
     for part in where[:-1]:
-        # In a table whose names the user chooses (query.views), each name leads to a table of the same kind.
-        named = get_args(table)
-        table = named[-1] if named else table.model_fields[str(part)].annotation
+        if _is_model(table):
+            field = table.model_fields.get(str(part))
+            table = None if field is None else field.annotation
+            # An optional table is a union with None.
+            table = next((kind for kind in get_args(table) if _is_model(kind)), table)
+        elif get_origin(table) is dict:  # each name leads to a table of the same kind (query.views)
+            table = get_args(table)[-1]
+    if not _is_model(table):
+        return ""
     close = get_close_matches(str(where[-1]), table.model_fields, n=1)
     return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(table.model_fields)})"
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def save_settings(settings: Settings, file: Path) -> None:

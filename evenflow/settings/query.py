@@ -117,6 +117,13 @@ class Query(BaseModel):
         description="What the texts and lists of one result row may take. Result columns of texts and lists share it "
         "evenly. An entry of a list counts 24 bytes and its text. A larger value is null, and is counted as unfit.",
     )
+    max_ahead_of_clock: Duration | None = Field(
+        default=3_600_000,
+        description="A tuple that is further than this ahead of the clock is rejected (reason 'ahead'), whatever the tuples "
+        "around it say. The clock is the broker's where the topic has `message.timestamp.type=LogAppendTime`, otherwise "
+        "that of the partitioner. Times of the past never are ahead. 'off' is for generated or planned data with times of "
+        "the future.",
+    )
     emit_from: int | None = Field(
         default=None,
         description="Event time (ms). Only windows that start at or after it are emitted. The rebuild after data loss uses "
@@ -201,6 +208,11 @@ class Query(BaseModel):
     @classmethod
     def _explode_is_a_way(cls, value: str | None) -> str | None:
         return None if value is None else str(Explosion.parse(value))
+
+    @field_validator("max_ahead_of_clock", mode="before")
+    @classmethod
+    def _off_is_no_bound(cls, value: Any) -> Any:
+        return None if value == "off" else value
 
     @field_validator("emit")
     @classmethod

@@ -52,6 +52,7 @@ class Changes:
         """
         expires = pane - self._plan.panes_per_window
         arrived, expired = self._bucket.node((0, pane)), self._bucket.node((0, expires))
+        self._bucket.meta.tuples += _tuples(arrived) - _tuples(expired)
         if self._by_totals:
             moved = self._totals(arrived, expired)
             self._drop((0, expires))
@@ -114,11 +115,12 @@ class Changes:
 
 
 def changed_rows(
-    plan: AggregatePlan, moved: Moved, bounds: tuple[int, int]
+    plan: AggregatePlan, moved: Moved, bounds: tuple[int, int], of_all: int
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """(partials, results) in slices: first the rows that are new or differ, then one retraction for each key that is gone.
 
-    bounds: start and end of the window in ms. The partials of a slice of retractions are an empty table.
+    bounds: start and end of the window in ms. of_all: tuples that the bucket has in the window. The partials of
+    a slice of retractions are an empty table.
     """
     before, now = moved
     revision = bounds[1] // plan.slide
@@ -131,9 +133,13 @@ def changed_rows(
             one, other = rows.take(pa.array(both)), before.take(pa.array(at[both]))
             differ[both] = ~equal_rows(plan.finish(one), plan.finish(other))
         for some in sliced(rows.filter(pa.array(differ))):
-            yield some, result_rows(plan, some, bounds, revision, False)
+            yield some, result_rows(plan, some, bounds, revision, False, of_all=of_all)
     for rows in sliced(before.take(pa.array(_absent(before, now)))):
-        yield rows.slice(0, 0), retracted_rows(plan, rows, bounds, revision, True)
+        yield rows.slice(0, 0), retracted_rows(plan, rows, bounds, revision, True, of_all=of_all)
+
+
+def _tuples(pane: pa.Table | None) -> int:
+    return 0 if pane is None else pc.sum(pane[ROWS]).as_py()
 
 
 def _keys(arrived: pa.Table | None, expired: pa.Table | None) -> pa.Array:

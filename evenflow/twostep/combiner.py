@@ -24,6 +24,7 @@ from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.distinct import distinct
 from evenflow.twostep.lanes import RoutedLanes
 from evenflow.twostep.layout import Layout
+from evenflow.twostep.sequences import RangeSequences
 from evenflow.twostep.since import Since, since, together
 from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
@@ -52,14 +53,15 @@ class BlobPart(NamedTuple):
 class _Range(NamedTuple):
     """The combined frames of one routed partition.
 
-    first, last: offsets of the first and the last frame. tuples: how many tuples the frames had. came: when
-    these tuples came into the input topic.
+    first, last: offsets of the first and the last frame. sequences: records `wire.SEQUENCE`. tuples: how many
+    tuples the frames had. came: when these tuples came into the input topic.
     """
 
     routed: int
     first: int
     last: int
     lanes: RoutedLanes
+    sequences: Rows
     partials: pa.Table
     tuples: int
     came: Since
@@ -77,8 +79,9 @@ def combine_task(
     stretches: pairs (routed partition, its frames), each routed partition once. told: called once at the end
     with what was combined, if there were frames.
 
-    Raises IncompatibleStateError for a frame of another query or layout. Raises ProtocolError for bytes that are no
-    frame, and for a frame that has other columns, comes out of order or holds input that was routed twice.
+    Raises IncompatibleStateError for a frame of another query or layout, and DataLossError if a frame is gone. Raises
+    ProtocolError for bytes that are no frame, and for a frame that has other columns, comes out of order or holds
+    input that was routed twice.
     """
     ranges: dict[int, _Range] = {}
     for routed, frames in stretches:
@@ -111,7 +114,7 @@ def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
 
 
 def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
-    fold, lanes = _Fold(plan), RoutedLanes(layout, routed)
+    fold, lanes, sequences = _Fold(plan), RoutedLanes(layout, routed), RangeSequences(routed)
     first = last = -1
     came: list[tuple[int | None, int]] = []
     for offset, data in frames:
@@ -126,11 +129,14 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
                 "rebuild the query under a new name (docs/operations.md)",
             ) from None
         lanes.add(frame, offset)
+        sequences.add(frame, offset)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
         came.append((frame.header.came, frame.batch.num_rows))
         first = offset if first < 0 else first
         last = offset
-    return None if first < 0 else _Range(routed, first, last, lanes, fold.result(), fold.tuples, since(came))
+    if first < 0:
+        return None
+    return _Range(routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(came))
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
@@ -142,6 +148,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
     told, lines = np.unique(np.stack([entry.lanes.marks for entry in ranges]), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
+    sequences = cast(Rows, np.concatenate([entry.sequences for entry in ranges]))
     oldest = min((came for entry in ranges for came in entry.came), default=None)
     for bucket in range(layout.buckets):
         count = int(totals[bucket].sum())
@@ -166,6 +173,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             marks=told,
             lanes=cast(Rows, np.concatenate([records(0, LANE), *watched])),
             came=oldest,
+            sequences=sequences,
         )
         yield from blob_parts(rows, header, layout.max_bytes)
 
@@ -177,9 +185,11 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
     for number, batch in enumerate(parts):
         end = begin + batch.num_rows
         segments = tuple(_within(header.segments, begin, end, first=number == 0))
-        # Lanes travel with a segment's first rows only, because the reducer checks them when a segment begins.
+        # Lanes and numbers of frames travel with a segment's first rows only, because the reducer checks them when
+        # a segment begins.
         begun = [segment.routed for segment in segments if segment.begin == 0]
-        mine = replace(header, segments=segments, lanes=header.lanes[np.isin(header.lanes["routed"], begun)])
+        lanes, sequences = (rows[np.isin(rows["routed"], begun)] for rows in (header.lanes, header.sequences))
+        mine = replace(header, segments=segments, lanes=lanes, sequences=sequences)
         data = encode_blob(batch, mine, part=number, parts=len(parts))
         yield BlobPart(header.bucket, data, number, len(parts))
         begin = end

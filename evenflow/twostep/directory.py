@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from evenflow.arrays import Int64s
-from evenflow.twostep.stored import BucketState, packed, unpacked
+from evenflow.twostep.stored import BucketState, needed, packed, unpacked
 from evenflow.windows import END_MARK
 
 CHUNK = 256
@@ -92,7 +92,7 @@ class Directory:
     def _chunk(self, chunk: int) -> Int64s:
         counts = self._counts.get(chunk)
         if counts is None:
-            saved = self._state.get(_name(chunk)) if chunk in self._chunks else None
+            saved = needed(self._state, _name(chunk)) if chunk in self._chunks else None
             # `unpacked` gives a read-only array. A second copy stays as it was loaded.
             counts = np.zeros(_SLOTS, np.int64) if saved is None else unpacked(saved).copy()
             self._counts[chunk] = counts

@@ -17,7 +17,7 @@ from evenflow.aggregates.grouping import group_rows
 from evenflow.arrays import one_chunk
 from evenflow.keys import hash_keys
 from evenflow.twostep.key_index import KeyIndex
-from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
+from evenflow.twostep.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
 
 _NAMES = "layers"
 
@@ -94,9 +94,7 @@ class Layers:
 
     def _table(self, name: int) -> pa.Table:
         if name not in self._tables:
-            data = self._state.get(f"layer/{name}")
-            assert data is not None, name
-            self._tables[name] = table_of(data)
+            self._tables[name] = table_of(needed(self._state, f"layer/{name}"))
         return self._tables[name]
 
     def _index(self, name: int) -> KeyIndex:

@@ -26,11 +26,15 @@ from evenflow.wire.blob import Blob, Segment
 
 
 class _Come(NamedTuple):
-    """A segment that came, its blob, and its first row, counted over the rows of all blobs that came."""
+    """A segment that came, its blob, and its first row, counted over the rows of all blobs that came.
+
+    sequences: what it says of each session, records `wire.SEQUENCE` as tuples.
+    """
 
     segment: Segment
     blob: Blob
     row: int
+    sequences: Sequence[tuple[int, ...]]
 
 
 def begun(plan: AggregatePlan, layout: Layout, state: BucketState, blob: Blob) -> Bucket:
@@ -44,7 +48,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
 
     Moves the bucket's position, marks and lanes on. Raises ProtocolError for an overlap, missing rows, a late
     partial or input that was routed twice. Raises IncompatibleStateError for another layout, and
-    DataLossError for another routed topic.
+    DataLossError for another routed topic and for frames that are gone.
     """
     come: list[_Come] = []
     tables: list[pa.Table] = []
@@ -53,8 +57,11 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
         _check_origin(layout, blob)
         _check_bucket(bucket, blob)
         tables.append(_checked(plan, blob))
+        sequences: dict[int, list[tuple[int, ...]]] = {}
+        for entry in blob.header.sequences.tolist():
+            sequences.setdefault(entry[0], []).append(entry)
         for segment in blob.header.segments:
-            come.append(_Come(segment, blob, row))
+            come.append(_Come(segment, blob, row, sequences.get(segment.routed, ())))
             row += segment.rows
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
@@ -102,7 +109,8 @@ def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
     segment, merged = come.segment, int(bucket.merged[come.segment.routed])
     if segment.first <= merged:
         raise ProtocolError(f"{_named(segment)} overlaps what was merged up to offset {merged}")
-    # Lanes come with a segment's first rows, so they are checked once for each segment.
+    # Lanes and numbers of frames come with a segment's first rows, so they are checked once for each segment.
+    bucket.sessions.add(come.sequences, f"offsets {segment.first}..{segment.last}")
     _watch(bucket, come)
     pending = PendingSegment(segment.first, segment.last, segment.total, 0)
     bucket.meta.pending[segment.routed] = pending

@@ -22,10 +22,12 @@ def key_type(query: Query) -> pa.DataType:
 
 
 def readable_schema(query: Query) -> pa.Schema:
-    """Columns of results: window_start, window_end, key, what `emit` adds, the aggregates in the order of the settings."""
+    """Columns of results: window_start, window_end, key, what `emit` adds, the aggregates in the order of the settings.
+
+    Last come the columns that count tuples (`AggregatePlan.tuples_schema`).
+    """
     bounds = [pa.field(name, TIME) for name in ("window_start", "window_end")]
-    plan = AggregatePlan.of(query)
-    return pa.schema([*bounds, pa.field("key", key_type(query)), *plan.emission_schema, *plan.output_schema])
+    return pa.schema([*bounds, pa.field("key", key_type(query)), *AggregatePlan.of(query).beside_key])
 
 
 def typed_keys(table: pa.Table, kind: pa.DataType) -> pa.Table:

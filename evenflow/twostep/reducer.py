@@ -4,7 +4,8 @@ The whole input of a micro-batch is collected and sorted, because rows of a grou
 Then it is merged, and only then are panes closed. A repeated blob changes nothing. A blob that overlaps
 merged offsets stops the query with an error.
 
-A pane closes when the mark of every lane (input partition x routed partition) has passed its end. A window is
+A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and no frame of an
+ended session may still be missing (`sequences`). A window is
 emitted once, when its last pane closes. A closed pane cannot get tuples any more. A partial for a closed pane
 is a bug upstream and stops the query, too. A stretch of event time without tuples is skipped in one step,
 however long it is.
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.aggregate import ROWS
 from evenflow.keys import hash_keys
 from evenflow.twostep.changes import Changes, changed_rows
 from evenflow.twostep.layout import Layout
@@ -67,7 +69,8 @@ def reduce_windows(
 
     The state is saved when the iterator is exhausted. After an error the state is as it was. Raises
     ProtocolError for an overlap, missing rows, a late partial or input that was routed twice. Raises
-    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic.
+    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic and for
+    frames that are gone.
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is not None:
@@ -95,7 +98,7 @@ def reduce_leaders(
     def said() -> Said:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
         came = [(pane, came) for pane, came, _ in leading.came]
-        return Said(bucket=meta.bucket, closed=meta.closed, came=came)
+        return Said(bucket=meta.bucket, closed=meta.closed, came=came, tuples=leading.tuples)
 
     def still_to_come(tally: Tally) -> None:
         work = {at: replace(done, emitted={}) for at, done in tally.work.items()}
@@ -134,7 +137,8 @@ def _reduced(
         for blob in blobs:
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
-    for table in _close(plan, bucket, emitted):
+    # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
+    for table in _close(plan, bucket, emitted) if bucket.sessions.settled() else ():
         emitted.rows += table.num_rows
         yield table
     tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)
@@ -149,6 +153,7 @@ class _Emitted:
 
     windows, rows: how many. unfit: values that are null because they do not fit their type. end: end (ms) of
     the last window. came: of each window (last pane, time (ms) when its newest tuple came or None, rows).
+    tuples: of each window with tuples (last pane, how many), with `emit = "top"` only.
     """
 
     windows: int = 0
@@ -156,6 +161,7 @@ class _Emitted:
     unfit: int = 0
     end: int | None = None
     came: list[tuple[int, int | None, int]] = field(default_factory=list)
+    tuples: list[tuple[int, int]] = field(default_factory=list)
 
 
 def _tally(
@@ -220,7 +226,7 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
     """Close every pane that the least mark of all lanes has passed. Yields the result tables of the windows."""
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
-    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket)
+    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
     waiting = list(bucket.nodes.panes(meta.closed, target))
     waiting.reverse()  # the earliest pane is last, where `pop` takes it
     while meta.closed < target:
@@ -249,10 +255,10 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
             emitted.came.append((pane, came, count))
 
 
-def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
+def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[int, tuple[int, int]], Slices]:
     """A function that moves on to the window that ends with a pane, and returns all rows of the window.
 
-    With `top` it returns the bucket's leaders of the window.
+    With `top` it returns the bucket's leaders of the window, and notes how many tuples the window has.
     """
     step = advance_totals if plan.invertible else advance_tree
 
@@ -261,6 +267,7 @@ def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]
         if not table.num_rows or not _emits(plan, bounds):
             return ()
         if plan.emission.mode == "top":
+            emitted.tuples.append((pane, pc.sum(table[ROWS]).as_py()))
             return ((None, rows) for rows in leaders(plan, table, pane))
         return ((rows, result_rows(plan, rows, bounds)) for rows in sliced(table))
 
@@ -278,7 +285,7 @@ def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, i
         # Readers have not seen the window before, so they get this one as if that had been empty.
         if not _emits(plan, (bounds[0] - plan.slide, bounds[1] - plan.slide)):
             moved = plan.key_schema.empty_table(), changes.whole(pane)
-        return changed_rows(plan, moved, bounds)
+        return changed_rows(plan, moved, bounds, bucket.meta.tuples)
 
     return window
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.aggregate import ROWS
 from evenflow.wire import cut
 
 RESULT_BYTES = 16_000_000
@@ -22,20 +23,25 @@ def sliced(table: pa.Table) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([rows])
 
 
-def result_rows(plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any) -> pa.Table:
+def result_rows(
+    plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any, of_all: int | None = None
+) -> pa.Table:
     """Results (plan.result_schema) of a slice of partials.
 
     bounds: start and end of the window in ms. said: one value for each column of `plan.emission_schema`, the
-    same in all rows.
+    same in all rows. of_all: as in `AggregatePlan.tuples`.
     """
-    return _result(plan, table, bounds, said, plan.finish(table).columns)
+    return _result(plan, table, bounds, said, [*plan.finish(table).columns, *plan.tuples(table, of_all)])
 
 
-def retracted_rows(plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any) -> pa.Table:
-    """As `result_rows`, but with null in place of every aggregate: the keys have left."""
-    return _result(
-        plan, table, bounds, said, [pa.nulls(table.num_rows, field.type) for field in plan.output_schema]
-    )
+def retracted_rows(
+    plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any, of_all: int
+) -> pa.Table:
+    """As `result_rows`, but with null in place of every aggregate: the keys have left, and have 0 tuples."""
+    rows = table.num_rows
+    nulls = [pa.nulls(rows, field.type) for field in plan.output_schema]
+    none = table.set_column(table.schema.get_field_index(ROWS), ROWS, pa.array(np.zeros(rows, np.int64)))
+    return _result(plan, table, bounds, said, [*nulls, *plan.tuples(none, of_all)])
 
 
 def _result(

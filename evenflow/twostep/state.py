@@ -3,6 +3,7 @@
     meta    JSON: version, fingerprint, topic, layout, position, segments of which only some rows were merged
     lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far the
             lanes that this bucket watches have been read
+    sessions int64: which frames of which session were merged (sequences.py)
     chunks, nodes/CHUNK     which nodes there are (directory.py)
     totals  Arrow: sliding totals of an invertible plan
     layers, layer/NUMBER    the same for an invertible plan that emits changes (layers.py)
@@ -30,12 +31,13 @@ from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD
 from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
-from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
+from evenflow.twostep.sequences import Sessions
+from evenflow.twostep.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader
 
-STATE_VERSION = 2
-META, LANES, TOTALS = "meta", "lanes", "totals"
+STATE_VERSION = 3
+META, LANES, SESSIONS, TOTALS = "meta", "lanes", "sessions", "totals"
 
 
 @dataclass
@@ -55,6 +57,8 @@ class CameClosed(NamedTuple):
     came: int
 
 
+_MORE_SESSIONS = 64
+"""The state remembers twice as many sessions as there are input partitions, and so many more."""
 _MOST_CAME = 64
 """The state remembers of so many open panes, the first to close, when their tuples came. This serves latencies only."""
 
@@ -64,7 +68,8 @@ class Meta:
     """Position of a bucket.
 
     closed: panes below it are closed. newest: the last closed pane that has a tuple, None before the first.
-    pending: by routed partition, the segment of which only some rows were merged.
+    tuples: how many tuples the window that closed last has, counted with `emit = "changes"` only. pending: by
+    routed partition, the segment of which only some rows were merged.
 
     The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
     tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
@@ -80,6 +85,7 @@ class Meta:
     routed_partitions: int
     closed: int
     newest: int | None = None
+    tuples: int = 0
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
     came_closed: list[CameClosed] = field(default_factory=list)
@@ -172,6 +178,13 @@ class Bucket:
         self.merged, marks, reached = np.split(lanes, [routed, routed * (1 + inputs)])
         self.marks = marks.reshape(routed, inputs)
         self.reached = reached.reshape(len(meta.watched), inputs)
+        self._saved_sessions = None if saved_lanes is None else needed(state, SESSIONS)
+        self.sessions = Sessions(
+            None if self._saved_sessions is None else unpacked(self._saved_sessions),
+            routed=routed,
+            most=2 * inputs + _MORE_SESSIONS,
+            partial=plan.emit_from is not None,
+        )
         self._tables: dict[str, pa.Table] = {}
         self._changed: set[str] = set()
         self._gone: set[str] = set()
@@ -188,7 +201,7 @@ class Bucket:
         """The bucket that the state holds, None if no blob was ever seen.
 
         Raises IncompatibleStateError for a state of another query or version, and DataLossError for one of
-        another routed topic.
+        another routed topic and for one that lacks something.
         """
         data = state.get(META)
         if data is None:
@@ -205,7 +218,7 @@ class Bucket:
                 "it was deleted and made again",
                 hint="give the query a new name, or rebuild it (docs/operations.md)",
             )
-        return cls(plan, state, meta, state.get(LANES) or b"")
+        return cls(plan, state, meta, needed(state, LANES))
 
     def node(self, node: Node) -> pa.Table | None:
         """Partials of a node (key_schema), or None if the node has no tuple."""
@@ -259,14 +272,14 @@ class Bucket:
         lanes = packed(np.concatenate([self.merged, self.marks.reshape(-1), self.reached.reshape(-1)]))
         if lanes != self._saved_lanes:
             self._state.put(LANES, lanes)
+        sessions = packed(self.sessions.saved())
+        if sessions != self._saved_sessions:
+            self._state.put(SESSIONS, sessions)
         self._state.put(META, self.meta.encode())
 
     def _table(self, name: str) -> pa.Table:
         if name not in self._tables:
-            data = self._state.get(name)
-            if data is None:
-                raise IncompatibleStateError(f"the reducer's state lacks {name!r}, which its directory lists")
-            self._tables[name] = table_of(data)
+            self._tables[name] = table_of(needed(self._state, name))
         return self._tables[name]
 
     def _put(self, name: str, table: pa.Table) -> None:

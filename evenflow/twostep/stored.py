@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.arrays import Int64s
+from evenflow.errors import DataLossError
 
 _SIZE = struct.Struct("<q")
+DAMAGED = "restore the checkpoint from a copy; if there is none, rebuild the query under a new name (docs/operations.md)"
+"""What to do about a state that is damaged."""
 _COMPRESSED: Any = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
@@ -25,6 +28,16 @@ class BucketState(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove this name. The name must exist."""
+
+
+def needed(state: BucketState, name: str) -> bytes:
+    """The bytes of this name, which the state says that it has. Raises DataLossError if they are not there."""
+    data = state.get(name)
+    if data is None:
+        raise DataLossError(
+            f"the reducer's state is damaged: it lacks {name!r}, which it lists", hint=DAMAGED
+        )
+    return data
 
 
 def packed(values: Int64s) -> bytes:

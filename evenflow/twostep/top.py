@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.plan import TUPLES_OF_ALL
 from evenflow.arrays import Int64s, one_chunk
 from evenflow.grammar.emission import Emission
 from evenflow.twostep.layout import Layout
@@ -39,12 +40,14 @@ class Said:
     """What a bucket says after the leaders of the windows that it has closed in one micro-batch.
 
     closed: the bucket's panes below it are closed. came: for each window with rows (the window's last pane,
-    time (ms) when its newest tuple came or None).
+    time (ms) when its newest tuple came or None). tuples: for each window with rows (its last pane, how many
+    tuples all keys of the bucket have in it).
     """
 
     bucket: int
     closed: int
     came: list[tuple[int, int | None]] = field(default_factory=list)
+    tuples: list[tuple[int, int]] = field(default_factory=list)
 
 
 def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Table]:
@@ -66,12 +69,18 @@ def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Tabl
             pa.array(unfit),
             narrow_keys(rows["key"].chunk(0)),
         ]
-        yield pa.Table.from_arrays([*columns, *plan.finish(rows).columns], schema=leaders_schema(plan))
+        values = [*plan.finish(rows).columns, *plan.tuples(rows)]
+        yield pa.Table.from_arrays([*columns, *values], schema=leaders_schema(plan))
 
 
 def leaders_schema(plan: AggregatePlan) -> pa.Schema:
-    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key, aggregates."""
-    return pa.schema([("pane", pa.int64()), ("unfit", pa.int64()), ("key", pa.binary()), *plan.output_schema])
+    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key, aggregates, `_tuples`.
+
+    `_tuples` is there if `AggregatePlan.tuples_schema` has it.
+    """
+    own = [field for field in plan.tuples_schema if field.name != TUPLES_OF_ALL]
+    columns = [("pane", pa.int64()), ("unfit", pa.int64()), ("key", pa.binary())]
+    return pa.schema([*columns, *plan.output_schema, *own])
 
 
 def told_leaders(
@@ -123,7 +132,7 @@ def merge_leaders(
         end = bounds[1]
         unfit += pc.sum(first.column(_UNFIT)).as_py()
         emitted.append((stand.came.pop(pane, None), first.num_rows))
-        yield _ranked(plan, first, bounds)
+        yield _ranked(plan, first, bounds, stand.tuples.pop(pane))
     tally = Tally(
         rows=sum(count for _, count in emitted),
         unfit=unfit,
@@ -145,11 +154,13 @@ class _Stand:
     """What the task that merges remembers besides rows.
 
     closed: by bucket, the pane below which it has closed all. came: by last pane of a window that waits, time
-    (ms) when the window's newest tuple came, None if a bucket does not know it.
+    (ms) when the window's newest tuple came, None if a bucket does not know it. tuples: by last pane of a
+    window that waits, how many tuples the buckets have told so far.
     """
 
     closed: dict[int, int] = field(default_factory=dict)
     came: dict[int, int | None] = field(default_factory=dict)
+    tuples: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def load(cls, state: BucketState) -> _Stand:
@@ -166,6 +177,8 @@ class _Stand:
         for pane, came in said.came:
             known = self.came.get(pane, came)
             self.came[pane] = None if came is None or known is None else max(came, known)
+        for pane, tuples in said.tuples:
+            self.tuples[pane] = self.tuples.get(pane, 0) + tuples
 
     def closed_by_all(self, buckets: int, plan: AggregatePlan) -> int:
         """All panes below the one that is returned are closed in every bucket."""
@@ -184,11 +197,12 @@ def _merged(plan: AggregatePlan, rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(_first(plan.emission, values, one_column(rows.column(_KEY)))))
 
 
-def _ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int]) -> pa.Table:
+def _ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int], of_all: int) -> pa.Table:
     size = rows.num_rows
     times = [pa.array(np.full(size, bound, np.int64)) for bound in bounds]
     rank = pa.array(np.arange(1, size + 1))
-    columns = [*times, rows.column(_KEY), rank, *rows.columns[_VALUES:]]
+    told = pa.array(np.full(size, of_all, np.int64))
+    columns = [*times, rows.column(_KEY), rank, *rows.columns[_VALUES:], told]
     return pa.Table.from_arrays(columns, schema=plan.result_schema)
 
 

@@ -8,16 +8,18 @@ record of another query.
 window) are one file each. `cut` keeps records small. `claims` tells how large a record claims to be.
 """
 
-from evenflow.wire.blob import LANE, BlobHeader, Segment, decode_blob, encode_blob
+from evenflow.wire.blob import LANE, SEQUENCE, BlobHeader, Segment, decode_blob, encode_blob
 from evenflow.wire.cut import cut, weights
 from evenflow.wire.envelope import LATEST_CAME, records_of
-from evenflow.wire.frame import OFFSETS, TOLD, FrameHeader, FramePacker, decode_frame, encode_frame
+from evenflow.wire.frame import OFFSETS, TOLD, TOTAL, FrameHeader, FramePacker, decode_frame, encode_frame
 
 __all__ = [
     "LANE",
     "LATEST_CAME",
     "OFFSETS",
+    "SEQUENCE",
     "TOLD",
+    "TOTAL",
     "BlobHeader",
     "FrameHeader",
     "FramePacker",

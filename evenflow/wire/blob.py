@@ -12,13 +12,14 @@ Marks are written as a small table, and each segment names its line. Many segmen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, Rows
+from evenflow.arrays import Int64s, Rows, records
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
 from evenflow.wire.envelope import (
@@ -40,6 +41,14 @@ LANE = np.dtype([(name, np.int64) for name in ("routed", "partition", "first", "
 
 `first`: first input offset read. `reached`: next input offset to read.
 """
+SEQUENCE = np.dtype([(name, np.int64) for name in ("routed", "session", "first", "last", "frames")])
+"""What the frames of routed partition `routed` in a blob say of a session.
+
+`first`, `last`: numbers of its first and last frame, -1 if there is none. `frames`: the largest total of the session
+that was told (`wire.frame.TOTAL`), 0 if none was.
+"""
+MOST_SESSIONS = 4_096
+"""A segment may name at most so many sessions."""
 
 
 class Segment(NamedTuple):
@@ -65,7 +74,8 @@ class BlobHeader:
     marks: largest mark (ms) that the frames of a segment told of each input partition, NO_MARK for none, shape (lines,
     input partitions). A segment's marks count once all of its rows are merged. lanes: a record `LANE` for each
     lane that was read, of the routed partitions whose lanes this bucket watches. came: the oldest `came` (ms) of the
-    blob's frames, for latencies alone.
+    blob's frames, for latencies alone. sequences: a record `SEQUENCE` for each segment and each session that wrote
+    frames of it, or whose total its frames tell.
     """
 
     fingerprint: str
@@ -78,6 +88,7 @@ class BlobHeader:
     marks: Int64s
     lanes: Rows
     came: int | None = None
+    sequences: Rows = field(default_factory=partial(records, 0, SEQUENCE))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,6 +113,7 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "segments": numbers(np.array(header.segments, np.int64).reshape(-1, len(Segment._fields))),
         "marks": numbers(header.marks),
         "lanes": numbers(header.lanes),
+        "sequences": numbers(header.sequences),
         **came_field(header.came),
     }
     return Packer(batch.schema, kind=_KIND, fields=fields).pack(batch, part=part, parts=parts)
@@ -112,7 +124,8 @@ def decode_blob(data: Data, *, fingerprint: str) -> Blob:
 
     Raises as `open_record` does, and ProtocolError for an impossible header.
     """
-    blob = Blob(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
+    opened = open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)
+    blob = Blob(header=opened.header, batch=opened.batch, part=opened.part, parts=opened.parts)
     if sum(segment.rows for segment in blob.header.segments) != blob.batch.num_rows:
         raise ProtocolError(f"a blob's segments do not add up to its {blob.batch.num_rows} rows")
     return blob
@@ -135,6 +148,7 @@ def _header(fields: StrictObject) -> BlobHeader:
         marks=read_numbers(fields, "marks", columns=inputs, most=routed),
         lanes=read_records(fields, "lanes", LANE, most=routed * inputs),
         came=read_came(fields),
+        sequences=read_records(fields, "sequences", SEQUENCE, most=routed * MOST_SESSIONS),
     )
     if header.bucket >= header.buckets:
         raise ProtocolError(f"a blob cannot be for bucket {header.bucket} of {header.buckets}")
@@ -143,6 +157,17 @@ def _header(fields: StrictObject) -> BlobHeader:
         _check(segment, header)
     if _outside(header.lanes["routed"], routed) or _outside(header.lanes["partition"], inputs):
         raise ProtocolError("a blob has lanes that do not exist")
+    sequences = header.sequences
+    if (
+        _outside(sequences["routed"], routed)
+        or (sequences["session"] < 1).any()
+        or (sequences["frames"] < 0).any()
+        or (sequences["first"] < -1).any()
+        or (sequences["last"] >= 2**62).any()
+        or (sequences["last"] < sequences["first"]).any()
+        or ((sequences["first"] < 0) & (sequences["last"] >= 0)).any()
+    ):
+        raise ProtocolError("a blob has numbers of frames that do not exist")
     return header
 
 

@@ -1,9 +1,9 @@
-"""One record: an Arrow IPC stream with one batch, and after its end a trailer of 12 bytes.
+"""One record: an Arrow IPC stream with one batch, and after its end a trailer of 20 bytes.
 
     schema message   its metadata key `evenflow` holds the header as JSON, with arrays as base64
     batch message    the rows
     end of stream    8 bytes
-    trailer          part, parts, CRC-32 of all bytes before it. Three little-endian uint32
+    trailer          part, parts (uint32), sequence (int64), CRC-32 of all bytes before it (uint32), little-endian
 
 Any Arrow library reads a record as it is, because bytes after the end of a stream are ignored. Many records
 have the same schema message (all frames of a block, for example). So it is encoded once and decoded once.
@@ -28,12 +28,13 @@ from evenflow.strict_json import StrictObject, read_object
 from evenflow.wire.claims import is_compressed
 
 METADATA_KEY = b"evenflow"
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 MOST_PARTITIONS = 4_096
 """A header may claim at most so many input or routed partitions. Settings allow fewer: 256 and 1,024."""
 # An Arrow IPC message begins with 0xFFFFFFFF and its length. Length 0 is the end of the stream.
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-_TRAILER = struct.Struct("<III")
+_TRAILER = struct.Struct("<IIqI")
+_CHECKED = struct.Struct("<IIq")
 _MESSAGE = struct.Struct("<iI")
 _LARGEST_REMEMBERED = 65_536
 """Longest schema message (bytes) that is kept decoded: 64 of these are the most that the cache holds."""
@@ -62,12 +63,29 @@ Read = Callable[[StrictObject], Any]
 
 
 class Opened(NamedTuple):
-    """An opened record: its header as `Read` made it, its rows, and that it is part `part` of `parts`."""
+    """An opened record: its header as `Read` made it, its rows, and that it is part `part` of `parts`.
+
+    sequence: number of the record, 0 where records are not numbered.
+    """
 
     header: Any
     batch: pa.RecordBatch
     part: int
     parts: int
+    sequence: int
+
+
+class Body(NamedTuple):
+    """A record without its trailer, in pieces, and the CRC-32 of these pieces."""
+
+    pieces: tuple[bytes | pa.Buffer, ...]
+    checked: int
+
+    def sealed(self, *, part: int = 0, parts: int = 1, sequence: int = 0) -> bytes:
+        """The whole record. part, parts, sequence: as in `Opened`."""
+        trailer = _CHECKED.pack(part, parts, sequence)
+        checked = zlib.crc32(trailer, self.checked).to_bytes(4, "little")
+        return b"".join((*self.pieces, trailer, checked))
 
 
 class Packer:
@@ -80,13 +98,16 @@ class Packer:
         header = {"v": WIRE_VERSION, "kind": kind, **fields}
         text = json.dumps(header, separators=(",", ":")).encode()
         self._prefix = schema.with_metadata({METADATA_KEY: text}).serialize().to_pybytes()
+        self._checked = zlib.crc32(self._prefix)
 
-    def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1) -> bytes:
+    def body(self, batch: pa.RecordBatch) -> Body:
+        """What all records of these rows share. Their columns are those of the schema."""
+        rows = batch.serialize()
+        return Body((self._prefix, rows, _END), zlib.crc32(_END, zlib.crc32(rows, self._checked)))
+
+    def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1, sequence: int = 0) -> bytes:
         """One record of these rows. Their columns are those of the schema."""
-        body = b"".join((self._prefix, batch.serialize(), _END))
-        # The checksum covers the body and the first 8 bytes of the trailer (part, parts).
-        checked = zlib.crc32(_TRAILER.pack(part, parts, 0)[:8], zlib.crc32(body))
-        return body + _TRAILER.pack(part, parts, checked)
+        return self.body(batch).sealed(part=part, parts=parts, sequence=sequence)
 
 
 def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opened:
@@ -100,17 +121,20 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
         view = memoryview(data)
         if view.nbytes <= _TRAILER.size + len(_END):
             raise ValueError(f"it has only {view.nbytes} bytes")
-        part, parts, checked = _TRAILER.unpack_from(view, view.nbytes - _TRAILER.size)
+        part, parts, sequence, checked = _TRAILER.unpack_from(view, view.nbytes - _TRAILER.size)
         if zlib.crc32(view[:-4]) != checked:
             raise ValueError("its checksum does not fit: it was damaged, or is something else")
         # A message is a marker and a length (8 bytes together), then its metadata. A schema message has no body.
         length = 8 + _MESSAGE.unpack_from(view)[1]
         if not 8 < length <= view.nbytes - _TRAILER.size:
             raise ValueError("its schema is longer than itself")
+        known = _remembered if length <= _LARGEST_REMEMBERED else _first_message
+        # The header is read before the trailer's numbers: it says whether the trailer is that of this version.
+        header, schema = known(bytes(view[:length]), kind, fingerprint, read)
         if not 0 <= part < parts:
             raise ValueError(f"it cannot be part {part} of {parts}")
-        known = _remembered if length <= _LARGEST_REMEMBERED else _first_message
-        header, schema = known(bytes(view[:length]), kind, fingerprint, read)
+        if not 0 <= sequence < 2**62:
+            raise ValueError(f"it cannot have the number {sequence}")
         message = pa.ipc.read_message(_aligned(data).slice(length, view.nbytes - length - _TRAILER.size))
         if is_compressed(message.metadata.to_pybytes()):
             raise ValueError("its rows are compressed: how large they are is only a claim")
@@ -118,7 +142,7 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
         batch.validate(full=True)  # kernels index by offsets without a check, so bad offsets must end here
     except _UNREADABLE as error:
         raise ProtocolError(f"this record is no evenflow {kind}: {_short(error)}") from None
-    return Opened(header, batch, part, parts)
+    return Opened(header, batch, part, parts, sequence)
 
 
 def records_of(rows: list[tuple[int, ...]], kind: np.dtype[Any]) -> Rows:

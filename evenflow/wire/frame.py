@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from evenflow.arrays import Int64s, Rows, plain, records
 from evenflow.errors import ProtocolError
-from evenflow.strict_json import StrictObject
+from evenflow.strict_json import INT64, StrictObject
 from evenflow.wire.envelope import (
     MOST_PARTITIONS,
+    Body,
     Data,
     Packer,
     came_field,
@@ -28,6 +29,8 @@ OFFSETS = np.dtype([(name, np.int64) for name in ("partition", "first", "last")]
 """What a block has of input partition `partition`: offsets `first` to `last`."""
 TOLD = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
 """What a frame tells of input partition `partition`: its `mark` in ms, and `reached`, the next offset to read."""
+TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
+"""A session, and how many frames it has written so far, to all routed partitions together."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,15 +42,21 @@ class FrameHeader:
     instance, none unless the frame tells. A frame that tells goes to every worker. came: timestamp (ms) of
     the block's oldest record in the input topic, or None if it is unknown. The oldest is chosen among the
     first record of each partition. `came` serves latencies alone.
+
+    session: the run of a data plane that wrote the frame, a random number above 0. totals: a record `TOTAL` for
+    each session that may have written before, none unless the frame begins a stint. The writing session is among
+    them, and its total counts this frame and its copies for the other workers.
     """
 
     fingerprint: str
     epoch: int
     input_partitions: int
     routed_partitions: int
+    session: int
     offsets: Rows = field(default_factory=partial(records, 0, OFFSETS))
     told: Rows = field(default_factory=partial(records, 0, TOLD))
     came: int | None = None
+    totals: Rows = field(default_factory=partial(records, 0, TOTAL))
 
 
 class FramePacker:
@@ -65,28 +74,41 @@ class FramePacker:
             "routed_partitions": header.routed_partitions,
             "offsets": numbers(header.offsets),
             "told": numbers(header.told),
+            "session": header.session,
+            **({"totals": numbers(header.totals)} if len(header.totals) else {}),
             **came_field(header.came),
         }
         self._packer = Packer(schema, kind=_KIND, fields=fields)
 
-    def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1) -> bytes:
-        """The frame of these rows, or part `part` of `parts` of it."""
-        return self._packer.pack(batch, part=part, parts=parts)
+    def body(self, batch: pa.RecordBatch) -> Body:
+        """What the frames of these rows for several workers have in common. `Body.sealed` makes each of them."""
+        return self._packer.body(batch)
+
+    def pack(self, batch: pa.RecordBatch, *, sequence: int, part: int = 0, parts: int = 1) -> bytes:
+        """The frame of these rows, or part `part` of `parts` of it.
+
+        sequence: number of the record among those of its session and routed partition, from 0 without gaps.
+        """
+        return self._packer.pack(batch, part=part, parts=parts, sequence=sequence)
 
 
-def encode_frame(batch: pa.RecordBatch, header: FrameHeader) -> bytes:
-    """A single frame that is not cut."""
-    return FramePacker(header, batch.schema).pack(batch)
+def encode_frame(batch: pa.RecordBatch, header: FrameHeader, *, sequence: int) -> bytes:
+    """A single frame that is not cut. sequence: as in `FramePacker.pack`."""
+    return FramePacker(header, batch.schema).pack(batch, sequence=sequence)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frame:
-    """A decoded frame: its header, its rows, and that it is part `part` of `parts`."""
+    """A decoded frame: its header, its rows, and that it is part `part` of `parts`.
+
+    sequence: as in `FramePacker.pack`.
+    """
 
     header: FrameHeader
     batch: pa.RecordBatch
     part: int
     parts: int
+    sequence: int
 
 
 def decode_frame(data: Data, *, fingerprint: str) -> Frame:
@@ -107,6 +129,11 @@ def _header(fields: StrictObject) -> FrameHeader:
         offsets=read_records(fields, "offsets", OFFSETS, most=inputs),
         told=read_records(fields, "told", TOLD, most=inputs),
         came=read_came(fields),
+        session=fields.whole("session", 1, INT64[1]),
+        # Every input partition was committed by one session at most, and the writing session is added.
+        totals=read_records(fields, "totals", TOTAL, most=inputs + 1)
+        if "totals" in fields.fields
+        else records(0, TOTAL),
     )
     # The combiner indexes its arrays by these partitions, and a repeated index would hide one of two values.
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
@@ -114,6 +141,8 @@ def _header(fields: StrictObject) -> FrameHeader:
     first, last = header.offsets["first"], header.offsets["last"]
     if (first < 0).any() or (last < first).any():
         raise ProtocolError(f"a frame cannot hold the offsets {plain(header.offsets).tolist()[:8]}")
+    if len(header.totals) and int(header.totals.view(np.int64).min()) < 1:
+        raise ProtocolError(f"a frame cannot tell the totals {plain(header.totals).tolist()[:8]}")
     return header
 
 

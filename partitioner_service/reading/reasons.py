@@ -28,7 +28,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 NO_INNER, TOO_MANY = 31, 32
-NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT = range(40, 46)
+NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT, WITHHELD = range(40, 47)
 LARGE_KEY, LARGE_VALUES, LARGE_REPEATED = range(60, 63)
 FIRST_LARGE = LARGE_KEY
 """A record with a code from here on can be read, but something of it is too large (reason `too-large`)."""
@@ -67,6 +67,7 @@ _WORDS = {
     TOO_MANY: f"column {{column}} has {{at}} elements, more than {MOST_ELEMENTS:,}",
     NO_MAGIC: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
     NO_SCHEMA: "the registry has no schema of id {at}",
+    WITHHELD: "the registry refuses schema {note}",
     UNFIT_SCHEMA: "schema {at} cannot be read, see docs/formats.md",
     NOT_DECODED: "the record does not decode by schema {at}",
     OTHER_FORM: "column {column} does not hold {needed} by schema {at}",
@@ -197,6 +198,17 @@ class Bad(Mapping[int, str]):
         return {words: count for words, count in zip(self.words, counts, strict=True) if count}
 
 
+NO_NOTES: Mapping[int, str] = {}
+
+
+def _with_notes(
+    told: pa.BinaryArray, is_note: Bools, rows: Int64s, faults: Faults, notes: Mapping[int, str]
+) -> pa.BinaryArray:
+    """`told` with the notes of those rows whose reason tells one."""
+    of_rows = [notes[number] for number in faults.at[rows[is_note]].tolist()]
+    return pc.replace_with_mask(told, pa.array(is_note), pa.array(of_rows, pa.string()).cast(pa.binary()))
+
+
 class Explainer:
     """Says what is wrong with records.
 
@@ -213,8 +225,12 @@ class Explainer:
         self._most = {"most_key": f"{most[0]:,}", "most_values": f"{most[1]:,}"}
         self.places = {name: place for place, name in enumerate(types)}
 
-    def explain(self, faults: Faults, block: Block, cells: Cells) -> Bad:
+    def explain(
+        self, faults: Faults, block: Block, cells: Cells, *, notes: Mapping[int, str] = NO_NOTES
+    ) -> Bad:
         """The bad records of a block, with reasons in words.
+
+        notes: what the reason says of a number in `faults.at`, if it says more than the number.
 
         Python's own work is per different reason. What is per record is vectorised.
         """
@@ -227,6 +243,9 @@ class Explainer:
         if len(rows):
             before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
             told = self._told(templates, kinds, rows, faults, block, cells)
+            told = _with_notes(
+                told, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
+            )
             details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
         return Bad(rows, details, kinds, words, [int(group) >> 16 >= FIRST_LARGE for group in groups])
@@ -234,10 +253,10 @@ class Explainer:
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
         """A reason in three parts: the text before the part that differs, which part that is, the text after it.
 
-        The part that differs from record to record is "at", "text" or nothing.
+        The part that differs from record to record is "at", "note", "text" or nothing.
         """
         # NUL marks that part, because `repr` of a column's name never holds a NUL.
-        known = {"at": "\0at\0", "text": "\0text\0", "fields": self._fields, **self._most}
+        known = {"at": "\0at\0", "note": "\0note\0", "text": "\0text\0", "fields": self._fields, **self._most}
         if column >= 0:
             known |= dict(zip(("column", "needed"), self._columns[column], strict=True))
         before, shows, after = (*_WORDS[code].format(**known).split("\0"), "", "")[:3]

@@ -19,8 +19,15 @@ from partitioner_service.reading.binary import Walk
 from partitioner_service.reading.cells import TEXT, Block, Cells
 from partitioner_service.reading.leaves import Column, Filler, Raw
 from partitioner_service.reading.protobuf_schema import ProtobufProgram
-from partitioner_service.reading.reasons import NO_MAGIC, NO_SCHEMA, NOT_DECODED, UNFIT_SCHEMA, Faults
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.reasons import (
+    NO_MAGIC,
+    NO_SCHEMA,
+    NOT_DECODED,
+    UNFIT_SCHEMA,
+    WITHHELD,
+    Faults,
+)
+from partitioner_service.reading.schemas import Answer, Schemas, Withheld
 from partitioner_service.reading.strings import PLAIN
 from topics.registry import RegisteredSchema
 
@@ -35,7 +42,10 @@ Program = AvroProgram | ProtobufProgram
 
 
 class RegisteredReader:
-    """Finds the cells of columns. types: their declared types, by name. kinds: what each column needs."""
+    """Finds the cells of columns. types: their declared types, by name. kinds: what each column needs.
+
+    withheld: the schema ids of the newest block that the registry refuses, with what it said.
+    """
 
     written = PLAIN
 
@@ -49,6 +59,7 @@ class RegisteredReader:
         self._kinds = kinds
         self._form = settings.input.format
         self._schemas = schemas
+        self.withheld: dict[int, str] = {}
         self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
 
     def read(self, block: Block, faults: Faults) -> Cells:
@@ -66,9 +77,8 @@ class RegisteredReader:
         ids = self._ids(block, faults)
         rows = np.flatnonzero(faults.codes == 0)
         found = self._schemas.of(np.unique(ids[rows]).tolist())
-        absent = [number for number, schema in found.items() if schema is None]
-        if absent:
-            faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
+        self.withheld = {n: f"{n}: {said.why}" for n, said in found.items() if isinstance(said, Withheld)}
+        if _note_absent(faults, ids, found):
             rows = np.flatnonzero(faults.codes == 0)
         starts = block.begins[:-1] + _PREFIX
         filler = Filler(block, raw, cells, faults)
@@ -133,9 +143,9 @@ class RegisteredReader:
                     _note(faults, some, NOT_DECODED, ids)
         return groups
 
-    def _program(self, schema: RegisteredSchema | None, number: int, path: tuple[int, ...]) -> Program | None:
+    def _program(self, schema: Answer, number: int, path: tuple[int, ...]) -> Program | None:
         """The compiled schema. None if records of this schema cannot be read."""
-        assert schema is not None  # records of ids without a schema are faults already
+        assert isinstance(schema, RegisteredSchema)  # records of ids without a schema are faults already
         if (number, path) not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
@@ -170,6 +180,17 @@ class RegisteredReader:
         else:
             protobuf_scan.scan(walk, program.tables, failed)
         return failed
+
+
+def _note_absent(faults: Faults, ids: Int64s, found: Mapping[int, Answer]) -> bool:
+    """Note a fault of each record whose schema is not there or is withheld. Returns whether there is any."""
+    absent = [number for number, schema in found.items() if schema is None]
+    withheld = [number for number, schema in found.items() if isinstance(schema, Withheld)]
+    if absent:
+        faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
+    if withheld:
+        faults.note(np.isin(ids, withheld), WITHHELD, at=ids)
+    return bool(absent or withheld)
 
 
 def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from spark_consumers.writing import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,11 +61,12 @@ class Found:
 class Start:
     """What a sink is given when the stream begins.
 
-    run: random word that was drawn when the checkpoint was made.
+    run: random word that was drawn when the checkpoint was made. epoch: of this driver.
     """
 
     spark: SparkSession
     run: str
+    epoch: int
 
 
 _SQL_TYPES = {
@@ -126,10 +128,11 @@ class ResultSink(ABC):
         """
 
     @abstractmethod
-    def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
-        """Tell Spark's stream writer (DataStreamWriter) where the rows go, and return it.
+    def writer(self, settings: Settings, start: Start) -> Write:
+        """The function that writes the rows of each micro-batch, and says what makes them visible.
 
-        This is called only after `admit` has accepted the start.
+        This is called only after `admit` has accepted the start. Rows that the function writes may be visible at
+        once only if a driver that was fenced meanwhile writes none but those that its successor writes, too.
         """
 
     @abstractmethod

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ from evenflow.twostep import key_type, typed_keys
 from spark_consumers.folders import Folder
 from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, visible
 from spark_consumers.sinks.base import Found, ResultSink, Shape, Start, gathered
+from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -68,11 +68,11 @@ class Parquet(ResultSink):
     def shaper(self, settings: Settings) -> Shape:
         return partial(_typed, kind=key_type(settings.query))
 
-    def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
+    def writer(self, settings: Settings, start: Start) -> Write:
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
-        files = ResultFiles(Folder(start.spark, _path(settings)), owner)
+        files = ResultFiles(Folder(start.spark, _path(settings)), owner, start.epoch)
         files.prepare()
-        return stream.foreachBatch(files.write)
+        return files.write
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
         """Every row of every file that a reader of `*.parquet` sees."""

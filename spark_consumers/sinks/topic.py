@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
 from spark_consumers.sinks.base import Found, ResultSink, Start
+from spark_consumers.writing import Write, into_kafka
 from topics.admin import ROLES, describe
 
 _PRODUCER = {
@@ -61,8 +61,8 @@ class TopicSink(ResultSink):
             "name, or set results.topic to a topic of its own (docs/operations.md)",
         )
 
-    def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
-        return stream.format("kafka").options(**self.options(settings))
+    def writer(self, settings: Settings, start: Start) -> Write:
+        return into_kafka(self.options(settings))
 
     def options(self, settings: Settings) -> dict[str, str]:
         """Options of Spark's writer to Kafka."""

@@ -122,8 +122,8 @@ def test_the_controller_that_is_left_takes_the_lease(pipeline: Running) -> None:
 
 _WORKLOADS = {
     "statefulset/evenflow-partitioner": ("partitioner", "partitioner"),
-    "deployment/evenflow-combiner": ("driver", "spark"),
-    "deployment/evenflow-reducer": ("driver", "spark"),
+    "statefulset/evenflow-combiner": ("driver", "spark"),
+    "statefulset/evenflow-reducer": ("driver", "spark"),
     "deployment/evenflow-controller": ("controller", "controller"),
 }
 

@@ -44,8 +44,8 @@ def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
     assert {(one["kind"], one["metadata"]["name"]) for one in found["items"]} == {
         ("PodMonitor", "evenflow"),
         ("PrometheusRule", "evenflow"),
-        ("StatefulSet", "evenflow-partitioner"),
-        *(("Deployment", f"evenflow-{part}") for part in ("combiner", "reducer", "controller")),
+        ("Deployment", "evenflow-controller"),
+        *(("StatefulSet", f"evenflow-{part}") for part in ("partitioner", "combiner", "reducer")),
     }
 
 

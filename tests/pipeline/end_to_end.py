@@ -27,6 +27,7 @@ from confluent_kafka.admin import OffsetSpec
 from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Query, Settings, load_settings
 from partitioner_service.committed import committed_states, data_plane_group
+from spark_consumers.runs import newest_local_run
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
 from topics import clients
@@ -381,7 +382,7 @@ def transaction_is_open(settings: Settings) -> bool:
 
 def batch_is_running(settings: Settings, stage: str) -> bool:
     """Whether Spark is within a micro-batch: its offsets are planned, its end is not committed."""
-    folder = Path(settings.spark.checkpoint) / settings.query.name / stage
+    folder = newest_local_run(Path(settings.spark.checkpoint) / settings.query.name / stage)
     planned, done = (
         {int(file.name) for file in (folder / name).glob("[0-9]*") if file.name.isdigit()}
         for name in ("offsets", "commits")
@@ -391,5 +392,5 @@ def batch_is_running(settings: Settings, stage: str) -> bool:
 
 def batches_done(settings: Settings, stage: str) -> int:
     """Micro-batches that Spark has committed."""
-    folder = Path(settings.spark.checkpoint) / settings.query.name / stage / "commits"
-    return sum(1 for file in folder.glob("[0-9]*"))
+    folder = newest_local_run(Path(settings.spark.checkpoint) / settings.query.name / stage)
+    return sum(1 for file in (folder / "commits").glob("[0-9]*"))

@@ -1,7 +1,8 @@
 """What the tests of the partitioner service know of its output, read from the real topics.
 
 `read_routed` also checks what the reducer rests on: in every lane (input partition, routed partition)
-marks never fall, and no tuple comes for a pane that the lane's earlier marks closed.
+marks never fall, and no tuple comes for a pane that the lane's earlier marks closed. The frames of each session are
+numbered without gaps, and none is missing that somebody else was told of.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from confluent_kafka import Message
 
 from evenflow.markers import EndOfStream
 from evenflow.settings import Settings, load_settings
+from evenflow.twostep.sequences import RangeSequences, Sessions
 from evenflow.windows import END_MARK, NO_MARK, panes_closed_by
 from evenflow.wire import decode_frame
 from topics import admin, clients, reader
@@ -85,9 +87,12 @@ def write_end(settings: Settings, counts: Counter[int], *, producer: str = "t", 
 def read_routed(settings: Settings) -> Routed:
     """Everything visible in the routed topic."""
     routed = Routed()
+    workers = range(settings.routed_partitions)
+    ranges = {worker: RangeSequences(worker) for worker in workers}
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
         batch, worker = frame.batch, message.partition()
+        ranges[worker].add(frame, message.offset())
         routed.frames += 1
         routed.largest = max(routed.largest, len(message.value()))
         routed.per_worker[worker] += batch.num_rows
@@ -104,6 +109,11 @@ def read_routed(settings: Settings) -> Routed:
             lane = (partition, worker)
             assert mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
             routed.lanes[lane] = mark
+    sessions = Sessions(None, routed=len(workers), most=1_000, partial=False)
+    for worker in workers:
+        if len(ranges[worker].rows()):
+            sessions.add(ranges[worker].rows().tolist(), f"routed partition {worker}")
+    sessions.settled()
     return routed
 
 

@@ -9,10 +9,12 @@ import base64
 import json
 import os
 import random
+import signal
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -22,11 +24,14 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.telemetry import BatchRecord, Telemetry, parse
-from evenflow.windows import END_MARK
+from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
+from spark_consumers.runs import newest_local_run
 from topics import admin, clients, reader
 
+SLOW = {"combine_wait": 20_000}
+"""Microseconds for each tuple: a micro-batch takes so long that a driver is sure to be stopped within it."""
 Row = tuple[int, bytes, int | None, float | None]
 Result = dict[tuple[int, bytes], dict[str, Any]]
 KEYS = [b"", b"a", b"b", "Zürich".encode(), b'q"uo\\te', b"\xff\x00\x01", b"line\nfeed", b"d", b"e"]
@@ -67,7 +72,8 @@ class Stream:
         self._random = random.Random(seed)
         self._keys = keys
         self._pane = 1_000_000
-        self._offset = 0
+        self._offset = 0  # one block is one input offset, and one frame for each worker
+        self._session = seed + 1
         self._producer = clients.producer(settings.kafka, transactional_id=f"{settings.query.name}-{seed}")
         self._producer.init_transactions()
 
@@ -89,11 +95,15 @@ class Stream:
         moved = [(self._pane + pane, key, i, f) for pane, key, i, f in rows]
         self._send(moved, self._pane * self.settings.query.slide_ms)
 
+    def lose_a_block(self, routed: int) -> None:
+        """A block of one row a worker, as it looks once the broker has lost what one routed partition got."""
+        self._send([(self._pane, b"x" * n, 1, None) for n in range(6)], NO_MARK, lost=routed)
+
     def end(self) -> None:
         """The end of every input partition, to every routed partition."""
         self._send([], END_MARK)
 
-    def _send(self, rows: list[Row], mark: int) -> None:
+    def _send(self, rows: list[Row], mark: int, *, lost: int | None = None) -> None:
         inputs, routed = self.settings.input_partitions, self.settings.routed_partitions
         self._producer.begin_transaction()
         for number in range(routed):
@@ -111,10 +121,11 @@ class Stream:
                 routed_partitions=routed,
                 offsets=records_of([(n, self._offset, self._offset) for n in range(inputs)], OFFSETS),
                 told=records_of([(n, mark, self._offset + 1) for n in range(inputs)], TOLD),
+                session=self._session,
             )
-            self._producer.produce(
-                self.settings.topic("routed"), encode_frame(batch, header), partition=number
-            )
+            frame = encode_frame(batch, header, sequence=self._offset)
+            if number != lost:
+                self._producer.produce(self.settings.topic("routed"), frame, partition=number)
         self._producer.commit_transaction()
         self._offset += 1
         self.rows += rows
@@ -188,12 +199,17 @@ def consumed(settings: Settings, stage: str, role: str) -> bool:
 
 def committed(settings: Settings, stage: str) -> dict[str, int]:
     """Next offset of each partition of the stage's topic by its last commit."""
-    folder = Path(settings.spark.checkpoint) / settings.query.name / stage
+    folder = run_folder(settings, stage)
     batches = [int(file.name) for file in (folder / "commits").glob("[0-9]*")]
     if not batches:
         return {}
     offsets = json.loads((folder / "offsets" / str(max(batches))).read_text().splitlines()[2])
     return offsets[settings.topic("partials" if stage == "reduce" else "routed")]
+
+
+def run_folder(settings: Settings, stage: str) -> Path:
+    """Folder of the newest run of the stage, whose checkpoint is on this machine."""
+    return newest_local_run(Path(settings.spark.checkpoint) / settings.query.name / stage)
 
 
 def with_spark(settings: Settings, spark: dict[str, Any]) -> Settings:
@@ -242,3 +258,20 @@ def start(settings: Settings, log: Path, *words: str) -> Popen[bytes]:
             [sys.executable, "-c", code, *words],
             env=environment, stdout=out, stderr=out, start_new_session=True, cwd=log.parent,
         )  # fmt: skip
+
+
+@contextmanager
+def driver(settings: Settings, log: Path, *words: str) -> Iterator[Popen[bytes]]:
+    """The command line in processes of its own, which are all gone at the end."""
+    process = start(settings, log, *words)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def expected_rows(stream: Stream) -> set[tuple[Any, ...]]:
+    """(window start, key, number of tuples) of every row of a direct aggregation."""
+    return {(*at, row["n"]) for at, row in stream.expected().items()}

@@ -30,6 +30,7 @@ def test_a_machine_that_is_ready_has_no_problem(
     settings = load_settings(config(tmp_path, query_name, kafka_settings.bootstrap_servers))
     before = by_name(examine(settings).findings)
     assert before["input topic"].status == "problem"
+    assert before["committed offsets"].what == "are kept for 7 d after the last partitioner has stopped"
     assert "`evenflow replay`" in before["input topic"].do
     assert before[f"topic {query_name}.routed"].status == "ok"
     ensure_topics(kafka_settings, pipeline_topics(settings.with_input_partitions(4)).values())

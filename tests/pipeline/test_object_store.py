@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
+from evenflow.errors import FencedError
 from evenflow.settings import Settings
 from spark_consumers.jars import s3_jars
+from tests.ground.waiting import wait_until
+from tests.pipeline import spark_stream
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
 from tests.pipeline.object_store import BUCKET, ENVIRONMENT, ObjectStore, object_store
-from tests.pipeline.spark_stream import with_spark
+from tests.pipeline.spark_stream import SLOW, driver, expected_rows, with_spark
 from workbench.lifetime.remains import find
 from workbench.status.checkpoint import stages
 
@@ -46,21 +54,21 @@ def test_an_application_whose_checkpoint_is_in_an_object_store_is_killed_in_mid_
         pipeline.start("partition")
         pipeline.start("aggregate")
         stream.write(1_500)
-        pipeline.wait_until(lambda: store.names(settings, "fused/commits"), timeout=200)
+        pipeline.wait_until(lambda: store.names(settings, "fused", "commits"), timeout=200)
         stream.write(1_500)
         pipeline.wait_until(lambda: _batch_is_running(store, settings), timeout=200)
         pipeline.kill("aggregate")
-        done = len(store.names(settings, "fused/commits"))
+        done = len(store.names(settings, "fused", "commits"))
         pipeline.start("aggregate")
         stream.write(500)
-        pipeline.wait_until(lambda: len(store.names(settings, "fused/commits")) > done, timeout=200)
+        pipeline.wait_until(lambda: len(store.names(settings, "fused", "commits")) > done, timeout=200)
         pipeline.stop("partition")
         pipeline.stop("aggregate", grace=60)
         stream.end()
         pipeline.run_to_the_end(until=200)
     assert_exact(stream)
     assert not [path for path in tmp_path.rglob("*") if path.name in ("commits", "offsets", "state")]
-    assert any(name.endswith(".changelog") for name in store.names(settings, "fused/state"))
+    assert any(name.endswith(".changelog") for name in store.names(settings, "fused", "state"))
     (folder,) = find(settings, results=False).folders
     assert folder.files > 10
     folder.at.remove()
@@ -68,12 +76,58 @@ def test_an_application_whose_checkpoint_is_in_an_object_store_is_killed_in_mid_
 
 
 def _batch_is_running(store: ObjectStore, settings: Settings) -> bool:
-    return len(store.names(settings, "fused/offsets")) > len(store.names(settings, "fused/commits"))
+    return len(store.names(settings, "fused", "offsets")) > len(store.names(settings, "fused", "commits"))
 
 
 def _batches(settings: Settings) -> int:
     """Micro-batches that are done, as `evenflow status` has it, wherever the checkpoint is."""
     return sum(stage.batches for stage in stages(settings))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sink", ["kafka", "parquet"])
+def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_replaced_and_results_are_exact(
+    kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore, sink: str
+) -> None:
+    target = {"sink": sink} | ({"path": f"s3a://{BUCKET}/results"} if sink == "parquet" else {})
+    settings = spark_stream.make_settings(
+        kafka_settings, query_name, tmp_path, spark=_spark(store), results=target
+    )
+    stream = spark_stream.Stream(settings)
+    stream.write(8)
+    log = tmp_path / "old.log"
+    with driver(with_spark(settings, SLOW), log, "aggregate") as old:
+        wait_until(lambda: _batch_is_running(store, settings), "the old driver does not begin", patience=150)
+        os.killpg(old.pid, signal.SIGSTOP)
+        assert _batch_is_running(store, settings)
+        stream.write(4)
+        with driver(settings, tmp_path / "new.log", "aggregate") as new:
+            wait_until(
+                lambda: len(store.names(settings, "fused", "commits")) >= 1, "nothing is done", patience=150
+            )
+            before = _newest(store, settings)
+            new.send_signal(signal.SIGTERM)
+            assert new.wait(60) == 0, (tmp_path / "new.log").read_text()[-3000:]
+        assert before == "run-000002"
+        os.killpg(old.pid, signal.SIGCONT)
+        assert old.wait(200) == FencedError.exit_code, log.read_text()[-3000:]
+    assert f"another driver has taken over {query_name}.spark.fused" in log.read_text()
+    stream.end()
+    with driver(settings, tmp_path / "last.log", "aggregate", "--until-ended") as last:
+        assert last.wait(200) == 0, (tmp_path / "last.log").read_text()[-3000:]
+    if sink == "kafka":
+        assert spark_stream.results(settings)[0] == stream.expected()
+        return
+    files = pq.read_table(f"{BUCKET}/results", filesystem=store.files())
+    starts = files["window_start"].cast("timestamp[ms]").cast("int64").to_pylist()
+    rows = Counter(zip(starts, files["key"].to_pylist(), files["n"].to_pylist(), strict=True))
+    assert set(rows) == expected_rows(stream)
+    assert max(rows.values()) == 1
+
+
+def _newest(store: ObjectStore, settings: Settings) -> str:
+    place = f"{settings.query_checkpoint.removeprefix('s3a://')}/fused"
+    return max(one.base_name for one in store.files().get_file_info(fs.FileSelector(place)))
 
 
 @pytest.mark.long
@@ -92,7 +146,7 @@ def test_a_store_that_goes_away_in_mid_stream_ends_the_application_clearly_and_c
         pipeline.start("combine")
         pipeline.start("reduce")
         stream.write(1_500)
-        pipeline.wait_until(lambda: store.names(settings, "reduce/commits"), timeout=200)
+        pipeline.wait_until(lambda: store.names(settings, "reduce", "commits"), timeout=200)
         store.stop()
         stream.write(1_500)
         for name in ("combine", "reduce"):

@@ -11,6 +11,7 @@ from evenflow.errors import ServiceError
 from partitioner_service import claim
 from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
+from partitioner_service.session import Session
 from partitioner_service.sink import Sink
 from partitioner_service.watchdog import Watchdog
 from tests.pipeline.planes import some_rows, start_thread, total, wait_until
@@ -147,7 +148,7 @@ def test_a_second_process_with_the_same_identity_fences_the_first(kafka_settings
     thread, errors = start_thread(plane)
     write(settings, some_rows(100), end=False)
     wait_until(lambda: plane.status().get("tuples", 0) > 0 or errors)
-    Sink(settings, rejected_limit=1_000_000, watchdog=Watchdog())
+    Sink(settings, session=Session(1), rejected_limit=1_000_000, watchdog=Watchdog())
     write(settings, some_rows(100), end=False)
     thread.join(60)
     assert not thread.is_alive()

@@ -140,12 +140,12 @@ def parquet_results(folder: Path) -> tuple[Settings, Any]:
     )
     spark = make_session(settings)
     owner = Owner(query="q", fingerprint=settings.fingerprint, run="r")
-    files = ResultFiles(Folder(spark, str(folder / "results")), owner)
+    files = ResultFiles(Folder(spark, str(folder / "results")), owner, epoch=1)
     files.prepare()
     shape, schema = sink_of(settings).shaper(settings), spark_types(sink_of(settings).schema(settings))
     for batch, end in ((0, 4000), (1, 5000), (1, 5000), (2, 6000)):
         (table,) = shape(iter([window(end, [b"8", b"-5"])]), 0)
-        files.write(spark.createDataFrame(table.to_pandas(), schema).coalesce(1), batch)
+        files.write(spark.createDataFrame(table.to_pandas(), schema).coalesce(1), batch)()
     (folder / "results/_writing/9-cut-off").mkdir()
     for file in (folder / "results").glob("*.parquet"):
         shutil.copy(file, folder / "results/_writing/9-cut-off")

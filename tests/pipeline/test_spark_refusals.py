@@ -16,6 +16,7 @@ from evenflow.wire import LANE, BlobHeader, Segment, encode_blob
 from spark_consumers.application import run
 from spark_consumers.begun import begun_at
 from spark_consumers.checkpoints import resume_offsets
+from spark_consumers.epoch import StageEpoch
 from spark_consumers.session import session_conf
 from tests.pipeline.spark_stream import (
     Stream,
@@ -60,6 +61,7 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
         begun_at(settings, f"kafka {settings.topic('results')}")
         == f"{settings.spark.checkpoint}/{query_name}/fused"
     )
+    at_work = StageEpoch(settings, "fused")
     changed = make_settings(kafka_settings, query_name, tmp_path, query={"window": "8s"})
     with pytest.raises(IncompatibleStateError, match=r'query\.window: "4s" -> "8s"'):
         run(changed)
@@ -79,6 +81,8 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
     admin.ensure_topics(kafka_settings, [routed])
     with pytest.raises(DataLossError, match="was deleted and made again"):
         run(settings)
+    at_work.check()  # a start that is refused ends no driver
+    at_work.close()
 
 
 @pytest.mark.more

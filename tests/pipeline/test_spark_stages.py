@@ -33,6 +33,7 @@ from tests.pipeline.spark_stream import (
     make_settings,
     result_row,
     results,
+    run_folder,
     run_until,
     start,
     told,
@@ -185,7 +186,7 @@ def test_an_application_killed_while_it_writes_parquet_leaves_each_row_once_for_
         assert _once(target)
     application = start(settings, log, "aggregate", "--until-ended")
     assert application.wait(180) == 0, log.read_text()
-    assert list((target / "_writing").iterdir()) == []
+    assert not [path for path in (target / "_writing").rglob("*") if path.is_file()]
     assert _rows(read_parquet_results(target).read_all()) == stream.expected()
     assert _once(target) == len(stream.expected()) == len(pd.read_parquet(target))
 
@@ -297,7 +298,7 @@ def _rows(table: Any) -> Result:
 
 def _empty_shuffle_partitions(settings: Settings, stage: str) -> list[int]:
     """Shuffle partitions whose state never held a bucket: with bucket numbers for labels, two buckets share one."""
-    state = Path(settings.spark.checkpoint) / settings.query.name / stage / "state" / "0"
+    state = run_folder(settings, stage) / "state" / "0"
     sizes = {
         number: max(file.stat().st_size for file in (state / str(number)).glob("*.changelog"))
         for number in range(settings.spark.buckets)
@@ -314,7 +315,7 @@ def _offsets(settings: Settings) -> list[str]:
 
 
 def _numbers(settings: Settings, folder: str) -> list[str]:
-    path = Path(settings.spark.checkpoint) / settings.query.name / "fused" / folder
+    path = run_folder(settings, "fused") / folder
     return sorted((file.name for file in path.glob("[0-9]*")), key=int)
 
 

@@ -6,8 +6,10 @@ A new decoder is one line in `DECODERS`: how to call it, what is valid, and what
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,9 +31,12 @@ from evenflow.settings import Settings
 from evenflow.strict_json import NotStrict, read_object
 from evenflow.telemetry import PartitionerRecord
 from evenflow.wire import decode_blob, decode_frame
-from evenflow.wire.result_frames import encode_results
+from evenflow.wire.result_frames import decode_results, encode_results
+from partitioner_service.farewell import parse_run_note
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch
+from spark_consumers.epoch import Holder
+from spark_consumers.result_files import Owner
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.partitioner_service.reading.registered_records import (
     Both,
@@ -41,13 +46,19 @@ from tests.unit.partitioner_service.reading.registered_records import (
     record_of,
     text_of,
 )
+from tests.unit.partitioner_service.test_unfetchable import Message
 from tests.unit.wire.examples import a_blob, a_frame
+from topics.query_record import _VERSION as BEGINNING_VERSION
+from topics.query_record import parse_beginning
+from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
 from workbench.alive import part_of
 from workbench.look.guess import starting_file
 from workbench.look.look import look_at
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.status.heard import said_of
 from workbench.status.results import end_of
+from workbench.verify.markers import marker_of
+from workbench.verify.messages import rejected_row
 
 
 @dataclass(frozen=True)
@@ -167,6 +178,11 @@ RESULT = next(
         [pa.table({"window_start": [0], "window_end": [4_000], "key": [b"a"]})], fingerprint="f", bucket=0
     )
 )
+RESULT_SCHEMA = pa.schema([("window_start", pa.int64()), ("window_end", pa.int64()), ("key", pa.binary())])
+BEGINNING = json.dumps(
+    {"v": BEGINNING_VERSION, "identity": {"a": 1}, "input_id": "t", "begin": [0, 5], "began_at": 1}
+).encode()
+ORDER = SkipOrder(partition=0, offset=5, through=7, because="why", who="me", at=1).encode()
 ROW = b'{"k":"a","t":1,"v":2}'
 
 
@@ -181,6 +197,19 @@ def _resumed_planner(data: bytes) -> None:
     planner = GroupPlanner(slide_ms=1_000)
     planner.resume(data)
     planner.step(batch=6, wanted=None, in_force=(2, 4), reached=5_000, batch_ms=1_000)
+
+
+def _orders(data: bytes) -> None:
+    open_orders([Message(0, named=key, held=data) for key in (b"skip/0/5", b"skip/0/5/answer", data)])
+
+
+def _rejected(data: bytes) -> None:
+    class Rejected(Message):
+        def headers(self) -> Any:
+            names = ("reason", "detail", "source", "mark", "omitted-bytes", "through")
+            return [(f"evenflow-{name}", b"skipped" if name == "reason" else data) for name in names]
+
+    rejected_row(Rejected(0, held=data), "in")
 
 
 DECODERS: dict[str, Decoder] = {
@@ -239,7 +268,84 @@ DECODERS: dict[str, Decoder] = {
     "telemetry": Decoder(_said, TELEMETRY, NotImplementedError),
     "result": Decoder(end_of, b'{"window_end":4000}', NotImplementedError),
     "result frame": Decoder(end_of, RESULT, NotImplementedError),
+    "rows of a result frame": Decoder(
+        lambda data: decode_results(data, schema=RESULT_SCHEMA, fingerprint="f"), RESULT, EvenflowError
+    ),
+    "how the query began": Decoder(
+        lambda data: parse_beginning(data, where="here"), BEGINNING, IncompatibleStateError, ("v", "began_at")
+    ),
+    "order to skip": Decoder(
+        SkipOrder.decode, ORDER, NotStrict, ("v", "partition", "offset", "through", "at")
+    ),
+    "answer to an order": Decoder(SkipAnswer.decode, SkipAnswer(True, "done").encode(), NotStrict, ("v",)),
+    "orders of the topic": Decoder(_orders, ORDER, NotImplementedError),
+    "note of a run": Decoder(parse_run_note, b'{"v":1,"runs":2,"at":{"0":5}}', NotStrict, ("v", "runs")),
+    "holder of a stage": Decoder(Holder.read, Holder(epoch=3, who="me").encode(), NotImplementedError),
+    "owner of a folder": Decoder(
+        lambda data: Owner.read(data, "here"),
+        Owner(query="q", fingerprint="f", run="r").text().encode(),
+        IncompatibleStateError,
+    ),
+    "rejected record, for verify": Decoder(_rejected, b"in:0:4", NotImplementedError),
+    "marker, for verify": Decoder(
+        lambda data: marker_of([("x", b""), (HEADER, data)]), MARKER, NotImplementedError
+    ),
 }
+READERS: dict[str, tuple[str, ...] | str] = {
+    "controller/collect.py": ("telemetry", "heartbeat", "decision"),
+    "evenflow/elasticity/groups.py": ("state of a planner",),
+    "evenflow/elasticity/policy.py": ("state of a policy",),
+    "evenflow/markers.py": ("marker",),
+    "evenflow/partitioners/snapshots.py": ("snapshot", "sync message", "global table"),
+    "evenflow/plans.py": ("plan", "plan of the log"),
+    "evenflow/progress.py": ("committed metadata",),
+    "evenflow/settings/loading.py": "tests/unit/settings/test_any_file.py",
+    "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
+    "evenflow/sources/tables.py": "tests/unit/sources",
+    "evenflow/strict_json.py": ("strict JSON",),
+    "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
+    "evenflow/twostep/state.py": "tests/unit/twostep",
+    "evenflow/twostep/top.py": "tests/unit/twostep",
+    "evenflow/wire/envelope.py": ("frame", "blob"),
+    "evenflow/wire/result_frames.py": ("result frame", "rows of a result frame"),
+    "partitioner_service/farewell.py": ("note of a run",),
+    "partitioner_service/reading/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
+    "spark_consumers/begun.py": "tests/unit/spark_consumers/test_sinks.py",
+    "spark_consumers/checkpoints.py": "tests/unit/spark_consumers/test_checkpoint_note.py",
+    "spark_consumers/epoch.py": ("holder of a stage",),
+    "spark_consumers/jars.py": "tests/unit/spark_consumers",
+    "spark_consumers/layout.py": "tests/unit/spark_consumers",
+    "spark_consumers/listener.py": "tests/unit/spark_consumers",
+    "spark_consumers/moved.py": "tests/unit/spark_consumers",
+    "spark_consumers/result_files.py": ("owner of a folder",),
+    "topics/query_record.py": ("how the query began",),
+    "topics/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
+    "workbench/elastic/course.py": "tests/unit/workbench/elastic",
+    "workbench/look/shape.py": ("look, json",),
+    "workbench/registered.py": ("tuple, avro",),
+    "workbench/status/results.py": ("result",),
+    "workbench/verify/markers.py": ("marker, for verify",),
+    "workbench/verify/strict.py": ("tuple, json",),
+}
+"""Each file that reads JSON: the decoders above that it has, or the tests of a file that nobody else writes to."""
+_JSON = re.compile(r"\bread_object\(|\bjson\.loads\(|\bmodel_validate_json\(|\bvalidate_json\(")
+_ROOMS = (
+    "evenflow", "topics", "partitioner_service", "spark_consumers", "controller", "monitoring", "workbench", "producers",
+)  # fmt: skip
+
+
+def test_every_file_that_reads_json_is_registered_here() -> None:
+    root = Path(__file__).parents[2]
+    files = (path for room in _ROOMS for path in (root / room).rglob("*.py"))
+    reading = {str(path.relative_to(root)) for path in files if _JSON.search(path.read_text())}
+    assert reading == set(READERS), "add the file to READERS, and its decoders to DECODERS"
+    for known in READERS.values():
+        if isinstance(known, str):
+            assert (root / known).exists(), known
+        else:
+            assert set(known) <= set(DECODERS)
+
+
 each = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)
 
 

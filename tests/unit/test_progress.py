@@ -87,6 +87,50 @@ def test_max_jump_is_off_by_default():
     assert verdicts_of([0, 10**12]) == [0, 0]
 
 
+def test_tuples_ahead_of_the_clock_move_nothing_and_confirm_nothing():
+    rule = query(max_jump=100, jump_confirmations=2)
+    times = np.array([0, 10**6, 1, 10**6, 10**6 + 1, 2], dtype=np.int64)
+    ahead = times > 500
+    judged = judge(rule, FRESH, times, ahead=ahead)
+    assert judged.verdicts.tolist() == [3, 4, 0, 4, 4, 0]
+    assert judged.state == judge(rule, FRESH, times[~ahead]).state
+
+
+@given(TIMES, st.lists(st.booleans(), min_size=60, max_size=60), st.one_of(st.none(), st.integers(0, 100)))
+def test_tuples_ahead_of_the_clock_are_as_if_they_were_not_there(times, which, jump):
+    rule = query(out_of_orderness=15, max_jump=jump)
+    all_times = np.array(times, dtype=np.int64)
+    ahead = np.array(which[: len(times)], dtype=bool)
+    judged, others = judge(rule, FRESH, all_times, ahead=ahead), judge(rule, FRESH, all_times[~ahead])
+    assert judged.state == others.state
+    assert judged.verdicts[~ahead].tolist() == others.verdicts.tolist()
+    assert (judged.verdicts[ahead] == Verdict.AHEAD).all()
+
+
+def steady(state: PartitionState, times: list[int]) -> PartitionState:
+    return judge(query(), state, np.array(times, dtype=np.int64), max_skew=100).state
+
+
+def test_progress_is_steady_from_the_last_step_that_was_longer_than_max_skew():
+    assert steady(FRESH, [5, 105, 205]).steady_from == 5
+    assert steady(FRESH, [5, 105, 206]).steady_from == 206
+    assert steady(steady(FRESH, [5, 206]), [3, 300]).steady_from == 206
+
+
+def test_a_step_from_where_an_idle_partition_has_followed_the_others_is_no_leap():
+    followed = replace(steady(FRESH, [5]), idle_mark=1_000)
+    assert steady(followed, [1_090]).steady_from == 5
+    assert steady(followed, [1_101]).steady_from == 1_101
+
+
+def test_a_partition_that_was_taken_along_before_its_first_tuple_has_a_state_that_can_be_continued():
+    taken_along = replace(FRESH, idle_mark=1_000, asleep=True)
+    for first, since in ((1_000, 1_000), (1_090, 1_000), (1_101, 1_101)):
+        state = steady(taken_along, [first])
+        assert state.steady_from == since
+        assert PartitionState.decode(state.encode(), offset=0) == state
+
+
 def test_a_partition_ends_when_every_announced_producer_has_ended():
     once = FRESH.with_marker(EndOfStream(producer="a", tuples=1, producers=2))
     assert not once.ended
@@ -108,6 +152,7 @@ def test_committed_state_stays_well_below_the_brokers_limit():
         offset=2**60,
         first_time=-(2**60),
         max_time=-(2**60),
+        steady_from=-(2**60),
         idle_mark=2**60,
         run=tuple(2**60 + i for i in range(15)),
         ended_producers=tuple(f"{i:024d}" for i in range(16)),

@@ -67,6 +67,8 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
         fields |= {"window": options.window, "slide": options.slide or options.window}
     elif options.slide is not None:
         fields |= {"slide": options.slide}
+    # A demo is a replay: its times have nothing to do with the clock.
+    fields |= {"max_ahead_of_clock": "off"}
     settings = load_settings(
         empty,
         query=fields,

@@ -23,7 +23,7 @@ from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query_record import IDENTITY_KEY, read_identity
+from topics.query_record import IDENTITY_KEY, read_beginning, read_identity
 from topics.records import Record
 from topics.settled import admitted, settled
 from topics.state import TopicSpec, TopicState
@@ -101,7 +101,10 @@ def carry_out(found: Renaming, *, progress: Callable[[int], None]) -> None:
                 f"query {before.query.name} has read on while it was copied",
                 hint="stop its partitioners, and run it again: the copies are made anew",
             )
-        commit_first(after, watchdog, producer, _moved(found, made))
+        begun = read_beginning(before)
+        commit_first(
+            after, watchdog, producer, _moved(found, made), began_at=None if begun is None else begun.began_at
+        )
     except KafkaException as error:
         raise clients.service_error(error, before.kafka, f"beginning {after.query.name}") from None
     finally:

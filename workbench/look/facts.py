@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,8 +14,8 @@ from evenflow.arrays import Int64s
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
 from partitioner_service.reading.reasons import Bad
-from partitioner_service.reading.schemas import Schemas
-from topics.registry import Lookup, RegisteredSchema, Registry
+from partitioner_service.reading.schemas import Schemas, Withheld, schemas_of
+from topics.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.look.order import without_jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import Shape, shape_of
@@ -104,7 +105,7 @@ def facts_of(
     shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and Protobuf records
     are looked up. None: the registry of the settings.
     """
-    schemas = Schemas(registry or Registry(settings.input)) if settings.input.registered else None
+    schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
     parser = Parser(settings, schemas=schemas)
     reasons = _Reasons()
     parts, keys, filtered = [], [], 0
@@ -142,7 +143,10 @@ class _Known:
         self._schemas = schemas
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        return self._schemas.of([number])[number]
+        found = self._schemas.of([number])[number]
+        if isinstance(found, Withheld):
+            raise SchemaRefused(f"the registry refuses schema {number}: {found.why}", why=found.why, hint="")
+        return found
 
 
 def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> Shape:

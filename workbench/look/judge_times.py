@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +31,10 @@ def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Findi
     yield from unit
     if unit:
         return  # in a wrong unit, order and distances mean nothing
+    yield from _judge_ahead(settings, facts, now=now)
+    facts = _without_ahead(settings, facts, now=now)
+    if facts.span is None:
+        return
     wild = list(_judge_jumps(settings, facts, now=now))
     yield from wild
     if wild:
@@ -51,6 +56,28 @@ def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
     first = facts.shape.column(column).examples[0]
     what = f"column {column!r} read as {unit} gives times at {shown_span(low, high)} (e.g. {first!r})"
     yield Finding("time", "problem", what, f'set query.time_unit = "{real}"', {"query": {"time_unit": real}})
+
+
+def _judge_ahead(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
+    most = settings.query.max_ahead_of_clock
+    if most is None:
+        return
+    ahead = sum(int((one > now + most).sum()) for one in facts.times)
+    if ahead:
+        furthest = moment(max(int(one.max()) for one in facts.times))
+        what = f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the clock, the "
+        what += f"furthest at {furthest}: they would be rejected as ahead"
+        do = 'look at the producer\'s clock; for data with times of the future set query.max_ahead_of_clock = "off"'
+        yield Finding("time", "warning", what, do)
+
+
+def _without_ahead(settings: Settings, facts: Facts, *, now: int) -> Facts:
+    """The facts without the tuples that are rejected as ahead, which move no time."""
+    most = settings.query.max_ahead_of_clock
+    if most is None:
+        return facts
+    parts = tuple(replace(part, times=part.times[part.times <= now + most]) for part in facts.partitions)
+    return replace(facts, partitions=parts)
 
 
 def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evenflow.settings import Settings
+from spark_consumers.runs import COMPLETE, newest_run
 from workbench.status.facts import StageFacts
 from workbench.stored import stored
 
@@ -17,10 +18,14 @@ def stages(settings: Settings) -> Iterator[StageFacts]:
     if place is None:
         return
     for stage in _STAGES:
+        names = place.names(stage)
+        run = newest_run(names, lambda name, stage=stage: COMPLETE in place.names(f"{stage}/{name}"))  # type: ignore[misc]
+        if run is None:
+            continue
         # Spark writes the file `commits/N` once micro-batch N is done.
         commits = {
             int(info.base_name): info
-            for info in place.files(f"{stage}/commits")
+            for info in place.files(f"{stage}/{run}/commits")
             if info.base_name.isdecimal()
         }
         if commits:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenflow.talking.words import partitions, share
+from evenflow.talking.words import partitions, printable, share
+from evenflow.telemetry import PartitionerRecord
 from workbench.status.words import ago, count
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def wrong(facts: Facts) -> list[str]:
     return [
         *found,
         *_lost(facts),
+        *_stuck(facts),
         *_reading(facts),
         *_waiting(facts),
         *_aggregating(facts),
@@ -53,6 +55,18 @@ def _lost(facts: Facts) -> Iterator[str]:
                 f"records {one.state.offset} to {one.log_begin - 1} of partition {one.partition} are gone before they "
                 "were read (retention)"
             )
+
+
+def _stuck(facts: Facts) -> Iterator[str]:
+    """Partitions that stood before a batch that cannot be fetched when they were last heard of, and stand there still."""
+    offsets = {one.partition: one.state.offset for one in facts.partitions if one.state is not None}
+    for part in facts.parts:
+        for at in part.said.stuck if isinstance(part.said, PartitionerRecord) else ():
+            if offsets.get(at.partition, at.offset + 1) <= at.offset:
+                yield (
+                    f"offset {at.offset} of partition {at.partition} cannot be fetched ({printable(at.why)}): see 'A record "
+                    f"that cannot be fetched' in docs/operations.md, and `evenflow skip {at.partition} {at.offset}`"
+                )
 
 
 def _reading(facts: Facts) -> Iterator[str]:

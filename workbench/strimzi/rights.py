@@ -75,7 +75,8 @@ def _combiner(settings: Settings) -> list[Right]:
     """Rights of the combiner. It reads its own partials if its checkpoint is lost, because they say how far it was."""
     return [
         *_may_each(settings, "Read", "routed", "partials", "plan"),
-        *_may_each(settings, "Write", "partials", "telemetry"),
+        *_may_each(settings, "Write", "partials", "telemetry", "snapshots"),
+        *_epochs(settings, "combine"),
         *_of_spark(settings),
     ]
 
@@ -84,8 +85,15 @@ def _reducer(settings: Settings) -> list[Right]:
     return [
         *_may_each(settings, "Read", "partials", "plan"),
         *_may_each(settings, "Write", "results", "telemetry", "snapshots"),
+        *_epochs(settings, "reduce"),
         *_of_spark(settings),
     ]
+
+
+def _epochs(settings: Settings, stage: str) -> list[Right]:
+    """Rights to the ids that decide which driver of a stage may write."""
+    ids = [f"{one.query.name}.spark.{stage}" for one in queries(settings)]
+    return [Right("transactionalId", name, ("Describe", "Write")) for name in ids]
 
 
 def _of_spark(settings: Settings) -> list[Right]:

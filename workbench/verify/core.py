@@ -18,8 +18,9 @@ import pyarrow as pa
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from workbench.verify import lost, reach, records, rejections, results, windows
+from workbench.verify.ahead import check_ahead
 from workbench.verify.counters import check_counters
-from workbench.verify.inputs import END_MARK, EVERYTHING, Committed, Kept
+from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
 from workbench.verify.oracles import FUNCTIONS
 from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
 from workbench.verify.sql import scalar
@@ -30,11 +31,16 @@ micro-batches (1 s and more each). A minute also covers the restart of a partiti
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table: TypeAlias = pa.Table | pa.RecordBatchReader
-_REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
+_REJECTED = """SELECT * EXCLUDE (key, value, detail, through, "offset"),
+                      unnest(CASE WHEN through > "offset" THEN range("offset", through + 1) ELSE ["offset"] END) AS "offset",
+                      md5_number(key) AS key_digest,
                       md5_number(value) AS value_digest,
-                      coalesce(starts_with(detail, 'the registry has no schema of id '), false) AS without_schema
+                      coalesce(starts_with(detail, 'the registry has no schema of id ')
+                               OR starts_with(detail, 'the registry refuses schema '), false) AS without_schema
                FROM source"""
-"""Rejected records without their keys and values. Digests are enough to compare these with the input record's."""
+"""Rejected records without their keys and values, one for each offset that they stand for.
+
+Digests are enough to compare these with the input record's."""
 
 
 def check(
@@ -45,6 +51,7 @@ def check(
     committed: Sequence[Committed],
     *,
     kept: Kept = EVERYTHING,
+    clocks: Clocks = UNKNOWN_CLOCKS,
     results_begin: Mapping[int, int] | None = None,
     now: int | None = None,
     seconds: float = 0.0,
@@ -60,7 +67,15 @@ def check(
     `compare`: `results_begin` is what `begins` returns, and `due_within` is `bound`.
     """
     with Recomputed(
-        settings, inputs, rejected, committed, kept=kept, limit=limit, scratch=scratch, memory=memory
+        settings,
+        inputs,
+        rejected,
+        committed,
+        kept=kept,
+        clocks=clocks,
+        limit=limit,
+        scratch=scratch,
+        memory=memory,
     ) as due:
         return due.compare(
             written,
@@ -76,9 +91,10 @@ class Recomputed:
     """The input, checked against its rejections and counters, and the results that are due according to it.
 
     committed: one state per input partition. Records at or after its offset are left out. kept: what retention has
-    left of the topics. limit: how many differences of each kind are kept. scratch: existing folder for data beyond
-    `memory` (a size in DuckDB's words). None: all data stay in memory. A table may be a reader, which is streamed
-    through once. Raises ConfigError for an aggregate that verify cannot recompute.
+    left of the topics. clocks: between which moments tuples were judged. limit: how many differences of each kind are
+    kept. scratch: existing folder for data beyond `memory` (a size in DuckDB's words). None: all data stay in memory. A
+    table may be a reader, which is streamed through once. Raises ConfigError for an aggregate that verify cannot
+    recompute.
     """
 
     def __init__(
@@ -89,6 +105,7 @@ class Recomputed:
         committed: Sequence[Committed],
         *,
         kept: Kept = EVERYTHING,
+        clocks: Clocks = UNKNOWN_CLOCKS,
         limit: int = 20,
         scratch: Path | None = None,
         memory: str = "2GB",
@@ -101,6 +118,7 @@ class Recomputed:
         self._db = _database(scratch, memory)
         try:
             self._recompute(inputs, rejected, committed, kept)
+            check_ahead(self._db, settings.query, clocks, self._found)
         except BaseException:
             # The caller's `with` has not begun yet, so nothing else would close the database.
             self._db.close()
@@ -129,6 +147,7 @@ class Recomputed:
         self._lost = lost.find_lost(db, settings, committed, kept)
         rejections.check_rejections(db, settings, committed, self._lost, found)
         self._without_schema = rejections.without_schema(db, settings)
+        self._withheld = rejections.withheld(db, settings)
         self._counters = check_counters(db, settings.query, committed, self._lost, found)
         until = [gone.until for gone in self._lost.values() if gone.until is not None]
         self._compared_from = max(until) + 1 if until else None
@@ -158,7 +177,7 @@ class Recomputed:
         # `begins` is called last: retention may have deleted results while they were read.
         doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
-        results.compare(db, settings, now, found, repeats=repeats)
+        tuples = results.compare(db, settings, now, found, repeats=repeats)
         rows, ends, unfit = db.execute(
             "SELECT count(*), count(DISTINCT window_end), coalesce(sum(unfit), 0) FROM due"
         ).fetchall()[0]
@@ -180,8 +199,10 @@ class Recomputed:
             first=tuple(found.kept),
             counters=self._counters,
             reach=far,
+            tuples=tuples,
             unfit=int(unfit),
             without_schema=self._without_schema,
+            withheld=self._withheld,
             lost=tuple(self._lost.values()),
             compared_from=self._compared_from,
             skipped_windows=skipped,

@@ -107,6 +107,9 @@ def _check_state(
     found: Findings,
 ) -> None:
     """Compare the committed maximum, mark and end with those that follow from the records."""
+    if state.began_again not in (None, state.begin):
+        detail = "the committed state begins elsewhere than the query did: what lies between may be lost"
+        found.add(_off("state", state.partition, "begin", state.begin, state.began_again, detail))
     # If a lost tuple can have had the largest event time, `until` is the committed maximum itself.
     if state.max_time not in (largest, None if lost is None else lost.until):
         found.add(

@@ -12,21 +12,26 @@ from collections.abc import Iterator
 import duckdb
 
 from evenflow.settings import Query
+from workbench.verify.buckets import place_keys
 from workbench.verify.oracle import Oracle
 from workbench.verify.oracles import is_number, oracles
 
 
-def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
+def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, buckets: int) -> None:
     """Reduce `expected` from all rows of all windows to the rows that are emitted.
 
     Adds the columns of `emit` (a*) and `sure`: whether the row must be there. For `top` it also adds `least` and `most`,
-    the bounds of the row's rank. mark: event time (ms) up to which windows are due. Needs `panes` and `keys`.
+    the bounds of the row's rank. If not all rows are emitted, this also makes `of_all` (bucket, window_end, tuples):
+    how many tuples all keys have that one task of the reducer counts together. With `changes` these are the keys of a
+    bucket. With `top` they are all keys, under bucket 0. mark: event time (ms) up to which windows are due. buckets:
+    number of reduce buckets. Needs `panes` and `keys`.
     """
     mode = query.emission.mode
     if mode == "all":
         db.execute("ALTER TABLE expected ADD COLUMN sure BOOLEAN DEFAULT true")
         return
     db.execute("ALTER TABLE expected RENAME TO whole")
+    _of_all(db, buckets if mode == "changes" else 1)
     if mode == "changes":
         _changes(db, query, mark)
     else:
@@ -40,6 +45,14 @@ def compared_from(query: Query, begin: int | None) -> int | None:
     With `changes`, a row also depends on the window one slide before, which must be exact too.
     """
     return begin if begin is None or query.emission.mode != "changes" else begin + query.slide_ms
+
+
+def _of_all(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
+    place_keys(db, buckets)
+    db.execute(
+        "CREATE TABLE of_all AS SELECT bucket, window_end, sum(tuples)::HUGEINT AS tuples "
+        "FROM whole JOIN bucketed USING (id) GROUP BY ALL"
+    )
 
 
 def _changes(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
@@ -64,11 +77,11 @@ def _changes(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
                      FROM beside b LEFT JOIN touched t ON t.id = b.id AND t.window_end = b.window_end),
             last AS (SELECT id, window_end, lead(window_end) OVER w AS next FROM whole
                      WINDOW w AS (PARTITION BY id ORDER BY window_end))
-            SELECT id, window_end, {", ".join(own)}, unfit, (window_end // {slide})::HUGEINT AS a{len(due)},
+            SELECT id, window_end, {", ".join(own)}, tuples, unfit, (window_end // {slide})::HUGEINT AS a{len(due)},
                    false AS a{len(due) + 1}, coalesce(fresh OR differs, false) AS sure
             FROM told WHERE fresh OR differs OR may_differ
             UNION ALL
-            SELECT id, window_end + {slide}, {", ".join(none)}, 0, (window_end // {slide} + 1)::HUGEINT, true, true
+            SELECT id, window_end + {slide}, {", ".join(none)}, 0, 0, (window_end // {slide} + 1)::HUGEINT, true, true
             FROM last WHERE next IS DISTINCT FROM window_end + {slide} AND window_end + {slide} <= {mark}"""
     )
 

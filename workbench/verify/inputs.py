@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from partitioner_service.sink import SKIPPED
 from spark_consumers.sinks.base import JSON_RECORDS
 
 INPUT_SCHEMA = pa.schema(
@@ -17,9 +18,14 @@ INPUT_SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("marker", pa.struct([("producer", pa.string()), ("tuples", pa.int64()), ("producers", pa.int64())])),
+        ("appended", pa.int64()),
     ]
 )
-"""Records of the input topic. marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none."""
+"""Records of the input topic.
+
+marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none. appended: the timestamp (ms)
+if the broker's clock gave it, null otherwise.
+"""
 
 REJECTED_SCHEMA = pa.schema(
     [
@@ -28,19 +34,23 @@ REJECTED_SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("detail", pa.string()),
         ("mark", pa.int64()),
+        ("clock", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("omitted", pa.bool_()),
         ("at_partition", pa.int32()),
         ("at_offset", pa.int64()),
+        ("through", pa.int64()),
     ]
 )
 """Rejected records.
 
 partition, offset: position of the input record, null if the rejected record names none. mark: the mark (ms) that the
-tuple was held against, null if the record names none. omitted: whether key and value were left out because the record
-was too large. They are compared only if this is false, and not if it is null. at_partition, at_offset: where the
-record itself stands in the rejected topic.
+tuple was held against, null if the record names none. clock: the clock (ms) that it was held against, likewise.
+omitted: whether key and value were left out because the record was too large. They are compared only if this is false,
+and not if it is null. at_partition, at_offset: where the record itself stands in the rejected topic. through: the last
+offset that was skipped by an order, null for any other reason. Such a record stands for all offsets from its own to this
+one, and `omitted` is null.
 """
 
 RESULTS_SCHEMA = JSON_RECORDS
@@ -49,7 +59,7 @@ RESULTS_SCHEMA = JSON_RECORDS
 Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
-REASONS = ("late", "idle", "jump", "unreadable", "too-large", "after-end")
+REASONS = ("late", "idle", "jump", "ahead", "unreadable", "too-large", "after-end", SKIPPED)
 
 NO_MARK = -(2**62)
 END_MARK = 2**62
@@ -59,7 +69,8 @@ END_MARK = 2**62
 class Committed:
     """What the partitioner committed for one input partition.
 
-    offset: that of the next record to read. begin: offset at which the query began to read. mark, max_time, idle_mark:
+    offset: that of the next record to read. begin: offset at which the query began to read. began_again: the same as the
+    committed state has it, None: equal. mark, max_time, idle_mark:
     event times in ms. max_time is None if no tuple was accepted, and idle_mark is None if the partition was never idle.
     read, routed, rejected, filtered: tuples before `offset`.
     """
@@ -67,6 +78,7 @@ class Committed:
     partition: int
     offset: int
     begin: int = 0
+    began_again: int | None = None
     max_time: int | None
     mark: int
     idle_mark: int | None
@@ -91,6 +103,18 @@ class Kept:
 
 EVERYTHING = Kept()
 """Nothing was deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """Between which moments (ms since 1970) the partitioners judged: when the query began, and now. None: not known."""
+
+    begun: int | None = None
+    now: int | None = None
+
+
+UNKNOWN_CLOCKS = Clocks()
+"""Nothing is known of the time at which the tuples were judged."""
 
 
 def gone_below(left: Mapping[int, int], committed: Iterable[Committed]) -> dict[int, int]:

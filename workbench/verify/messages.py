@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 
+from partitioner_service.sink import SKIPPED
 from topics.records import Record
+from topics.skip_orders import MOST_SKIPPED
 from workbench.verify.markers import marker_of
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
@@ -19,7 +21,8 @@ def input_row(record: Record) -> tuple[Any, ...]:
     key, value = record.key(), record.value()
     marker = marker_of(record.headers()) if key is None and value is None else None
     stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
-    return record.partition(), record.offset(), stamp, key, value, marker
+    appended = stamp if kind == TIMESTAMP_LOG_APPEND_TIME else None
+    return record.partition(), record.offset(), stamp, key, value, marker, appended
 
 
 def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
@@ -31,10 +34,22 @@ def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
     texts = {name: _text(value) for name, value in headers.items()}
     position = _position(texts.get("evenflow-source", ""), topic)
     mark = _whole(texts.get("evenflow-mark", ""), 64)
-    omitted = "evenflow-omitted-bytes" in headers
+    clock = _whole(texts.get("evenflow-clock", ""), 64)
+    omitted: bool | None = "evenflow-omitted-bytes" in headers
     reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
     here = record.partition(), record.offset()
-    return *position, reason, detail, mark, record.key(), record.value(), omitted, *here
+    through = None
+    if reason == SKIPPED:
+        omitted, through = None, _through(position[1], texts.get("evenflow-through", ""))
+    return *position, reason, detail, mark, clock, record.key(), record.value(), omitted, *here, through
+
+
+def _through(offset: int | None, text: str) -> int | None:
+    """The last offset that was skipped. A header that cannot be meant counts as that of a single offset."""
+    through = _whole(text, 64)
+    if offset is None or through is None or not 0 <= through - offset < MOST_SKIPPED:
+        return offset
+    return through
 
 
 def _position(source: str, topic: str) -> tuple[int | None, int | None]:

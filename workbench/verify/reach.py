@@ -13,13 +13,12 @@ was written after that row, and cannot have been deleted. Only older rows are do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import duckdb
-import pyarrow as pa
 
-from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Query
+from workbench.verify.buckets import place_keys
 from workbench.verify.report import Reach
 from workbench.verify.sql import scalar
 
@@ -36,7 +35,7 @@ def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[i
     trimmed = [partition for partition, first in begins.items() if first > 0]
     if not trimmed:
         return 0
-    _bucket_keys(db, buckets)
+    place_keys(db, buckets)
     # A key with rows is judged by its own partition. A key without rows may lie in any trimmed partition (`anywhere`), so
     # it is judged by the newest bound among them, and is doubtful throughout if one of them has no row of its bucket.
     placed = bool(scalar(db, "SELECT count(partition) FROM single"))
@@ -62,21 +61,6 @@ def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[i
                        ELSE coalesce(e.window_end <= o.window_end, false) END"""
     )
     return int(scalar(db, "SELECT count(*) FROM doubtful"))
-
-
-def _bucket_keys(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
-    schema = pa.schema([("id", pa.int64()), ("bucket", pa.int32())])
-    # A cursor of its own, because `db` reads the stream that is made of these rows.
-    source = db.cursor().sql("SELECT id, key FROM keys").to_arrow_reader(100_000)
-
-    def bucketed() -> Iterator[pa.RecordBatch]:
-        for batch in source:
-            of = pa.array(bucket_of(hash_keys(batch["key"]), buckets))
-            yield pa.RecordBatch.from_arrays([batch["id"], of], schema=schema)
-
-    db.register("source", pa.RecordBatchReader.from_batches(schema, bucketed()))
-    db.execute("CREATE OR REPLACE TABLE bucketed AS SELECT * FROM source")
-    db.unregister("source")
 
 
 def find_due(

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 
+from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
-from workbench.unreadable import Unreadable
+from partitioner_service.sink import SKIPPED
+from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
 from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types
@@ -66,7 +68,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
     """The rows of `strict`: each record that the SQL has not accepted, or why it is unreadable.
 
-    A record that was rejected as `after-end` is not read: nothing depends on what it holds.
+    A record that was rejected as `after-end` is not read: nothing depends on what it holds. A skipped one cannot be.
     """
     reader = StrictReader(settings)
     types, elements = cell_types(settings.query), settings.query.element_columns
@@ -90,7 +92,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
     cursor = db.cursor()
     cursor.execute(
         'SELECT partition, "offset", reason, raw_key, raw_value, raw_timestamp FROM records '
-        "WHERE marker IS NULL AND NOT readable AND reason IS DISTINCT FROM 'after-end'"
+        "WHERE marker IS NULL AND NOT readable AND reason IS DISTINCT FROM 'after-end' "
+        f"AND reason IS DISTINCT FROM '{SKIPPED}'"
     )
     while rows := cursor.fetchmany(_ROWS):
         read: list[tuple[object, ...]] = []
@@ -98,6 +101,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             try:
                 found = reader.read(key, value, timestamp)
             except Unreadable as why:
+                if isinstance(why, WithheldSchema) and reason != "unreadable":
+                    raise _cannot_judge(partition, offset, why) from None
                 nothing = (None for _ in range(3 + len(types)))  # elements, key, time and the cells
                 read.append((partition, offset, reason, False, False, str(why), *nothing))
             else:
@@ -108,6 +113,13 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             for column, field in zip(zip(*read, strict=True), schema, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cannot_judge(partition: int, offset: int, why: WithheldSchema) -> ConfigError:
+    return ConfigError(
+        f"record {offset} of input partition {partition} was read by the partitioner, and verify cannot read it: {why}",
+        hint="verify as a user who may read every schema that the partitioner's user may",
+    )
 
 
 def _select(settings: Settings) -> str:
@@ -130,7 +142,7 @@ def _select(settings: Settings) -> str:
     kept = "(reason IS NOT NULL OR NOT readable)"
     return f"""
         WITH raw AS (
-            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, r.reason,
+            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, i.appended, r.reason,
                    {"TRY(decode(i.value))" if at else "NULL::VARCHAR"} AS text
             {_INPUTS}),
         cut AS (SELECT * EXCLUDE (text), {_cut(settings)} FROM raw),
@@ -138,12 +150,12 @@ def _select(settings: Settings) -> str:
         parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
         judged AS (
             SELECT *, coalesce(marker IS NULL AND (reason IS NULL OR reason NOT IN
-                               ('unreadable', 'too-large', 'after-end')) AND {fine}, false) AS readable
+                               ('unreadable', 'too-large', 'after-end', '{SKIPPED}')) AND {fine}, false) AS readable
             FROM parsed)
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
                CASE WHEN {kept} THEN judged.key END AS raw_key, CASE WHEN {kept} THEN value END AS raw_value,
-               timestamp AS raw_timestamp
+               timestamp AS raw_timestamp, appended
                {"".join(f", CASE WHEN readable THEN {name} END AS {name}" for name in names)}
         FROM judged"""
 
@@ -155,7 +167,8 @@ def _unread(query: Query) -> str:
     )
     return f"""
         SELECT i.partition, i."offset", r.reason, i.marker, false AS readable, NULL::BLOB AS key, NULL::BIGINT AS time,
-               i.key AS raw_key, i.value AS raw_value, i.timestamp AS raw_timestamp{cells} {_INPUTS}"""
+               i.key AS raw_key, i.value AS raw_value, i.timestamp AS raw_timestamp, i.appended{cells}
+        {_INPUTS}"""
 
 
 def _key_is_there(query: Query) -> list[str]:

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 import duckdb
 
 from evenflow.settings import Settings
+from partitioner_service.sink import SKIPPED
+from workbench.registered import WITHHELD
 from workbench.verify.ends import end_of
 from workbench.verify.inputs import REASONS, Committed
 from workbench.verify.jumps import check_jumps
 from workbench.verify.lateness import check_lateness
 from workbench.verify.lost import Lost
 from workbench.verify.report import Difference, Findings, missed, wrong
-from workbench.verify.sql import scalar, stream
+from workbench.verify.sql import quoted, scalar, stream
 
 
 def check_rejections(
@@ -78,7 +80,7 @@ def _sources(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
 
 
 def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
-    """How many records were rejected because the registry had no schema for them, and can be read now."""
+    """How many records were rejected because the registry had no schema for us, and can be read now."""
     return (
         int(scalar(db, f"SELECT count(*) FROM strict s WHERE {_WITHOUT_SCHEMA}"))
         if settings.input.registered
@@ -86,9 +88,19 @@ def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
     )
 
 
-_WITHOUT_SCHEMA = """readable AND reason = 'unreadable' AND EXISTS (
+def withheld(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
+    """How many records were rejected as unreadable whose schema the registry does not hand out to verify."""
+    return (
+        int(scalar(db, f"SELECT count(*) FROM strict WHERE starts_with(why, {quoted(WITHHELD)})"))
+        if settings.input.registered
+        else 0
+    )
+
+
+_WITHOUT_SCHEMA = """(readable OR why IS NULL) AND reason = 'unreadable' AND EXISTS (
     FROM rejected r WHERE r.partition = s.partition AND r."offset" = s."offset" AND r.without_schema)"""
-"""Such a rejection is no difference. The registry has the schema now, and may not have had it when the record was read."""
+"""Such a rejection is no difference. The registry hands the schema out now, and may not have done so when the record was
+read."""
 
 
 def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findings) -> None:
@@ -106,7 +118,8 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findin
     # A record may be both, if the partitioner need not read all of it to see that it is too large.
     for partition, offset, reason, large, why in stream(
         db,
-        'SELECT partition, "offset", reason, coalesce(large, false) AS large, why FROM strict WHERE NOT readable '
+        'SELECT partition, "offset", reason, coalesce(large, false) AS large, why FROM strict s WHERE NOT readable '
+        f"{but} "
         "AND NOT coalesce(large AND reason = 'too-large' OR why IS NOT NULL AND reason = 'unreadable', false) "
         "AND NOT coalesce(NOT large AND reason = 'too-large', false) ORDER BY ALL",
     ):
@@ -140,7 +153,8 @@ def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | Non
     for (offset,) in stream(
         db,
         'SELECT "offset" FROM records WHERE partition = ? AND marker IS NULL '
-        "AND reason IS DISTINCT FROM 'after-end' AND \"offset\" > ? ORDER BY ALL",
+        f"AND reason IS DISTINCT FROM 'after-end' AND reason IS DISTINCT FROM '{SKIPPED}' "
+        'AND "offset" > ? ORDER BY ALL',
         [state.partition, last],
     ):
         found.add(missed(state.partition, offset, "comes after every announced producer had ended"))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evenflow.settings.durations import format_duration
-from evenflow.talking.words import moment
+from evenflow.talking.words import moment, printable
 from workbench.verify.lost import Lost
 
 FLOAT_BOUND = 1e-9
@@ -25,10 +25,10 @@ class Difference:
     """One thing that is not as it should be. Fields that do not apply are None.
 
     kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
-    unreadable | too-large | counters | state, or one of FINDINGS. FINDINGS are no differences, because nothing that is
-    there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the input record. For
-    `duplicate`, `placement` and `malformed` they are those of the results record. A record of the rejected topic can
-    be `malformed` too, and is then named by its own place.
+    unreadable | too-large | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences, because
+    nothing that is there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the
+    input record. For `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A record
+    of the rejected topic can be `malformed` too, and is then named by its own place.
     """
 
     kind: str
@@ -109,6 +109,33 @@ class Reach:
         )
 
 
+@dataclass(frozen=True)
+class Skipped:
+    """Offsets, the first and the last one included, that nobody could fetch. why: who ordered to skip them, and why."""
+
+    partition: int
+    first: int
+    last: int
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"offsets {self.first} to {self.last} of input partition {self.partition} could not be fetched and are in no "
+            f"result: {printable(self.why)}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuples:
+    """Tuples in the rows that were compared. A tuple counts in each window that it is in.
+
+    due: how many the input has. merged: how many the results say.
+    """
+
+    due: int = 0
+    merged: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """What a comparison of the results with the input has shown.
@@ -119,11 +146,13 @@ class Report:
     window is due, or if all are (`ended`). read, routed, rejected, filtered: tuples of the input, by rule
     `read = routed + rejected + filtered`. differences: how many there are. kinds: how many differences and findings there
     are of each kind. first: some of them. unread: records of the input from the committed offsets on, which verify does
-    not look at. unfit: values that are null because they do not fit. without_schema: records that were rejected
-    because the registry had no schema for them, and has one now. lost: what retention has deleted of the input.
-    compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared exactly. None
-    if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that are due and
-    not there, where retention has deleted results.
+    not look at. tuples: how many the compared rows hold. unfit: values that are null because they do not fit their type.
+    without_schema: records that were rejected because the registry had no schema for the partitioner, and has one now.
+    withheld: records that were rejected as unreadable and whose schema the registry refuses to verify, so that nobody
+    can say whether they are. skipped: what an operator has ordered to go past. lost: what retention has deleted of the
+    input. compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared
+    exactly. None if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that
+    are due and not there, where retention has deleted results.
     """
 
     windows: int
@@ -142,8 +171,11 @@ class Report:
     reach: Reach
     filtered: int = 0
     unread: int = 0
+    tuples: Tuples = field(default_factory=Tuples)
     unfit: int = 0
     without_schema: int = 0
+    withheld: int = 0
+    skipped: tuple[Skipped, ...] = ()
     lost: tuple[Lost, ...] = ()
     compared_from: int | None = None
     skipped_windows: int = 0
@@ -176,6 +208,9 @@ class Report:
         lines.append(f"read {self.read} = routed {self.routed} + rejected {self.rejected}{filtered}")
         lines += self._input_notes()
         lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
+        lines.append(
+            f"tuples in these rows: {self.tuples.due} of the input, {self.tuples.merged} as the results count them"
+        )
         lines += self._result_notes()
         lines.append(
             f"integers, counts, minima and maxima compared exactly, float sums and means within "
@@ -205,8 +240,15 @@ class Report:
             )
         if self.without_schema:
             notes.append(
-                f"warning: {self.without_schema} records were rejected because the registry had no schema of theirs; it has "
-                "them now, and they stay rejected: docs/formats.md"
+                f"warning: {self.without_schema} records were rejected because the registry did not hand out their "
+                "schemas; it does now, and they stay rejected: docs/formats.md"
+            )
+        for one in self.skipped:
+            notes.append(f"warning: {one}")
+        if self.withheld:
+            notes.append(
+                f"warning: {self.withheld} records were rejected as unreadable, and the registry refuses their schemas to "
+                "verify, too: whether they are readable is not judged: docs/formats.md"
             )
         if self.unread:
             notes.append(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -13,10 +12,12 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
 from workbench.verify import emissions
 from workbench.verify.inputs import RESULTS_SCHEMA
+from workbench.verify.noted import note_rows
 from workbench.verify.oracle import Oracle
 from workbench.verify.oracles import is_number, oracles, sql_type
-from workbench.verify.report import Difference, Findings, shortened, shown_key
-from workbench.verify.sql import pointer, quoted, scalar
+from workbench.verify.report import Findings, Tuples
+from workbench.verify.sql import pointer, quoted
+from workbench.verify.tuples import column_places, compare_tuples
 from workbench.verify.windows import first_emitted_pane
 
 
@@ -24,8 +25,9 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     """Make tables `got` and `single`, and add the keys of the results to `keys`.
 
     `got` has one row per result, with its place. The row is `malformed` if it is no result row of the query, and
-    `misplaced` if the record's key is not the row's key. `single` has one row per (window, key). It holds how many
-    `times` that row was written, and whether the values of these times differ (`differs`).
+    `misplaced` if the record's key is not the row's key. It is `uncounted` if it lacks a column that counts tuples.
+    `single` has one row per (window, key). It holds how many `times` that row was written, and whether the values of
+    these times differ (`differs`).
 
     results: RESULTS_SCHEMA or typed columns, streamed through once.
     """
@@ -49,7 +51,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     picked = ", ".join(f"first({name}) AS {name}" for name in names)
     db.execute(
         f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
-        "count(*) AS times, "
+        "count(*) AS times, bool_or(uncounted) AS uncounted, "
         'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
         "FROM got JOIN keys USING (key) WHERE NOT malformed GROUP BY id, window_start, window_end"
     )
@@ -78,11 +80,11 @@ def leave_out(
 
 def compare(
     db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings, *, repeats: bool
-) -> None:
+) -> Tuples:
     """Compare every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`.
 
     now: the mark (ms) up to which windows were closed when the results had been read. repeats: whether equal rows may
-    be there several times.
+    be there several times. Returns how many tuples the rows that are due hold.
     """
     query = settings.query
     _malformed(db, found)
@@ -101,14 +103,14 @@ def compare(
         _values(db, query, i, name, wrong, found)
     if query.emission.mode == "top":
         _ranks(db, query, found)
+    return compare_tuples(db, settings, found)
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
-    """Result column -> its type. The columns that `emit` adds come after the aggregates."""
+    """Result column -> its type: the aggregates, then the columns that `emit` adds, then those that count tuples."""
     plan = AggregatePlan.of(query)
-    return {
-        field.name: field.type for schema in (plan.output_schema, plan.emission_schema) for field in schema
-    }
+    schemas = (plan.output_schema, plan.emission_schema, plan.tuples_schema)
+    return {field.name: field.type for schema in schemas for field in schema}
 
 
 def _from_json(query: Query) -> str:
@@ -117,10 +119,14 @@ def _from_json(query: Query) -> str:
     paths = ", ".join(quoted(pointer([field])) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
+    counts, absent = set(column_places(query).values()), ["false"]
     for i, (name, kind) in enumerate(_columns(query).items()):
         at = i + 5  # after the four fields of each row, and DuckDB's lists count from 1
         values.append(f"{_json_value(name, kind, at)} AS a{i}")
-        fine.append(f"(kinds[{at}] = 'NULL' OR ({_json_fits(kind, at, i)}) AND a{i} IS NOT NULL)")
+        # Only the columns that count tuples may be absent, and only these may not be null.
+        other = f"kinds[{at}] IS NULL" if i in counts else f"kinds[{at}] = 'NULL'"
+        absent += [other] if i in counts else []
+        fine.append(f"({other} OR ({_json_fits(kind, at, i)}) AND a{i} IS NOT NULL)")
     return f"""
         WITH cut AS (
             SELECT partition, "offset", key AS record_key, TRY(decode(value)) AS text,
@@ -133,7 +139,7 @@ def _from_json(query: Query) -> str:
                    {", ".join(values)}
             FROM cut)
         SELECT * EXCLUDE (kinds, cells, record_key), NOT coalesce({" AND ".join(fine)}, false) AS malformed,
-               record_key IS DISTINCT FROM key AS misplaced FROM typed"""
+               {" OR ".join(absent)} AS uncounted, record_key IS DISTINCT FROM key AS misplaced FROM typed"""
 
 
 def _json_value(name: str, kind: pa.DataType, at: int) -> str:
@@ -180,10 +186,12 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
         f'"{name.replace(chr(34), chr(34) * 2)}"::{sql_type(kind)} AS a{i}'
         for i, (name, kind) in enumerate(_columns(query).items())
     ]
+    counts = [f"a{i}" for i in column_places(query).values()]
+    missing = " OR ".join(f"{name} IS NULL" for name in ("key", "window_start", "window_end", *counts))
     return (
         f'SELECT NULL::INTEGER AS partition, row_number() OVER () - 1 AS "offset", {", ".join(bounds)}, '
         f"{'key' if query.key == '@key' else 'encode(key::VARCHAR)'} AS key, {', '.join(values)}, "
-        "key IS NULL OR window_start IS NULL OR window_end IS NULL AS malformed, false AS misplaced FROM results"
+        f"{missing} AS malformed, false AS uncounted, false AS misplaced FROM results"
     )
 
 
@@ -199,8 +207,16 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
             raise IncompatibleStateError(
                 f"the results have the columns {', '.join(f'{field.name}: {field.type}' for field in schema)}, "
                 f"in which {name} is no column of this query's results",
-                hint="verify with the settings that the pipeline ran with",
+                hint=_UNCOUNTED
+                if name in column_places(query)
+                else "verify with the settings that the pipeline ran with",
             )
+
+
+_UNCOUNTED = (
+    "an evenflow that did not count the tuples of each row wrote them: verify with that evenflow, and give the query a new "
+    "name to have rows with counts"
+)
 
 
 def _like(kind: pa.DataType) -> Callable[[pa.DataType], bool]:
@@ -216,7 +232,7 @@ def _is_key(query: Query) -> Callable[[pa.DataType], bool]:
 
 
 def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
-    _report(
+    note_rows(
         db,
         found,
         "malformed",
@@ -230,7 +246,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
 
     A reader finds the rows of a key by the record's key. It gets them in order only within one partition.
     """
-    _report(
+    note_rows(
         db,
         found,
         "placement",
@@ -238,7 +254,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
         detail="the record's key is not the row's key",
         window=query.window,
     )
-    _report(
+    note_rows(
         db,
         found,
         "placement",
@@ -252,7 +268,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
 
 def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Rows that were written more than once, with different values."""
-    _report(
+    note_rows(
         db,
         found,
         "duplicate",
@@ -265,7 +281,7 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) ->
 
 def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Equal rows that were written more than once. The sink has promised each row once, so a reader counts it twice."""
-    _report(
+    note_rows(
         db,
         found,
         "duplicate",
@@ -278,7 +294,7 @@ def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -
 
 def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Rows that must be there and are not. A row that may be there or not (`sure` is false) is never missing."""
-    _report(
+    note_rows(
         db,
         found,
         "missing",
@@ -303,7 +319,7 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
         'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset", window_start '
         "FROM extra JOIN keys USING (id)"
     )
-    _report(
+    note_rows(
         db,
         found,
         "not-due",
@@ -311,14 +327,14 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
         detail="written before the window was closed by every input partition",
     )
     emitted = (first_emitted_pane(query) + 1) * query.slide_ms
-    _report(
+    note_rows(
         db,
         found,
         "unexpected",
         f"{select} WHERE NOT early AND window_end >= {emitted}",
         detail=_NOT_THERE[query.emission.mode],
     )
-    _report(
+    note_rows(
         db,
         found,
         "unexpected",
@@ -352,7 +368,7 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
 def _values(
     db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, wrong: str, found: Findings
 ) -> None:
-    _report(
+    note_rows(
         db,
         found,
         "value",
@@ -379,7 +395,7 @@ def _ranks(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None
                                       ORDER BY {value} IS NULL, coalesce({nan}, false), {value} {way}, key) AS place
             FROM single s JOIN keys USING (id) WHERE window_end IN (SELECT window_end FROM due)"""
     )
-    _report(
+    note_rows(
         db,
         found,
         "value",
@@ -395,43 +411,3 @@ _NOT_THERE = {
     "changes": "the row is as it was in the window one slide before, or no tuple is in it",
     "top": "the row is not among the first of its window, or no tuple is in it",
 }
-
-
-def _shown(value: Any) -> int | float | str | None:
-    """The value as JSON can hold it. A list becomes text, cut when long."""
-    return value if value is None or isinstance(value, int | float | str) else shortened(str(value))
-
-
-def _report(
-    db: duckdb.DuckDBPyConnection,
-    found: Findings,
-    kind: str,
-    select: str,
-    *,
-    detail: str,
-    column: str | None = None,
-    window: int = 0,
-) -> None:
-    """Count what the query finds, and keep the first `found.limit` rows by window, key and offset."""
-    count = scalar(db, f"SELECT count(*) FROM ({select})")
-    if not count:
-        return
-    rows: list[tuple[Any, ...]] = db.execute(
-        f'SELECT * FROM ({select}) ORDER BY window_end, key, "offset" LIMIT {found.limit}'
-    ).fetchall()
-    for key, end, expected, got, partition, offset, *start in rows:
-        found.add(
-            Difference(
-                kind=kind,
-                detail=detail,
-                window_start=start[0] if start else None if end is None else end - window,
-                window_end=end,
-                key=shown_key(key),
-                column=column,
-                expected=_shown(expected),
-                got=_shown(got),
-                partition=partition,
-                offset=offset,
-            )
-        )
-    found.count_only(kind, count - len(rows))

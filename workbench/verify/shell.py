@@ -20,20 +20,23 @@ import duckdb
 import pyarrow as pa
 from confluent_kafka import KafkaException, TopicPartition
 
-from evenflow.errors import IncompatibleStateError, ServiceError
+from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from partitioner_service.claim import GONE
 from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
+from topics.query_record import Beginning, read_beginning
 from topics.settled import admitted
 from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept, gone_below
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
+from workbench.verify.skips import Skips
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
@@ -54,15 +57,20 @@ def verify(
     the input runs. verify waits that long for results. progress: called with the number of records read so far. waiting:
     called before each pause with what is known by then. clock, sleep: seconds. Raises ServiceError (broker, topics),
     IncompatibleStateError (another query's state, with what changed), ConfigError (no such input topic), DataLossError
-    (records were deleted while they were read).
+    (records were deleted while they were read, or the committed offsets are gone).
     """
     sink = sink_of(settings)
     settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
-    committed = read_committed(settings)
+    skipped = Skips()
+    # Read before the offsets, so that a query that begins in between does not look like a loss.
+    begun = read_beginning(settings.origin)
+    committed = read_committed(settings, begun)
     with (
         tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
-        _recomputed(settings, committed, limit, Path(scratch), progress) as due,
+        _recomputed(
+            settings, committed, begun, limit, Path(scratch), skipped=skipped, progress=progress
+        ) as due,
     ):
         while True:
             # The end of the results is fixed here, and the marks are read below. The other way round, a window that
@@ -73,25 +81,34 @@ def verify(
                 report = due.compare(
                     written if isinstance(written, pa.Table) else written.reader,
                     begins=lambda: sink.begins(settings),
-                    now=min(state.mark for state in read_committed(settings)),
+                    now=min(state.mark for state in read_committed(settings, begun)),
                     seconds=waited,
                     bound=due_within,
                     repeats=sink.repeats,
                 )
             if report.settled or waited >= due_within:
-                return replace(report, unread=_unread(settings, committed))
+                return replace(report, unread=_unread(settings, committed), skipped=skipped.below(committed))
             if waiting is not None:
                 waiting(report)
             sleep(min(pause, due_within - waited))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def read_committed(settings: Settings) -> list[Committed]:
-    """Committed state of every input partition. Waits while a transaction is pending."""
+def read_committed(settings: Settings, begun: Beginning | None) -> list[Committed]:
+    """Committed state of every input partition. Waits while a transaction is pending.
+
+    begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it has begun.
+    """
     topic, state = settings.topic("input"), _described(settings, "input")
     found = []
     for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
         if entry.offset < 0:
+            if begun is not None:
+                raise DataLossError(
+                    f"query {settings.origin.query.name} has begun, at offset {begun.begin.get(entry.partition)} of "
+                    f"{topic}[{entry.partition}], but its committed offset is gone",
+                    hint=GONE,
+                )
             raise IncompatibleStateError(
                 f"the partitioner has committed nothing for {topic}[{entry.partition}]",
                 hint="verify checks what the partitioner has read: has it been started for this query?",
@@ -111,7 +128,9 @@ def read_committed(settings: Settings) -> list[Committed]:
         found.append(
             Committed(
                 partition=entry.partition,
-                begin=decoded.begin,
+                # Where the query began is written once. A later beginning would hide what lies before it.
+                begin=decoded.begin if begun is None else begun.begin.get(entry.partition, decoded.begin),
+                began_again=decoded.begin,
                 offset=decoded.offset,
                 max_time=decoded.max_time,
                 mark=decoded.mark(settings.query),
@@ -176,19 +195,30 @@ def _as_it_was(*streams: _Watched | pa.Table) -> Iterator[None]:
 def _recomputed(
     settings: Settings,
     committed: list[Committed],
+    begun: Beginning | None,
     limit: int,
     scratch: Path,
+    *,
+    skipped: Skips,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
     left = _described(settings, "input").begin
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
-    inputs = _Watched(_inputs(settings, committed, begin, progress), INPUT_SCHEMA)
-    rejected = _Watched(_rejected(settings, kept), REJECTED_SCHEMA)
+    # All rejected records are read before the first input record, so these are known by then.
+    inputs = _Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
+    rejected = _Watched(_rejected(settings, kept, skipped), REJECTED_SCHEMA)
     with _as_it_was(inputs, rejected):
         return Recomputed(
-            settings, inputs.reader, rejected.reader, committed, kept=kept, limit=limit, scratch=scratch
+            settings,
+            inputs.reader,
+            rejected.reader,
+            committed,
+            kept=kept,
+            clocks=Clocks(begun=None if begun is None else begun.began_at, now=int(time.time() * 1000)),
+            limit=limit,
+            scratch=scratch,
         )
 
 
@@ -196,22 +226,27 @@ def _inputs(
     settings: Settings,
     committed: list[Committed],
     begin: Mapping[int, int],
+    skipped: Skips,
     progress: Callable[[int], None] | None,
 ) -> Iterator[pa.RecordBatch]:
     ends = {state.partition: state.offset for state in committed}
     read = 0
-    records = reader.read_range(settings.kafka, settings.topic("input"), begin=begin, end=ends)
-    for batch in reader.record_batches(records, INPUT_SCHEMA, input_row):
-        read += batch.num_rows
-        if progress is not None:
-            progress(read)
-        yield batch
+    for starts, stops in skipped.around(begin, ends):
+        records = reader.read_range(settings.kafka, settings.topic("input"), begin=starts, end=stops)
+        for batch in reader.record_batches(records, INPUT_SCHEMA, input_row):
+            read += batch.num_rows
+            if progress is not None:
+                progress(read)
+            yield batch
+    yield from skipped.rows(begin, ends)
 
 
-def _rejected(settings: Settings, kept: Kept) -> Iterator[pa.RecordBatch]:
+def _rejected(settings: Settings, kept: Kept, skipped: Skips) -> Iterator[pa.RecordBatch]:
     topic = settings.topic("input")
     records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=kept.rejected)
-    return reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic))
+    for batch in reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic)):
+        skipped.note(batch)
+        yield batch
 
 
 def _results(sink: ResultSink, settings: Settings) -> _Watched | pa.Table:

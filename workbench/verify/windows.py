@@ -23,8 +23,9 @@ def recompute(
 ) -> int:
     """Make `panes`, `keys`, `skipped` and `expected`. Returns the number of open windows. Needs `tuples`.
 
-    `expected` has a row for each window and key: the window's end, the key's id, values a*, tolerances t*, `unfit` (how
-    many of the values are null because they do not fit), and what `emissions.pick` adds. mark: event time (ms) up
+    `expected` has a row for each window and key: the window's end, the key's id, values a*, tolerances t*, `tuples` (how
+    many the key has in the window), `unfit` (how many of the values are null because they do not fit), and what
+    `emissions.pick` adds. mark: event time (ms) up
     to which windows are due. compared_from: windows that begin before this event time (ms) are in `skipped` only. None:
     all windows are expected.
     """
@@ -37,7 +38,7 @@ def recompute(
     db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")
     db.execute("DROP TABLE panes_by_key")
     _windows(db, query, mark)
-    emissions.pick(db, query, mark)
+    emissions.pick(db, query, mark, buckets=settings.spark.buckets)
     begin = emissions.compared_from(query, compared_from)
     early = "false" if begin is None else f"window_end < {begin + query.window}"
     db.execute(f"CREATE TABLE skipped AS SELECT DISTINCT window_end FROM expected WHERE {early}")
@@ -124,7 +125,7 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
     )
     db.execute(
         f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, "
-        f"{unfit} AS unfit FROM {joined}"
+        f"rows::HUGEINT AS tuples, {unfit} AS unfit FROM {joined}"
     )
 
 

@@ -20,6 +20,7 @@ from pyarrow import fs
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings
 from spark_consumers.jars import cache_dir
+from spark_consumers.runs import COMPLETE, newest_run
 from tests.ground.machine import locked
 
 BUCKET = "checkpoints"
@@ -98,12 +99,15 @@ class ObjectStore:
             destination_filesystem=self.files(),
         )
 
-    def names(self, settings: Settings, folder: str) -> list[str]:
-        """Names of the objects in a folder of the query's checkpoint, without what is still being written."""
-        place = f"{settings.query_checkpoint.removeprefix('s3a://')}/{folder}"
+    def names(self, settings: Settings, stage: str, folder: str) -> list[str]:
+        """Names of the objects in a folder of the stage's newest run, without what is still being written."""
+        place = f"{settings.query_checkpoint.removeprefix('s3a://')}/{stage}"
         chosen = fs.FileSelector(place, recursive=True, allow_not_found=True)
         found = [one.path for one in self.files().get_file_info(chosen) if one.type == fs.FileType.File]
-        return [path.removeprefix(f"{place}/") for path in found if not path.endswith(".tmp")]
+        names = [path.removeprefix(f"{place}/") for path in found if not path.endswith(".tmp")]
+        run = newest_run({name.partition("/")[0] for name in names}, lambda run: f"{run}/{COMPLETE}" in names)
+        inside = f"{run}/{folder}/"
+        return [name.removeprefix(inside) for name in names if name.startswith(inside)]
 
 
 @contextmanager

@@ -21,6 +21,14 @@ def test_combiner_and_reducer_differ_in_their_name_only() -> None:
     assert renamed == str(of_each["reducer"])
 
 
+def test_a_driver_is_replaced_only_once_it_is_known_to_be_gone() -> None:
+    workloads = [one for one in loaded("base/spark.yaml") if one["kind"] != "Service"]
+    assert [one["kind"] for one in workloads] == ["StatefulSet", "StatefulSet"], (
+        "a Deployment may run two for a while"
+    )
+    assert [one["spec"]["replicas"] for one in workloads] == [1, 1]
+
+
 def test_productions_executor_is_that_of_base_without_the_claim_and_spread_over_zones() -> None:
     (base,), (production,) = loaded("base/executor.yaml"), loaded("overlays/production/executor.yaml")
     assert production["spec"].pop("topologySpreadConstraints")

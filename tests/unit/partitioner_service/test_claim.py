@@ -19,8 +19,10 @@ class Began(Exception):
     """The first offsets would have been committed."""
 
 
-def attempt(monkeypatch: pytest.MonkeyPatch, *, known: list[int], ends: dict[str, int]) -> None:
-    """One claim on a broker with these committed partitions and ends of topics."""
+def attempt(
+    monkeypatch: pytest.MonkeyPatch, *, known: list[int], ends: dict[str, int], begun: bool = False
+) -> None:
+    """One claim on a broker with these committed partitions and ends of topics. begun: the query's record is there."""
     topics = {
         f"q.{role}": TopicState(
             name=f"q.{role}", topic_id=role, partitions=2, begin={0: 0, 1: 0}, end={0: 0, 1: end}, config={}
@@ -33,10 +35,25 @@ def attempt(monkeypatch: pytest.MonkeyPatch, *, known: list[int], ends: dict[str
         raise Began
 
     monkeypatch.setattr(claim.topic_admin, "describe", lambda kafka, names: topics)
-    monkeypatch.setattr(claim, "all_states", lambda settings, stable=False: dict.fromkeys(known))
+    order: list[str] = []
+
+    def read(settings: Settings) -> Any:
+        order.append("record")
+        return SETTINGS if begun else None
+
+    def states(settings: Settings, stable: bool = False) -> Any:
+        order.append("offsets")
+        return dict.fromkeys(known)
+
+    monkeypatch.setattr(claim, "read_beginning", read)
+    monkeypatch.setattr(claim, "all_states", states)
     monkeypatch.setattr(claim, "lock", lambda settings, watchdog: None)
     monkeypatch.setattr(claim, "commit_first", commit)
-    claim.claim(SETTINGS, Watchdog(), pause=lambda seconds: None)
+    try:
+        claim.claim(SETTINGS, Watchdog(), pause=lambda seconds: None)
+    finally:
+        # The first look is outside of the lock and decides nothing.
+        assert order in (["offsets"], ["offsets", "record", "offsets"])
 
 
 def test_a_query_of_which_nothing_is_known_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,3 +80,15 @@ def test_offsets_that_are_gone_are_refused_with_the_partitions_that_lack_them(
 ) -> None:
     with pytest.raises(IncompatibleStateError, match=said):
         attempt(monkeypatch, known=known, ends=ends)
+
+
+def test_a_query_whose_record_says_that_it_has_begun_does_not_begin_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing was routed or rejected, so nothing else says so."""
+    with pytest.raises(
+        IncompatibleStateError, match=r"the query has begun, but .* input partitions \[0, 1\]"
+    ) as error:
+        attempt(monkeypatch, known=[], ends={}, begun=True)
+    assert "--from-routed" in (error.value.hint or "")
+    assert "evenflow reset" in (error.value.hint or "")

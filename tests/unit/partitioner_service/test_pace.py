@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenflow.errors import ServiceError
-from evenflow.progress import PartitionState
+from evenflow.progress import PartitionState, judge
 from evenflow.settings import Settings
 from partitioner_service import pace
 from partitioner_service.ends import LogEnds
@@ -36,7 +40,10 @@ class Source:
 
 def at(first: int | None, largest: int | None, **fields: Any) -> PartitionState:
     return PartitionState(
-        fingerprint="f", topic_id="t", offset=0, first_time=first, max_time=largest, **fields
+        fingerprint="f",
+        topic_id="t",
+        offset=0,
+        **{"first_time": first, "max_time": largest, "steady_from": first} | fields,
     )
 
 
@@ -182,3 +189,111 @@ def test_nothing_sleeps_while_the_progress_of_a_partition_is_not_known(
     assert paced(source, peers, monkeypatch, partitions=3).asleep() == {}
     peer = at(0, 20_000)
     assert paced(source, {2: peer}, monkeypatch, partitions=3).asleep()[1].idle_mark == 20_000
+
+
+def asleep_at(largest: int, mark: int, **fields: Any) -> PartitionState:
+    return at(0, largest, asleep=True, idle_mark=mark, **fields)
+
+
+def test_a_partition_that_leapt_puts_nobody_to_sleep_and_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(p0=at(0, 10**9, steady_from=10**9), p1=at(0, 3_000))
+    pace = idle(source, monkeypatch)
+    source.log_ends = {1: 7}
+    pace.hold_back_the_hasty()
+    assert (pace.asleep(), source.held) == ({}, {0})
+
+
+def test_a_sleeper_keeps_its_mark_when_the_only_partition_that_is_awake_leaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = Source(p0=at(0, 10**9, steady_from=10**9), p1=asleep_at(3_000, 50_000))
+    pace = idle(source, monkeypatch)
+    source.log_ends = {1: 7}
+    pace.hold_back_the_hasty()
+    assert (pace.asleep(), source.held) == ({}, {0}), "what it reads would stay open for ever"
+
+
+def test_a_partition_that_ran_far_ahead_within_one_block_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(p0=at(0, 10**9, steady_from=0), p1=asleep_at(3_000, 50_000))
+    pace = idle(source, monkeypatch)
+    source.log_ends = {1: 7}
+    pace.hold_back_the_hasty()
+    assert (pace.asleep()[1].idle_mark, source.held) == (10**9, set())
+
+
+@pytest.mark.parametrize(
+    ("second", "mark"), [(10**9 + 10_000, 10**9), (10**9 + 10_001, None), (60_000, None)]
+)
+def test_two_partitions_that_came_to_the_same_place_after_a_quiet_night_are_followed(
+    monkeypatch: pytest.MonkeyPatch, second: int, mark: int | None
+) -> None:
+    source = Source(
+        p0=at(0, 10**9, steady_from=10**9),
+        p1=asleep_at(3_000, 40_000),
+        p2=at(0, second, steady_from=second, ended_producers=("p",), announced=1),
+    )
+    source.ends.reached(1, 7)
+    source.now += 5
+    source.log_ends = {1: 7}
+    after = paced(source, {}, monkeypatch, partitions=3).asleep()
+    assert {p: s.idle_mark for p, s in after.items()} == ({} if mark is None else {1: mark})
+
+
+def test_a_partition_without_a_tuple_does_not_follow_a_leap_from_the_first_tuple_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for steady_from, put_to_sleep in ((10_000, {1}), (10_001, set())):
+        source = Source(p0=at(0, 12_000, steady_from=steady_from), p1=at(None, None))
+        pace = idle(source, monkeypatch)
+        source.log_ends = {1: 7}
+        assert set(pace.asleep()) == put_to_sleep
+
+
+SKEW = 10_000
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.lists(st.integers(-2_000, SKEW), min_size=1, max_size=4), st.integers(0, 8)
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.integers(0, 40), st.integers(1, 2**50), st.booleans())
+def test_wherever_one_partition_leaps_no_other_gets_a_mark_that_a_right_tuple_does_not_justify(
+    steps: list[tuple[int, list[int], int]], moment: int, far: int, goes_on: bool
+) -> None:
+    """Partition 3 leaps at some moment; a step is (partition, steps of its time in ms, seconds until the next)."""
+    query = Settings(query={"window": "1s", "slide": "1s"}).query
+    begun = judge(query, at(None, None), np.array([0]), max_skew=SKEW).state
+    source = Source(p0=begun, p1=begun, p2=at(None, None), p3=begun)
+    with pytest.MonkeyPatch.context() as patch:
+        pace = paced(source, {}, patch, partitions=4)
+    right = 0
+    leapt = False
+    for number, (p, deltas, seconds) in enumerate(steps):
+        if number == moment:
+            p, leapt = 3, True
+        elif p == 3 and leapt and not goes_on:
+            continue
+        if source.held and p in source.held:
+            continue
+        state = source.states[p]
+        place = max(state.max_time or 0, state.idle_mark or 0)
+        times = np.cumsum([place, *deltas])[1:]
+        if number == moment:
+            times = np.array([max(place, right) + SKEW + far])
+        judged = judge(query, state, times, max_skew=SKEW)
+        if p != 3 or not leapt:
+            right = max(right, int(times.max()))
+        source.states[p] = replace(judged.state, asleep=False)
+        source.ends.left(p)
+        pace.hold_back_the_hasty()
+        for q in source.states:
+            if source.ends.seen(q) is None and (q != p or seconds):
+                source.ends.reached(q, 1)
+        source.log_ends = dict.fromkeys(source.states, 1)
+        source.now += seconds
+        source.states |= pace.asleep()
+        pace.hold_back_the_hasty()
+        for q in (0, 1, 2):
+            assert (source.states[q].idle_mark or 0) <= right

@@ -18,6 +18,7 @@ from partitioner_service.rejected import Rejected
 from partitioner_service.reports import Periods, Reports
 from partitioner_service.route import Router, Sent
 from partitioner_service.status import Work
+from partitioner_service.unfetchable import UnfetchableBatches
 from partitioner_service.window_loads import block_loads
 
 
@@ -56,7 +57,9 @@ class Instance:
         self.lags: dict[int, int | None] = {}
 
     def record(self) -> PartitionerRecord:
-        source: Any = SimpleNamespace(states=self.states, lag=self.lags.get)
+        source: Any = SimpleNamespace(
+            states=self.states, lag=self.lags.get, unfetchable=UnfetchableBatches("in")
+        )
         record = self.reports.record(source, self.router, self.work, ignored=4)
         assert parse(record.encode()) == record
         return record

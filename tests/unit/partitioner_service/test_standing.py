@@ -21,9 +21,8 @@ class Instance:
 
     def __init__(self, **parts: Any) -> None:
         self.settings: Settings = load_settings(
-            query={"name": "q", "window": "10s", "slide": "5s"},
             input={"partitions": 4},
-            **{"partitioner": {}} | parts,
+            **{"query": {"name": "q", "window": "10s", "slide": "5s"}, "partitioner": {}} | parts,
         )
         self.clock = Clock()
         self.wall = Clock()
@@ -59,7 +58,7 @@ class Instance:
         return {
             int(p): PartitionState(
                 fingerprint="f", topic_id="t", offset=s["read"], max_time=s["max_time"], first_time=s["max_time"],
-                read=s["read"], routed=s["read"],
+                steady_from=s["max_time"], read=s["read"], routed=s["read"],
             )
             for p, s in self.shown.items()
         }  # fmt: skip
@@ -166,11 +165,35 @@ def test_marks_of_transactions_behind_the_last_record_are_no_lag(caplog: pytest.
 
 
 def test_a_watermark_ahead_of_the_clock_is_named_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    instance = Instance()
-    instance.shown["2"]["max_time"] = BEGIN * 1_000
+    off = {"name": "q", "window": "10s", "slide": "5s", "max_ahead_of_clock": "off"}
+    for query, advice in (
+        (off, "max_ahead_of_clock is off"),
+        (off | {"max_ahead_of_clock": "1h"}, "let through"),
+    ):
+        instance = Instance(query=query)
+        instance.shown["2"]["max_time"] = BEGIN * 1_000
+        instance.tell()
+        assert "input partition 2 reached" in warned(caplog)[-1]
+        assert "query.time_unit" in warned(caplog)[-1]
+        assert advice in warned(caplog)[-1]
+
+
+def test_idle_partitions_that_do_not_follow_a_leap_are_named_with_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    instance = Instance(partitioner={"idle_timeout": "30s"})
+    instance.shown["2"]["max_time"] = BEGIN + 3_600_000
+    for p in "013":
+        instance.shown[p]["at_end_s"] = 0.0
+    standing = instance.tell(seconds=29, read=1)
+    assert [some["what"] for some in standing] == []
+    standing = instance.tell(seconds=15, read=1)
+    assert [some["what"] for some in standing] == ["leapt away"]
+    assert "input partition 2 leapt to 2023-11-14 23:13:20 UTC" in warned(caplog)[-1]
+    assert "set partitioner.max_skew to more than the gap" in warned(caplog)[-1]
+    instance.shown["1"]["max_time"] = BEGIN + 3_600_500
     instance.tell()
-    assert "input partition 2 reached" in warned(caplog)[0]
-    assert "query.time_unit" in warned(caplog)[0]
+    assert caplog.messages[-1] == "idle input partitions follow the others again"
 
 
 def test_a_partition_that_is_paused_for_a_minute_is_named_with_the_one_it_waits_for(

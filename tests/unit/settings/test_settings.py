@@ -101,11 +101,15 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
         ),
         (
             '[kafka]\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "ann"',
-            "SASL_SSL lacks sasl_password$",
+            "(?m)SASL_SSL lacks sasl_password$",
         ),
         ('[kafka]\nsasl_username = "ann"', "security_protocol is not SASL"),
         ('[kafka]\nssl_key = "/k.pem"', "go together"),
         ('[query.aggregates]\nkey = "count"', "cannot name an aggregate"),
+        (
+            '[query.aggregates]\n_Tuples_of = "count"',
+            "_Tuples_of cannot name an aggregate: names that begin with _tuples",
+        ),
         ('[query.aggregates]\nWindow_End = "count"', "every result row has the field window_end"),
         ('[query.aggregates]\nN = "count"\nn = "sum(x)"', "'N' and 'n' cannot both name aggregates"),
         ('[query.aggregates]\n"" = "count"', "'' cannot name an aggregate"),

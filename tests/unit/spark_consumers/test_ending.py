@@ -45,9 +45,10 @@ def tells(marks: tuple[tuple[int, int], ...]) -> bytes:
         epoch=0,
         input_partitions=2,
         routed_partitions=3,
+        session=1,
         told=records_of([(partition, mark, 1) for partition, mark in marks], TOLD),
     )
-    return encode_frame(NO_ROWS, header)
+    return encode_frame(NO_ROWS, header, sequence=0)
 
 
 def ends(lanes: set[int]) -> bytes:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.errors import DataLossError, EvenflowError
+from evenflow.twostep import merge_leaders, reduce, reduce_leaders
 from spark_consumers.reducer import MapOfBytes
 from spark_consumers.sinks.base import gathered
+from tests.unit.twostep.pipe import INPUTS, INVERTIBLE, ROUTED, SLIDE, Pipe, feed, plan_of
 
 
 class Map:
@@ -47,6 +51,119 @@ def test_any_sequence_of_puts_and_deletes_is_read_back_and_leaves_nothing_behind
         assert {n: state.get(n) for n in "ab"} == {n: expected.get(n) for n in "ab"}
     pieces = sum(max(1, -(-len(value) // 32_768)) for value in expected.values())
     assert len(stored.content) == pieces
+
+
+@given(st.data())
+def test_no_flipped_bit_of_a_piece_is_read_as_a_value(data):
+    stored = Map()
+    state = MapOfBytes(stored)
+    state.put("a", bytes(range(256)) * 300)
+    flip(stored, data)
+    with pytest.raises(DataLossError, match=r"the reducer's state is damaged: .* checksum") as refused:
+        state.get("a")
+    assert "restore the checkpoint" in refused.value.hint
+
+
+def test_a_piece_that_is_missing_or_stands_under_another_name_is_refused():
+    stored = Map()
+    state = MapOfBytes(stored)
+    state.put("a", bytes(100_000))
+    state.put("b", bytes(100_000))
+    stored.content["a#1"] = stored.content["b#1"]
+    with pytest.raises(DataLossError, match="'a#1' do not have their checksum"):
+        state.get("a")
+    del stored.content["b#2"]
+    with pytest.raises(DataLossError, match="'b#2' is missing"):
+        state.get("b")
+    stored.content["b#0"] = b"\0"
+    for use in (state.get, state.delete, lambda name: state.put(name, b"")):
+        with pytest.raises(DataLossError, match="'b#0' do not have"):
+            use("b")
+
+
+def flip(stored, data):
+    """Flip one bit of one piece."""
+    name = data.draw(st.sampled_from(sorted(stored.content)))
+    damaged = bytearray(stored.content[name])
+    at = data.draw(st.integers(0, len(damaged) - 1))
+    damaged[at] ^= 1 << data.draw(st.integers(0, 7))
+    stored.content[name] = bytes(damaged)
+
+
+def pieces_and_blobs(emit, aggregates):
+    """The pieces of a bucket and of the task that merges leaders, in the middle of a stream, and what comes next."""
+    pipe = Pipe(plan_of(aggregates, 4, emit=emit), buckets=1)
+    stored = Map()
+    for at in range(6):
+        rows = [(pane, b"k%d" % (pane % 5), pane, pane / 2) for pane in range(4 * at, 4 * at + 6)]
+        feed(pipe, [(at % ROUTED, rows, 4 * at * SLIDE)])
+        if at < 5:
+            reduced(pipe, stored, pipe.combine()[0])
+    for routed in range(ROUTED):
+        pipe.write(routed, [], dict.fromkeys(range(INPUTS), 2**62))
+    return pipe, stored.content, pipe.combine()[0]
+
+
+def reduced(pipe, stored, blobs):
+    plan, layout, state = pipe.plan, pipe.layout, MapOfBytes(stored)
+    if plan.emission.mode != "top":
+        return reduce(plan, layout, state, blobs).to_pylist()
+    merging = MapOfBytes(Under(stored, "merging/"))
+    sent = list(reduce_leaders(plan, layout, state, blobs))
+    return [row for table in merge_leaders(plan, layout, merging, sent) for row in table.to_pylist()]
+
+
+class Under(Map):
+    """A part of another map, so that both lie in one dictionary."""
+
+    def __init__(self, other, prefix):
+        self.content = other.content
+        self.prefix = prefix
+
+    def getValue(self, key):  # noqa: N802
+        return super().getValue((self.prefix + key[0],))
+
+    def updateValue(self, key, value):  # noqa: N802
+        super().updateValue((self.prefix + key[0],), value)
+
+    def removeKey(self, key):  # noqa: N802
+        super().removeKey((self.prefix + key[0],))
+
+
+TREE = {"hi": "max(f)", "kinds": "count_distinct(i)"}
+
+
+@pytest.mark.parametrize("emit", ["all", "changes", "top(2, n)"])
+@pytest.mark.parametrize("aggregates", [INVERTIBLE, TREE | {"n": "count"}], ids=["totals", "tree"])
+def test_a_state_with_any_bit_flipped_or_any_piece_missing_is_refused_or_not_needed(emit, aggregates):
+    pipe, whole, blobs = pieces_and_blobs(emit, aggregates)
+    undamaged = Map()
+    undamaged.content = dict(whole)
+    expected = reduced(pipe, undamaged, blobs)
+    refused = []
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.data())
+    def law(data):
+        stored = Map()
+        stored.content = dict(whole)
+        flip(stored, data)
+        try:
+            assert reduced(pipe, stored, blobs) == expected
+        except DataLossError as error:
+            refused.append(error)
+
+    law()
+    assert refused, "most of the state is needed"
+    for name in whole:
+        if not name.endswith(("meta#0", "stand#0", "rows#0", "totals#0", "chunks#0", "layers#0")):
+            stored = Map()
+            stored.content = {other: piece for other, piece in whole.items() if other != name}
+            # Without the note of sequences the next frames look as if others before them were gone.
+            with pytest.raises(
+                EvenflowError, match=r"the reducer's state is damaged: it lacks|frames are gone"
+            ):
+                reduced(pipe, stored, blobs)
 
 
 @given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 12))

@@ -18,6 +18,7 @@ from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 
 SLIDE = 10
 INPUTS, ROUTED = 2, 3
+SESSION = 7
 LAYOUT: dict[str, Any] = {"fingerprint": "f", "input_partitions": INPUTS, "routed_partitions": ROUTED}
 INVERTIBLE = {"n": "count", "s": "sum(i)", "m": "mean(i)"}
 EVERYTHING = {"n": "count", "s": "sum(f)", "m": "mean(i)", "lo": "min(i)", "hi": "max(f)"}
@@ -52,6 +53,7 @@ class Pipe:
     max_bytes: int = 1_000_000
     tasks: tuple[tuple[int, ...], ...] = ((0, 2), (1,))
     offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
+    numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
     frames: list[list[tuple[int, bytes]]] = field(default_factory=lambda: [[] for _ in range(ROUTED)])
     states: list[Dict] = field(default_factory=list)
     history: list[list[bytes]] = field(default_factory=list)
@@ -75,9 +77,12 @@ class Pipe:
             offsets=records_of([(partition, at, at) for partition in marks], OFFSETS),
             told=records_of([(partition, mark, at + 1) for partition, mark in marks.items()], TOLD),
             came=came,
+            session=SESSION,
             **LAYOUT,
         )
-        self.frames[routed].append((at, encode_frame(batch, header)))
+        number = self.numbers[routed]
+        self.frames[routed].append((at, encode_frame(batch, header, sequence=number)))
+        self.numbers[routed] += 1
         self.offsets[routed] += 2  # transaction markers leave gaps
 
     def combine(self) -> list[list[bytes]]:

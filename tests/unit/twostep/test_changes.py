@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.aggregates import every_form
+from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep import reduce
 from evenflow.twostep.layers import Layers
 from tests.unit.twostep.pipe import (
@@ -50,6 +52,15 @@ def folded(pipe: Pipe, starts: set[int]) -> Rows:
     return rows
 
 
+def counted(every: Pipe) -> Counter[tuple[int, bytes]]:
+    """Tuples of each (window end, key)."""
+    return Counter({(row["window_end"], row["key"]): row.get("_tuples", row.get("n")) for row in every.found})
+
+
+def bucket(key: bytes, buckets: int) -> int:
+    return int(bucket_of(hash_keys(pa.array([key], pa.binary())), buckets)[0])
+
+
 def around(pipe: Pipe, whole: Rows) -> set[int]:
     """The windows of `all`, and the ones beside them, which may be empty."""
     starts = {start + move for start, _ in whole for move in (0, pipe.plan.slide)}
@@ -80,6 +91,13 @@ def test_changes_folded_up_are_all_rows_of_every_window(
         pipe.end()
     whole = every.results()
     assert folded(changes, around(changes, whole)) == whole
+    own, of_all = counted(every), Counter()
+    for (end, key), tuples in own.items():
+        of_all[end, bucket(key, buckets)] += tuples
+    for row in changes.found:
+        at = row["window_end"]
+        assert row["_tuples_of_all"] == of_all[at, bucket(row["key"], buckets)]
+        assert row.get("_tuples", own[at, row["key"]]) == own[at, row["key"]]
     for state in changes.states:
         assert not [name for name in state if name.startswith(("node/", "layer/"))], "all keys have left"
 

@@ -47,6 +47,7 @@ def test_numbers_that_json_lacks_are_strings() -> None:
     plan = AggregatePlan.of(Query(aggregates={"f": "max(f)"}))
     values = [float("nan"), float("inf"), float("-inf"), 1.5, None]
     columns = [pa.array([0] * 5), pa.array([1] * 5), pa.array([b"k"] * 5), pa.array(values, pa.float64())]
+    columns.append(pa.array([1] * 5))
     table = pa.table(columns, schema=plan.result_schema)
     assert [json.loads(text)["f"] for text in json_rows(table).to_pylist()] == [
         "NaN",

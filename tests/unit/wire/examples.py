@@ -8,7 +8,9 @@ import pyarrow as pa
 from evenflow.wire import (
     LANE,
     OFFSETS,
+    SEQUENCE,
     TOLD,
+    TOTAL,
     BlobHeader,
     FrameHeader,
     Segment,
@@ -32,6 +34,7 @@ def frame_rows() -> pa.RecordBatch:
 def frame_header(**fields: object) -> FrameHeader:
     """Of query f, 4 input and 3 routed partitions."""
     known: dict[str, object] = {"fingerprint": "f", "epoch": 2, "input_partitions": 4, "routed_partitions": 3}
+    known |= {"session": 2**63 - 2, "totals": records_of([(5, 3), (2**63 - 2, 9)], TOTAL)}
     known |= {"offsets": records_of([(0, 5, 9), (3, 0, 0)], OFFSETS)}
     known |= {"told": records_of([(0, 1000, 10), (3, -5, 1)], TOLD)}
     return FrameHeader(**(known | fields))  # type: ignore[arg-type]
@@ -39,7 +42,7 @@ def frame_header(**fields: object) -> FrameHeader:
 
 def a_frame() -> bytes:
     """A whole frame."""
-    return encode_frame(frame_rows(), frame_header())
+    return encode_frame(frame_rows(), frame_header(), sequence=2**40)
 
 
 def blob_rows() -> pa.RecordBatch:
@@ -59,6 +62,7 @@ def blob_header(**fields: object) -> BlobHeader:
     known |= {"input_partitions": 4, "routed_partitions": 3}
     known |= {"segments": (Segment(0, 3, 7, 3, 0, 3, 0), Segment(2, 0, 1, 9, 4, 1, 1))}
     known |= {"marks": np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), "lanes": records_of([(1, 0, 2, 3)], LANE)}
+    known |= {"sequences": records_of([(0, 2**63 - 2, 4, 6, 0), (2, 5, -1, -1, 7)], SEQUENCE)}
     return BlobHeader(**(known | fields))  # type: ignore[arg-type]
 
 

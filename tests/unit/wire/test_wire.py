@@ -19,7 +19,9 @@ from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.wire import (
     LANE,
     OFFSETS,
+    SEQUENCE,
     TOLD,
+    TOTAL,
     Segment,
     cut,
     decode_blob,
@@ -37,7 +39,9 @@ BOTH = [(a_frame, decode_frame), (a_blob, decode_blob)]
 def test_a_frame_reads_back_as_what_it_was() -> None:
     frame = decode_frame(a_frame(), fingerprint="f")
     assert frame.batch.equals(frame_rows())
-    assert (frame.part, frame.parts) == (0, 1)
+    assert (frame.part, frame.parts, frame.sequence) == (0, 1, 2**40)
+    assert frame.header.session == 2**63 - 2
+    assert frame.header.totals.tolist() == [(5, 3), (2**63 - 2, 9)]
     assert frame.header.offsets.tolist() == [(0, 5, 9), (3, 0, 0)]
     assert frame.header.told.tolist() == [(0, 1000, 10), (3, -5, 1)]
     assert (frame.header.epoch, frame.header.input_partitions, frame.header.routed_partitions) == (2, 4, 3)
@@ -49,6 +53,7 @@ def test_a_blob_reads_back_as_what_it_was() -> None:
     assert blob.header.segments == header.segments
     assert blob.header.marks.tolist() == header.marks.tolist()
     assert blob.header.lanes.tolist() == header.lanes.tolist()
+    assert blob.header.sequences.tolist() == header.sequences.tolist()
 
 
 @pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
@@ -103,9 +108,9 @@ def test_another_kind_query_or_version_is_refused(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(IncompatibleStateError, match="written for query f, but this is query g"):
         decode_frame(a_frame(), fingerprint="g")
     monkeypatch.setattr("evenflow.wire.envelope.WIRE_VERSION", 1)
-    old = encode_frame(frame_rows(), frame_header(epoch=99))
+    old = encode_frame(frame_rows(), frame_header(epoch=99), sequence=0)
     monkeypatch.undo()
-    with pytest.raises(IncompatibleStateError, match="version 1, this evenflow reads version 2"):
+    with pytest.raises(IncompatibleStateError, match="version 1, this evenflow reads version 3"):
         decode_frame(old, fingerprint="f")
 
 
@@ -121,11 +126,16 @@ def test_another_kind_query_or_version_is_refused(monkeypatch: pytest.MonkeyPatc
         {"epoch": True},
         {"input_partitions": 0},
         {"fingerprint": 7},
+        {"session": 0},
+        {"session": 2**63},
+        {"totals": records_of([(0, 1)], TOTAL)},
+        {"totals": records_of([(1, 0)], TOTAL)},
+        {"totals": records_of([(n, 1) for n in range(1, 7)], TOTAL)},
     ],
 )
 def test_a_frame_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises((ProtocolError, IncompatibleStateError)):
-        decode_frame(encode_frame(frame_rows(), frame_header(**fields)), fingerprint="f")
+        decode_frame(encode_frame(frame_rows(), frame_header(**fields), sequence=0), fingerprint="f")
 
 
 @pytest.mark.parametrize(
@@ -138,6 +148,13 @@ def test_a_frame_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
         {"segments": (Segment(0, 0, 0, 3, 0, 3, 0),)},
         {"segments": (Segment(0, 0, 0, -4, 0, -4, 0),)},
         {"lanes": records_of([(0, 4, 0, 0)], LANE)},
+        {"sequences": records_of([(3, 1, 0, 0, 0)], SEQUENCE)},
+        {"sequences": records_of([(0, 0, 0, 0, 0)], SEQUENCE)},
+        {"sequences": records_of([(0, 1, 1, 0, 0)], SEQUENCE)},
+        {"sequences": records_of([(0, 1, -1, 0, 0)], SEQUENCE)},
+        {"sequences": records_of([(0, 1, -2, -2, 0)], SEQUENCE)},
+        {"sequences": records_of([(0, 1, 0, 0, -1)], SEQUENCE)},
+        {"sequences": records_of([(0, 1, 0, 2**62, 0)], SEQUENCE)},
         {"bucket": 2},
         {"topic_id": None},
         {"marks": np.array([[1, 2, 3]])},
@@ -148,13 +165,14 @@ def test_a_blob_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
         decode_blob(encode_blob(blob_rows(), blob_header(**fields)), fingerprint="f")
 
 
-@pytest.mark.parametrize("header", [b"[]", b"{", b"[" * 100_000, b'{"v":2,"kind":"frame"}', b"\xff"])
+@pytest.mark.parametrize("header", [b"[]", b"{", b"[" * 100_000, b'{"v":3,"kind":"frame"}', b"\xff"])
 def test_a_header_that_is_none_is_refused(header: bytes) -> None:
     packer = Packer(frame_rows().schema, kind="frame", fields={})
     schema = frame_rows().schema.with_metadata({b"evenflow": header})
     packer._prefix = schema.serialize().to_pybytes()
-    with pytest.raises(ProtocolError):
-        decode_frame(packer.pack(frame_rows()), fingerprint="f")
+    packer._checked = zlib.crc32(packer._prefix)
+    with pytest.raises(ProtocolError, match=r"^(?!.*checksum)"):
+        decode_frame(packer.pack(frame_rows(), sequence=0), fingerprint="f")
 
 
 def test_parts_of_a_batch_are_near_the_size_whatever_the_types() -> None:
@@ -190,12 +208,12 @@ def test_compressed_rows_are_refused_before_anything_is_made_of_their_claims() -
     prefix = plain[: 8 + struct.unpack_from("<iI", plain)[1]]
     stream = sink.getvalue().to_pybytes()
     rows = stream[8 + struct.unpack_from("<iI", stream)[1] :]
-    assert packer.pack(batch)
+    assert packer.pack(batch, sequence=0)
     with pytest.raises(ProtocolError, match="compressed"):
-        decode_frame(_resealed(prefix + rows + struct.pack("<II", 0, 1)), fingerprint="f")
+        decode_frame(_resealed(prefix + rows + struct.pack("<IIq", 0, 1, 0)), fingerprint="f")
 
 
 def test_more_numbers_than_there_can_be_are_refused() -> None:
     many = records(5, TOLD)
     with pytest.raises(ProtocolError, match="more than 4 rows"):
-        decode_frame(encode_frame(frame_rows(), frame_header(told=many)), fingerprint="f")
+        decode_frame(encode_frame(frame_rows(), frame_header(told=many), sequence=0), fingerprint="f")

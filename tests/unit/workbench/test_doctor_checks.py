@@ -15,7 +15,14 @@ from workbench.doctor import (
     java_major,
     pins_of,
 )
-from workbench.doctor_topics import check_input, check_policy, check_topics, no_input, used_topics
+from workbench.doctor_topics import (
+    check_input,
+    check_offsets,
+    check_policy,
+    check_topics,
+    no_input,
+    used_topics,
+)
 
 
 def state(partitions: int = 4, **config: str) -> TopicState:
@@ -162,3 +169,11 @@ def test_topics_that_the_settings_do_not_use_are_not_asked_for(tmp_path: Path) -
     assert not {"partials", "results"} & set(used_topics(load_settings(file)))
     file.write_text('[spark]\nwiring = "split"\n')
     assert {"partials", "results"} <= set(used_topics(load_settings(file)))
+
+
+def test_a_short_life_of_committed_offsets_is_a_warning_and_an_unknown_one_is_none() -> None:
+    (short,) = check_offsets({"offsets.retention.minutes": "60"})
+    assert (short.status, "stopped for 1 h" in short.what) == ("warning", True)
+    (enough,) = check_offsets({"offsets.retention.minutes": "10080"})
+    assert enough.status == "ok"
+    assert list(check_offsets({})) == []

@@ -160,13 +160,26 @@ def test_a_partition_that_ends_long_before_the_others_is_said() -> None:
 def test_one_wrong_clock_is_told_from_disorder() -> None:
     rows = orders()
     rows[20]["at"] += 400 * 86_400_000
-    found = look(sample(rows, orders()))
+    off = {"max_ahead_of_clock": "off"}
+    found = look(sample(rows, orders()), query=off)
     (wild,) = named(found, "time")
     assert wild.what.startswith("1 of 200 tuples lie more than 7d ahead of those around them")
     assert tomllib.loads(found.toml()) == {"query": {"max_jump": "7d"}}
     last = orders()
     last[-1]["at"] += 400 * 86_400_000
-    assert "lie in the future, the furthest at 2028-02-19" in named(look(sample(last)), "time")[0].what
+    assert (
+        "lie in the future, the furthest at 2028-02-19"
+        in named(look(sample(last), query=off), "time")[0].what
+    )
+    found = look(sample(rows, orders()))
+    (ahead,) = named(found, "time")
+    assert ahead.what.startswith(
+        "1 of 200 tuples lie more than 1h ahead of the clock, the furthest at 2028-02-19"
+    )
+    assert (ahead.status, found.proposal) == ("warning", {})
+    assert [finding.status for finding in named(found, "order")] == ["ok"], (
+        "it moves no time, so nothing is late"
+    )
 
 
 def test_numbered_tuples_are_from_1970_and_no_mistake() -> None:

@@ -195,6 +195,7 @@ def _windows(
                 members[window_end, key].append(values)
                 times[window_end, key].append(time)
     rows = []
+    counts = AggregatePlan.of(query).tuples_schema.names
     for (window_end, key), inside in members.items():
         row: dict[str, Any] = {"window_start": window_end - query.window, "window_end": window_end}
         try:
@@ -210,6 +211,8 @@ def _windows(
                 if plain
                 else _by_the_engine(query, name, column, times[window_end, key])
             )
+        if "_tuples" in counts:
+            row["_tuples"] = len(inside)
         rows.append(row)
     return rows
 

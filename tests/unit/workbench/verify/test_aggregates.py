@@ -221,9 +221,9 @@ def test_what_has_no_room_is_null_for_the_engine_and_for_the_oracle() -> None:
         assert len(nulls) < len(topics.rows), name
     # A value where null is due is a difference, and so is null where a value is due.
     for name in ("least", "some", "kinds", "top", "alike", "exactly"):
-        null = next(row for row in topics.rows if row[name] is None)
         other = next(row for row in topics.rows if row[name] is not None)
-        for row, value in ((null, other[name]), (other, None)):
+        nulls = [row for row in topics.rows if row[name] is None]
+        for row, value in ((other, None), *((null, other[name]) for null in nulls[:1])):
             rows = [dict(one, **{name: value}) if one is row else one for one in topics.rows]
             changed = Topics(topics.settings, topics.inputs, topics.rejected, rows, topics.committed)
             assert changed.check().kinds == {"value": 1}, name

@@ -57,6 +57,28 @@ def test_a_missing_row_is_found(topics: Topics) -> None:
     assert report.text().splitlines()[-1] == "1 difference"
 
 
+def test_rows_that_do_not_count_their_tuples_are_named_as_that_once(topics: Topics) -> None:
+    topics = run(
+        _settings(aggregates={"high": "max(n)"}),
+        [[record("a", 5, n=1), record("b", 7, n=2), end(2)], [end(0)]],
+    )
+    assert topics.check().exact
+    for row in topics.rows:
+        del row["_tuples"]
+    report = topics.check()
+    assert report.kinds == {"uncounted": 1}
+    assert report.first[0].detail.startswith(
+        f"{len(topics.rows)} rows, of which this is the first, do not say"
+    )
+
+
+@pytest.mark.parametrize("wrong", [None, "2", 2.5, 3])
+def test_a_number_of_tuples_that_is_none_or_another_is_seen(wrong: Any) -> None:
+    topics = run(_settings(aggregates={"high": "max(n)"}), [[record("a", 5, n=1), end(1)], [end(0)]])
+    topics.rows[0]["_tuples"] = wrong
+    assert _kinds(topics) == ({"value": 1} if wrong == 3 else {"malformed": 1, "missing": 1})
+
+
 def test_a_row_for_a_window_that_holds_no_tuple_is_found(topics: Topics) -> None:
     topics.rows.append({**topics.rows[0], "window_start": 1000, "window_end": 1040})
     assert _kinds(topics) == {"unexpected": 1}
@@ -297,7 +319,7 @@ def test_a_sum_that_does_not_fit_int64_is_null_and_counted() -> None:
     assert report.exact
     # the windows that end at 10 to 40 hold both of "low", those at 30 and 40 both of "high"
     assert report.unfit == 6
-    assert "6 values do not fit int64 and are null" in report.text()
+    assert "6 values do not fit int64 or their room and are null" in report.text()
     assert json.loads(report.json())["unfit"] == 6
     assert topics.check(typed=True).unfit == 6
     fine = [i for i, row in enumerate(topics.rows) if row["key"] == "fits"]

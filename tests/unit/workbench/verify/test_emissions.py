@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.pipeline_model import END, Topics, end, record, run
 
@@ -37,6 +40,9 @@ def made(emit: str, aggregates: dict[str, str], **query: Any) -> Topics:
 def changed(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
     slide, names = settings.query.slide_ms, list(settings.query.aggregates)
     whole = {(row["window_end"], row["key"]): row for row in rows}
+    of_all: Counter[tuple[int, int]] = Counter()
+    for (at, key), row in whole.items():
+        of_all[at, bucket(key, settings)] += counted(row)
     found = []
     for (at, key), row in whole.items():
         before = whole.get((at - slide, key))
@@ -44,8 +50,21 @@ def changed(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, An
             found.append(row | {"revision": at // slide, "gone": False})
         if (at + slide, key) not in whole:
             bounds = {"window_start": row["window_start"] + slide, "window_end": at + slide, "key": key}
-            found.append(bounds | {"revision": at // slide + 1, "gone": True} | dict.fromkeys(names))
-    return sorted(found, key=lambda row: row["window_end"])
+            none = {"_tuples": 0} if "_tuples" in row else {}
+            found.append(bounds | {"revision": at // slide + 1, "gone": True} | dict.fromkeys(names) | none)
+    told = [
+        row | {"_tuples_of_all": of_all[row["window_end"], bucket(row["key"], settings)]} for row in found
+    ]
+    return sorted(told, key=lambda row: row["window_end"])
+
+
+def counted(row: dict[str, Any]) -> int:
+    """How many tuples a row is made of."""
+    return int(row["_tuples"] if "_tuples" in row else row["tuples"])
+
+
+def bucket(key: str, settings: Settings) -> int:
+    return int(bucket_of(hash_keys(pa.array([key.encode()])), settings.spark.buckets)[0])
 
 
 def first(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
@@ -55,7 +74,8 @@ def first(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]
     for at in sorted({row["window_end"] for row in rows}):
         own = sorted((row for row in rows if row["window_end"] == at), key=lambda row: row["key"])
         own.sort(key=lambda row: (row[emission.column] is None, sign * (row[emission.column] or 0)))
-        found += [row | {"rank": rank} for rank, row in enumerate(own[: emission.rows], 1)]
+        of_all = {"_tuples_of_all": sum(map(counted, own))}
+        found += [row | {"rank": rank} | of_all for rank, row in enumerate(own[: emission.rows], 1)]
     return found
 
 
@@ -123,6 +143,17 @@ def test_a_wrong_revision_or_retraction_is_seen(wrong: dict[str, Any]) -> None:
     place = next(at for at, row in enumerate(topics.rows) if at > 9 and not row["gone"])
     topics.rows[place] |= wrong
     assert topics.check().kinds == {"value": 1}
+
+
+@pytest.mark.parametrize("emit", ["changes", "top(2, few)"])
+@pytest.mark.parametrize("column", ["_tuples", "_tuples_of_all"])
+def test_a_wrong_number_of_tuples_is_seen(emit: str, column: str) -> None:
+    topics = made(emit, {"few": "min(n)"})
+    assert topics.check().exact
+    topics.rows[20][column] += 1
+    report = topics.check()
+    assert report.kinds == {"value": 1}
+    assert report.first[0].column == column
 
 
 @pytest.mark.parametrize("aggregates", [EXACT, ROUNDED])

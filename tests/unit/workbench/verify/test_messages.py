@@ -80,16 +80,16 @@ def test_a_damaged_marker_marks_nothing(value: bytes | None) -> None:
 @pytest.mark.parametrize("tuples", [0, 3, 2**62])
 def test_a_marker_is_read_from_its_header_of_a_record_without_key_and_value(tuples: int) -> None:
     headers = [("other", b"x"), (HEADER, encoded(tuples=tuples))]
-    assert input_row(Message(headers)) == (2, 9, 7, None, None, MARKER | {"tuples": tuples})
-    assert input_row(Message(headers, value=b"")) == (2, 9, 7, None, b"", None)
-    assert input_row(Message(headers, key=b"")) == (2, 9, 7, b"", None, None)
+    assert input_row(Message(headers)) == (2, 9, 7, None, None, MARKER | {"tuples": tuples}, None)
+    assert input_row(Message(headers, value=b"")) == (2, 9, 7, None, b"", None, None)
+    assert input_row(Message(headers, key=b"")) == (2, 9, 7, b"", None, None, None)
     assert marker_of([(HEADER, b"{"), (HEADER, encoded())]) is None
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_no_header_of_any_bytes_is_too_much(value: bytes) -> None:
     marker_of([(HEADER, value)])
-    for name in ("source", "mark", "reason", "detail"):
+    for name in ("source", "mark", "clock", "reason", "detail"):
         rejected_row(Message([(f"evenflow-{name}", value)]), "t")
 
 
@@ -97,7 +97,7 @@ def test_a_rejected_record_is_read_by_its_last_headers() -> None:
     first = [("evenflow-source", b"other:0:1"), ("evenflow-reason", b"late"), ("evenflow-mark", b"5")]
     ours = [("evenflow-source", b"a:b:3:12"), ("evenflow-reason", b"idle"), ("evenflow-mark", b"-8")]
     row = rejected_row(Message([*first, *ours], key=b"k", value=b"v"), "a:b")
-    assert row == (3, 12, "idle", None, -8, b"k", b"v", False, 2, 9)
+    assert row == (3, 12, "idle", None, -8, None, b"k", b"v", False, 2, 9, None)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from evenflow.errors import ServiceError
+from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.committed import data_plane_group
 from tests.unit.workbench.verify.pipeline_model import Topics
 from tests.unit.workbench.verify.test_reach import live
 from topics import clients
+from topics.query_record import Beginning
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Report, shell
 
 
@@ -38,7 +39,9 @@ class Group:
         self.closed = True
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, settings: Settings, group: Group) -> list[Any]:
+def asked(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, group: Group, begun: Beginning | None = None
+) -> list[Any]:
     """`read_committed` with this group in place of the broker's."""
 
     def consumer(kafka: Any, *, group: str, **rest: Any) -> Group:
@@ -51,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, settings: Settings, group: Group) -> 
     monkeypatch.setattr(clients, "consumer", consumer)
     monkeypatch.setattr(shell, "describe", lambda kafka, names: {topic: state})
     try:
-        return shell.read_committed(settings)
+        return shell.read_committed(settings, begun)
     finally:
         assert group.closed
         assert group.name == data_plane_group(settings)
@@ -87,6 +90,33 @@ def test_a_broker_that_never_answers_and_one_that_refuses_are_clear_errors(
             asked(monkeypatch, settings, Group(code))
 
 
+def test_an_offset_that_is_gone_is_a_loss_if_the_query_has_begun_and_else_nothing_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = load_settings(query={"name": "q"}, input={"partitions": 1})
+    nothing = [TopicPartition(settings.topic("input"), 0, -1001)]
+    with pytest.raises(IncompatibleStateError, match="has committed nothing"):
+        asked(monkeypatch, settings, Group(nothing))
+    begun = Beginning(identity={}, input_id="id", begin={0: 3}, began_at=0)
+    with pytest.raises(DataLossError, match=r"has begun, at offset 3 of q.input\[0\], but"):
+        asked(monkeypatch, settings, Group(nothing), begun)
+
+
+def test_a_committed_state_that_begins_elsewhere_than_the_query_did_is_a_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = load_settings(query={"name": "q"}, input={"partitions": 1})
+    begun = Beginning(identity={}, input_id="id", begin={0: 0}, began_at=0)
+    state = PartitionState(fingerprint=settings.fingerprint, topic_id="id", begin=7, offset=7)
+    moved = [TopicPartition(settings.topic("input"), 0, 7, state.encode())]
+    (committed,) = asked(monkeypatch, settings, Group(moved), begun)
+    assert (committed.begin, committed.began_again) == (0, 7)
+    report = Topics(settings, committed=[committed]).check()
+    assert [(one.kind, one.column, one.expected, one.got) for one in report.first] == [
+        ("state", "begin", 0, 7)
+    ]
+
+
 class Live:
     """A query whose results come while verify waits: `answers` are what each look at them finds, the last for ever."""
 
@@ -98,7 +128,8 @@ class Live:
         first = answers[0]
         self.settings = first.settings
         monkeypatch.setattr(shell, "admitted", lambda settings: settings)
-        monkeypatch.setattr(shell, "read_committed", lambda settings: first.committed)
+        monkeypatch.setattr(shell, "read_beginning", lambda settings: None)
+        monkeypatch.setattr(shell, "read_committed", lambda settings, begun: first.committed)
         monkeypatch.setattr(
             shell, "_described", lambda settings, role: SimpleNamespace(begin={}, end={0: 99})
         )

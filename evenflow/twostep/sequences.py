@@ -1,0 +1,193 @@
+"""Numbers of frames: within each session they follow each other without gaps in a routed partition (pipeline rule 24).
+
+`partitioner_service/session.py` says what a session is. `RangeSequences` is what the frames of one range say, which
+travels in blobs. `Sessions` is what a bucket remembers of all ranges. Every bucket gets a blob of every range, so every
+bucket notices a loss by itself, before it closes a pane.
+
+The numbers show a frame that is gone once a later frame of the session comes to the same routed partition. They do not
+show that the last frames of a session are gone. The totals show that: who takes over tells every worker how many frames
+the session had written. When every routed partition has brought that total, as many frames must have been read. Until
+then the bucket closes no pane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from evenflow.arrays import Int64s, Rows
+from evenflow.errors import DataLossError, ProtocolError
+from evenflow.wire import SEQUENCE, records_of
+from evenflow.wire.blob import MOST_SESSIONS
+from evenflow.wire.frame import Frame
+
+_REBUILD = (
+    "no result from here on could be right: rebuild the query under a new name (docs/operations.md, frames that are "
+    "gone), and look for the cause in Kafka: a disk that was lost, an unclean election, records that were deleted"
+)
+
+
+def frames_gone(routed: int, session: int, where: str, *, first: int, expected: int) -> DataLossError:
+    """The error for frames that are missing before number `first`. where: the offset that shows it, in words."""
+    count = first - expected
+    return DataLossError(
+        f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected} must, "
+        f"so {count} frame{'s are' if count > 1 else ' is'} gone",
+        hint=_REBUILD,
+    )
+
+
+def frame_again(routed: int, session: int, where: str, *, first: int, expected: int) -> ProtocolError:
+    """The error for a frame with a number that an earlier frame had. where: as in `frames_gone`."""
+    return ProtocolError(
+        f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected} must: "
+        "it was written twice, or by something else than a partitioner",
+        hint="find who wrote to the routed topic besides the partitioners, then rebuild the query under a new name "
+        "(docs/operations.md)",
+    )
+
+
+def check_next(routed: int, session: int, where: str, *, first: int, expected: int) -> None:
+    """Raise unless the number `first` is the expected one."""
+    if first > expected:
+        raise frames_gone(routed, session, where, first=first, expected=expected)
+    if first < expected:
+        raise frame_again(routed, session, where, first=first, expected=expected)
+
+
+class RangeSequences:
+    """What a range of frames of one routed partition says of each session. The frames come in ascending offsets."""
+
+    def __init__(self, routed: int) -> None:
+        self._routed = routed
+        self._first: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self._totals: dict[int, int] = {}
+
+    def add(self, frame: Frame, offset: int) -> None:
+        """Take in the next frame. Raises DataLossError for a gap, ProtocolError for a number that came before."""
+        session, number = frame.header.session, frame.sequence
+        last = self._last.get(session)
+        if last is None:
+            self._first[session] = number
+        elif number != last + 1:
+            check_next(self._routed, session, f"offset {offset}", first=number, expected=last + 1)
+        self._last[session] = number
+        if len(frame.header.totals):
+            for known, frames in frame.header.totals.tolist():
+                self._totals[known] = max(frames, self._totals.get(known, 0))
+
+    def rows(self) -> Rows:
+        """A record `SEQUENCE` for each session. Raises ProtocolError for more sessions than a blob can name."""
+        sessions = sorted(self._last.keys() | self._totals.keys())
+        if len(sessions) > MOST_SESSIONS:
+            raise ProtocolError(
+                f"routed partition {self._routed}: {len(sessions):,} sessions wrote the frames of one micro-batch, "
+                f"at most {MOST_SESSIONS:,} can be told apart",
+                hint="lower spark.max_frames_per_batch, and find out why partitioners begin anew so often",
+            )
+        return records_of(
+            [
+                (
+                    self._routed,
+                    session,
+                    self._first.get(session, -1),
+                    self._last.get(session, -1),
+                    self._totals.get(session, 0),
+                )
+                for session in sessions
+            ],
+            SEQUENCE,
+        )
+
+
+class Sessions:
+    """What a bucket knows of sessions.
+
+    Of each session it knows two numbers by routed partition: `seen`, the number of the next frame, and `told`, the
+    largest total that was told there. It keeps the `most` sessions that were named last. A stint of every partitioner
+    begins after each rebalance, and every stint names its session. So `most` must be more than twice the number of
+    instances that can own an input partition.
+
+    partial: whether frames may be gone from the beginning of a routed partition, as in the documented rebuild with
+    `query.emit_from`. Then the first frame of a session may have any number, and a total is compared only for sessions
+    of which every routed partition holds the beginning.
+    """
+
+    def __init__(self, saved: Int64s | None, *, routed: int, most: int, partial: bool) -> None:
+        """saved: what `saved` returned, None for nothing."""
+        self._routed = routed
+        self._most = most
+        self._partial = partial
+        width = 2 + 2 * routed
+        rows = np.empty((0, width), np.int64) if saved is None else saved.reshape(-1, width)
+        # The order is that in which sessions were named, the last one at the end.
+        self._rows = {int(row[0]): row[1:].copy() for row in rows}
+        told = rows[:, 2 + routed :]
+        self._unsettled = set(rows[told.min(axis=1) != told.max(axis=1), 0].tolist())
+
+    def add(self, sequences: Iterable[tuple[int, ...]], where: str) -> None:
+        """Take in what a range of one routed partition says of its sessions, records `SEQUENCE` as tuples.
+
+        where: its offsets, in words.
+
+        Raises as `RangeSequences.add` does, and ProtocolError if no session wrote the range.
+        """
+        wrote = False
+        for routed, session, first, last, frames in sequences:
+            wrote |= first >= 0
+            row = self._rows.pop(session, None)
+            fresh = row is None
+            if row is None:
+                row = np.zeros(1 + 2 * self._routed, np.int64)
+            self._rows[session] = row
+            self._unsettled.add(session)
+            at = 1 + routed
+            if first >= 0:
+                expected = int(row[at])
+                if self._partial and expected == 0 and first > 0:
+                    row[0] = 1  # its beginning is missing
+                else:
+                    check_next(routed, session, where, first=first, expected=expected)
+                row[at] = last + 1
+            told = at + self._routed
+            row[told] = max(int(row[told]), frames)
+            if fresh and self._partial and first != 0:
+                row[0] = 1
+        if not wrote:
+            raise ProtocolError(f"a blob does not say which session wrote {where}")
+
+    def settled(self) -> bool:
+        """Whether every total has been told to every routed partition, so that panes may close.
+
+        Raises DataLossError if fewer frames than such a total were read.
+        """
+        open_ = set()
+        for session in self._unsettled:
+            row = self._rows[session]
+            seen, told = row[1 : 1 + self._routed], row[1 + self._routed :]
+            if row[0] or (self._partial and not seen.all()):
+                continue
+            total = int(told.min())
+            if total != int(told.max()):
+                open_.add(session)
+            elif int(seen.sum()) < total:
+                raise self._gone(session, seen, total)
+        self._unsettled = open_
+        return not open_
+
+    def saved(self) -> Int64s:
+        """The `most` sessions that were named last, as one array."""
+        kept = list(self._rows.items())[-self._most :]
+        return np.concatenate([np.empty(0, np.int64), *(part for s, row in kept for part in ([s], row))])
+
+    @staticmethod
+    def _gone(session: int, seen: Int64s, total: int) -> DataLossError:
+        none = np.flatnonzero(seen == 0)
+        least = f", none of them in routed partition {int(none[0])}" if len(none) else ""
+        return DataLossError(
+            f"session {session} had written {total} frames when another one took over, but only {int(seen.sum())} came"
+            f"{least}: its last frames are gone from at least one routed partition",
+            hint=_REBUILD,
+        )

@@ -1,0 +1,107 @@
+"""Whether a stage may start: a start that would lose, mix or silently repeat results is refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
+from evenflow.telemetry import Stage
+from spark_consumers.begun import begun_at, note_beginning
+from spark_consumers.checkpoints import Checkpoint, resume_offsets, stage_location
+from spark_consumers.folders import Folder
+from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import Found
+from topics.state import TopicState
+
+_LOG = logging.getLogger("evenflow.spark")
+
+
+def read_by(stage: Stage) -> TopicRole:
+    """Role of the topic that a stage reads."""
+    return "partials" if stage == "reduce" else "routed"
+
+
+class Admission:
+    """Judges the start of one stage. topics: role -> state of each topic that the stage reads or writes."""
+
+    def __init__(
+        self, spark: SparkSession, settings: Settings, stage: Stage, topics: Mapping[str, TopicState]
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._stage = stage
+        self._topics = topics
+
+    def look(self, checkpoint: Checkpoint) -> None:
+        """Raise if this start would lose or mix results. Nothing is written. checkpoint: of the last run."""
+        self._judge(checkpoint, noting=False)
+
+    def admit(self, checkpoint: Checkpoint) -> str:
+        """As `look`, and write the notes of a stage that begins. Returns Spark's `startingOffsets`.
+
+        checkpoint: of this run.
+        """
+        return self._judge(checkpoint, noting=True)
+
+    def _judge(self, checkpoint: Checkpoint, *, noting: bool) -> str:
+        settings, topics, role = self._settings, self._topics, read_by(self._stage)
+        read: dict[str, TopicState] = {role: topics[role]}
+        # These names come first: a driver that is still at work plans a micro-batch before its results are there.
+        path = settings.results.path
+        names = {} if path is None or self._stage == "combine" else {path: self._names(path)}
+        planned = checkpoint.planned
+        if self._stage == "combine":
+            # Partials without a checkpoint: from "earliest" on, the combiner would write them a second time.
+            lost = planned is None and any(topics["partials"].end.values())
+            starting = _resume(settings, topics) if lost and noting else "earliest"
+            checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=lost, noting=noting)
+            return starting
+        sink = sink_of(settings)
+        place = sink.place(settings)
+        written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
+        # An old checkpoint is compared first, as changed settings explain why the sink's place looks wrong. A
+        # new checkpoint gets its note last: nothing may be written before the sink has admitted the start.
+        if planned is not None:
+            checkpoint.admit(read, written=written, results=place, noting=noting)
+        sink.admit(settings, self._found(checkpoint, place, names))
+        if planned is None:
+            checkpoint.admit(read, written=written, results=place, noting=noting)
+            if noting:
+                note_beginning(settings, place, stage_location(settings, self._stage))
+        return "earliest"
+
+    def _found(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> Found:
+        """What this start finds. names: of folders that were looked at before the checkpoint was."""
+        planned = checkpoint.planned
+        return Found(
+            names=lambda folder: names[folder] if folder in names else self._names(folder),
+            text=self._text,
+            written=self._written,
+            planned=planned,
+            begun=begun_at(self._settings, place) if planned is None else None,
+            run=checkpoint.run,
+        )
+
+    def _names(self, place: str) -> list[str]:
+        return Folder(self._spark, place).names()
+
+    def _text(self, file: str) -> str | None:
+        folder, _, name = file.rpartition("/")
+        return Folder(self._spark, folder).read(name)
+
+    def _written(self, topic: str) -> int:
+        """How many records the topic has ever got, including those that retention has deleted."""
+        states = {state.name: state for state in self._topics.values()}
+        return sum(states[topic].end.values()) if topic in states else 0
+
+
+def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
+    """Spark's `startingOffsets` for a combiner that has lost its checkpoint."""
+    resume = resume_offsets(settings, topics["routed"], topics["partials"])
+    _LOG.warning("the combiner has no checkpoint, but there are partials: it goes on at offsets %s", resume)
+    return json.dumps({topics["routed"].name: {str(number): offset for number, offset in resume.items()}})

@@ -1,0 +1,50 @@
+"""What a driver looks after beside its micro-batches: whether the stage is still its own, and what older runs have left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from evenflow.errors import ServiceError
+from spark_consumers.checkpoints import Checkpoint
+from spark_consumers.epoch import StageEpoch
+from spark_consumers.folders import Folder
+from spark_consumers.run_folder import remove_older
+
+_LOG = logging.getLogger("evenflow.spark")
+_EVERY = 10.0  # s
+
+
+class RunWatch:
+    """Looks every few seconds. folder: of the stage. checkpoint: of this run. clock: s."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        epoch: StageEpoch,
+        checkpoint: Checkpoint,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._epoch = epoch
+        self._checkpoint = checkpoint
+        self._clock = clock
+        self._due = clock() + _EVERY
+        self._begun_with = checkpoint.committed_batch()
+        self._removed = False
+
+    def look(self) -> None:
+        """Look, if it is time. Raises FencedError if another driver has taken over."""
+        if self._clock() < self._due:
+            return
+        self._due = self._clock() + _EVERY
+        try:
+            self._epoch.check()
+        except ServiceError as error:
+            # A broker that is away is the business of the next micro-batch, which cannot do without.
+            _LOG.debug("the epoch cannot be checked now: %s", error)
+            return
+        if not self._removed and self._checkpoint.committed_batch() > self._begun_with:
+            remove_older(self._folder, self._epoch.number)
+            self._removed = True

@@ -1,0 +1,127 @@
+"""Runs the simulator by hand: `python -m tests.faults --seeds 1000 --from 0`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+_AT_ONCE = 50
+
+
+@dataclass
+class Total:
+    """What many runs came to. failed: seed -> what is violated."""
+
+    runs: int = 0
+    events: int = 0
+    calls: int = 0
+    noticed: int = 0
+    seconds: float = 0.0
+    struck: Counter[str] = field(default_factory=Counter)
+    failed: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: Total) -> None:
+        """Add the runs of another process."""
+        for name in ("runs", "events", "calls", "noticed", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.struck += other.struck
+        self.failed |= other.failed
+
+
+def runs(first: int, count: int, mutation: str | None = None) -> Total:
+    """Run these seeds, one after the other. mutation: name of the mend that is taken out."""
+    from tests.faults.mutations import without
+    from tests.faults.run import run
+    from tests.faults.schedule import drawn
+
+    total = Total()
+    began = time.process_time()
+    with without(mutation):
+        for seed in range(first, first + count):
+            outcome = run(drawn(seed))
+            total.runs += 1
+            total.events += outcome.events
+            total.calls += outcome.calls
+            total.noticed += bool(outcome.noticed)
+            total.struck += outcome.struck
+            if outcome.violations:
+                total.failed[seed] = outcome.violations[0]
+    total.seconds = time.process_time() - began
+    return total
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run seeds, or show one. Returns 1 if a run failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many seeds to run")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many run at once")
+    parser.add_argument("--show", type=int, metavar="SEED", help="print the history of one seed")
+    parser.add_argument("--whole", action="store_true", help="with --show: do not shrink a failing run")
+    parser.add_argument("--without", metavar="MEND", help="take one mend out (see mutations.py)")
+    parser.add_argument("--first-only", action="store_true", help="stop at the first failing seeds")
+    chosen = parser.parse_args(words)
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported, which is later
+    if chosen.show is not None:
+        return show(chosen.show, whole=chosen.whole, mutation=chosen.without)
+    began, total = time.monotonic(), Total()
+    last = chosen.first + chosen.seeds
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        waiting = [
+            pool.submit(runs, first, min(_AT_ONCE, last - first), chosen.without)
+            for first in range(chosen.first, last, _AT_ONCE)
+        ]
+        for future in waiting:
+            if not future.cancelled():
+                total.add(future.result())
+            if chosen.first_only and total.failed:
+                pool.shutdown(cancel_futures=True)
+                break
+    say(total, time.monotonic() - began)
+    return 1 if total.failed else 0
+
+
+def say(total: Total, seconds: float) -> None:
+    """Print what the runs came to."""
+    print(
+        f"{total.runs} runs, {total.events} events, {total.calls} calls to the broker in {seconds:.1f} s "
+        f"({total.runs / max(seconds, 1e-9) * 60:.0f} runs a minute; {1000 * total.seconds / max(1, total.runs):.1f} ms of "
+        f"one core a run); in {total.noticed} a loss was noticed"
+    )
+    print("faults:", ", ".join(f"{kind} {count}" for kind, count in total.struck.most_common()) or "none")
+    for seed, what in sorted(total.failed.items()):
+        print(f"FAILED seed {seed}: {what}")
+    print(f"{len(total.failed)} failed" + ("; see one with --show SEED" if total.failed else ""))
+
+
+def show(seed: int, *, whole: bool, mutation: str | None) -> int:
+    """Print the history of a seed. A failing one is shrunk first."""
+    from tests.faults.mutations import without
+    from tests.faults.run import run
+    from tests.faults.schedule import drawn
+    from tests.faults.shrink import shrunk
+
+    with without(mutation):
+        outcome = run(drawn(seed))
+        if outcome.violations and not whole:
+            outcome = shrunk(outcome)
+    print(outcome.schedule.shape)
+    for fault in outcome.schedule.faults:
+        print(fault)
+    for record in outcome.schedule.records:
+        print(record)
+    print("\n".join(outcome.history.lines()))
+    for what in outcome.noticed:
+        print("NOTICED", what)
+    for what in outcome.violations:
+        print("VIOLATED", what)
+    return 1 if outcome.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

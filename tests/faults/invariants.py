@@ -1,0 +1,221 @@
+"""What must hold after a run: compared with a direct aggregation of the input by the rule of lateness alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenflow.progress import PartitionState
+from spark_consumers.result_files import visible
+from tests.faults.model.log import Entry
+from tests.faults.schedule import BASE, Shape
+
+if TYPE_CHECKING:
+    from tests.faults.run import Cluster
+
+_MOST_SHOWN = 3
+_LONGEST_RUN = 1_000_000
+"""Virtual milliseconds."""
+Rows = dict[tuple[int, int, str], tuple[int, int]]
+"""(window start, window end, key) -> (count, sum)."""
+
+
+def violations(cluster: Cluster, ended: bool) -> list[str]:
+    """What is wrong after this run, in words. ended: whether all processes came to their end."""
+    found: list[str] = []
+    rejected = _rejected(cluster, found)
+    expected = _Expected(cluster, rejected)
+    found += expected.wrong
+    found += _counters(cluster, expected)
+    got = _results(cluster, found)
+    if cluster.destroyed and not ended:
+        # Whoever waits for what is gone shows that it stands still. What it has emitted must be right all the same.
+        found += _differences({where: row for where, row in expected.rows.items() if where in got}, got)
+        return found
+    found += _differences(expected.rows, got)
+    if not ended:
+        waits = [p.name for p in cluster.running if not p.done]
+        found.insert(0, f"not over by {cluster.world.now:.0f} s: {', '.join(waits) or 'nobody runs'}")
+    return found
+
+
+@dataclass(frozen=True)
+class _Rejection:
+    reason: str
+    mark: int | None
+    clock: int | None
+
+
+def _rejected(cluster: Cluster, found: list[str]) -> dict[tuple[int, int], _Rejection]:
+    """What was rejected, by input partition and offset."""
+    topic = cluster.broker.topics.get("q.rejected")
+    known: dict[tuple[int, int], _Rejection] = {}
+    for log in topic.logs if topic else ():
+        for entry in log.entries[: log.stable_end]:
+            if not entry.visible():
+                continue
+            headers = dict(entry.headers or ())
+            _, partition, offset = _text(headers["evenflow-source"]).split(":")
+            where = int(partition), int(offset)
+            if where in known:
+                found.append(f"record {where[1]} of in[{where[0]}] was rejected twice")
+            mark, clock = (
+                None if (held := headers.get(f"evenflow-{name}")) is None else int(_text(held))
+                for name in ("mark", "clock")
+            )
+            known[where] = _Rejection(_text(headers["evenflow-reason"]), mark, clock)
+    return known
+
+
+def _text(held: Any) -> str:
+    return held.decode() if isinstance(held, bytes) else str(held)
+
+
+class _Expected:
+    """A direct aggregation of what is in the input. rows: the results. read: records by partition."""
+
+    def __init__(self, cluster: Cluster, rejected: dict[tuple[int, int], _Rejection]) -> None:
+        self.wrong: list[str] = []
+        self.read: Counter[int] = Counter()
+        self.routed: Counter[int] = Counter()
+        self._shape: Shape = cluster.schedule.shape
+        self._steps = cluster.world.wall_steps
+        self._rejected = rejected
+        self._honest = cluster.honest
+        offsets = cluster.broker.groups.of("q.partitioner").offsets
+        self._reached = {part: committed.offset for part, committed in offsets.items()}
+        self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+        begins = cluster.writer.begins
+        for log in cluster.broker.topics["in"].logs:
+            if begins is not None:
+                self._partition(log.number, log.entries[begins[log.number] :])
+        self.rows = self._windows()
+
+    def _partition(self, number: int, entries: list[Entry]) -> None:
+        shape = self._shape
+        largest: int | None = None
+        ended = False
+        for entry in entries:
+            if ended and entry.offset >= self._reached.get(("in", number), 0):
+                return  # nobody has to read what comes after the end
+            if entry.value is None:
+                ended = True
+                continue
+            self.read[number] += 1
+            got = self._rejected.get((number, entry.offset))
+            try:
+                fields = None if ended else json.loads(entry.value)
+            except ValueError:
+                fields = None
+            reason = "after-end" if ended else "unreadable" if fields is None else None
+            if fields is not None:
+                end = (fields["t"] // shape.slide + 1) * shape.slide
+                if got is not None and got.reason == "ahead" and self._may_be_ahead(fields["t"], got):
+                    reason = "ahead"
+                elif largest is not None and end <= largest - shape.disorder - shape.lateness:
+                    reason = "late"
+                elif got is not None and got.reason == "idle" and self._may_be_idle(number, entry, got, end):
+                    reason = "idle"
+            self._compare(number, entry.offset, reason, got)
+            if reason is None and fields is not None:
+                largest = fields["t"] if largest is None else max(largest, fields["t"])
+                if not shape.filtered or fields["v"] > 0:
+                    self.routed[number] += 1
+                    cell = self._counts[fields["t"] // shape.slide, fields["k"]]
+                    cell[0] += 1
+                    cell[1] += fields["v"]
+
+    def _may_be_idle(self, number: int, entry: Entry, got: _Rejection, end: int) -> bool:
+        """Whether a tuple may have been rejected because its partition was given a mark while it slept."""
+        if self._shape.idle is None or got.mark is None or end > got.mark:
+            self.wrong.append(
+                f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}"
+            )
+        elif got.mark > self._honest:
+            self.wrong.append(
+                f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}, which only the clock "
+                "of another partition can have said"
+            )
+        return True
+
+    def _may_be_ahead(self, time: int, got: _Rejection) -> bool:
+        """Whether a tuple may have been rejected because of a clock that was right at some moment."""
+        clock = got.clock
+        if self._shape.ahead is None or clock is None or time <= clock + self._shape.ahead:
+            return False
+        return any(abs(clock - BASE - step) < _LONGEST_RUN for step in self._steps)
+
+    def _compare(self, number: int, offset: int, reason: str | None, got: _Rejection | None) -> None:
+        actual = None if got is None else got.reason
+        if actual != reason:
+            self.wrong.append(f"record {offset} of in[{number}]: expected {reason}, rejected as {actual}")
+
+    def _windows(self) -> Rows:
+        slide, span = self._shape.slide, self._shape.window // self._shape.slide
+        rows: dict[tuple[int, int, str], list[int]] = defaultdict(lambda: [0, 0])
+        for (pane, key), (count, total) in self._counts.items():
+            for last in range(pane, pane + span):
+                end = (last + 1) * slide
+                row = rows[end - self._shape.window, end, key]
+                row[0] += count
+                row[1] += total
+        return {where: (row[0], row[1]) for where, row in rows.items()}
+
+
+def _counters(cluster: Cluster, expected: _Expected) -> list[str]:
+    """Committed counters against what the input holds."""
+    found = []
+    offsets = cluster.broker.groups.of("q.partitioner").offsets
+    for log in cluster.broker.topics["in"].logs:
+        committed = offsets.get(("in", log.number))
+        if committed is None:
+            found.append(f"in[{log.number}] has no committed offset")
+            continue
+        state = PartitionState.decode(committed.metadata, offset=committed.offset)
+        if state.read != state.routed + state.rejected + state.filtered:
+            found.append(f"in[{log.number}]: {state.read} read is not routed, rejected and filtered together")
+        if cluster.destroyed and committed.offset < log.end:
+            continue  # it stands still before its end
+        if (state.read, state.routed) != (expected.read[log.number], expected.routed[log.number]):
+            found.append(
+                f"in[{log.number}]: committed {state.read} read and {state.routed} routed, the input has "
+                f"{expected.read[log.number]} and {expected.routed[log.number]}"
+            )
+    return found
+
+
+def _results(cluster: Cluster, found: list[str]) -> Rows:
+    rows: Rows = {}
+    for start, end, key, count, total in _written(cluster):
+        where, row = (start, end, key), (count, total)
+        before = rows.setdefault(where, row)
+        if before != row:
+            found.append(f"window {where} has two results, {before} and {row}")
+        elif before is not row and cluster.schedule.shape.sink == "parquet":
+            found.append(f"window {where} stands in two files")
+    return rows
+
+
+def _written(cluster: Cluster) -> list[tuple[int, int, str, int, int]]:
+    """Every result row that a reader sees."""
+    if cluster.schedule.shape.sink == "parquet":
+        prefix = "mem://results/"
+        held = cluster.storage.files.held
+        names = [path.removeprefix(prefix) for path in held if path.startswith(prefix)]
+        tables = [held[prefix + name] for name in visible(name for name in names if "/" not in name)]
+        each = [row for table in tables for row in table.to_pylist()]
+    else:
+        topic = cluster.broker.topics.get("q.results")
+        each = [json.loads(e.value or b"") for log in (topic.logs if topic else ()) for e in log.entries]
+    return [(r["window_start"], r["window_end"], _text(r["key"]), r["n"], r["s"]) for r in each]
+
+
+def _differences(expected: Rows, got: Rows) -> list[str]:
+    found = []
+    for where in sorted(expected.keys() | got.keys()):
+        if expected.get(where) != got.get(where):
+            found.append(f"window {where}: expected {expected.get(where)}, got {got.get(where)}")
+    more = len(found) - _MOST_SHOWN
+    return [*found[:_MOST_SHOWN], *([f"and {more} more windows"] if more > 0 else [])]

@@ -1,0 +1,1 @@
+"""A model of Kafka: a broker in memory, and clients with the part of confluent-kafka's interface that evenflow uses."""

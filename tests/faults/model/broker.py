@@ -1,0 +1,52 @@
+"""The broker: topics with their logs, and the two coordinators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.faults.model.groups import Groups
+from tests.faults.model.log import Log, Transaction
+from tests.faults.model.transactions import Transactions
+from tests.faults.world import World
+
+
+@dataclass
+class Topic:
+    """A topic. topic_id: another one each time that a topic of this name is made."""
+
+    name: str
+    topic_id: str
+    config: dict[str, str]
+    logs: list[Log] = field(default_factory=list)
+
+
+class Broker:
+    """All that a cluster knows. ending: transactions that have ended and whose offsets are not written yet."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.topics: dict[str, Topic] = {}
+        self.ending: list[Transaction] = []
+        self.transactions = Transactions(self)
+        self.groups = Groups(self)
+        self._made = 0
+        world.on_stall = self.groups.stalled
+
+    def create(self, name: str, partitions: int, config: dict[str, str] | None = None) -> bool:
+        """Make a topic. False if there is one of this name."""
+        if name in self.topics:
+            return False
+        self._made += 1
+        topic = Topic(name, f"{self._made:022d}", dict(config or {}))
+        topic.logs = [Log(name, number) for number in range(partitions)]
+        self.topics[name] = topic
+        return True
+
+    def log(self, topic: str, partition: int) -> Log | None:
+        """The log of a partition, None if there is no such partition."""
+        found = self.topics.get(topic)
+        return found.logs[partition] if found is not None and 0 <= partition < len(found.logs) else None
+
+    def note(self, what: str, detail: str) -> None:
+        """Write an event of the broker into the history."""
+        self.world.history.note(self.world.now, "broker", what, detail)

@@ -1,0 +1,101 @@
+"""A file system in memory, and folders on it with the interface of `spark_consumers.folders.Folder`.
+
+A name that ends a rename is there whole or not at all, as on a local disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenflow.errors import ServiceError
+from tests.faults.world import World
+
+
+@dataclass
+class Files:
+    """Paths and what they hold: a text, or a table."""
+
+    world: World
+    held: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MemoryFolder:
+    """A folder. spark: has the files as `files`."""
+
+    spark: Any
+    location: str
+
+    def names(self, folder: str = "") -> list[str]:
+        start = self._path(folder) + "/"
+        found = {path[len(start) :].split("/")[0]: None for path in self._held if path.startswith(start)}
+        return list(found)
+
+    def read(self, name: str) -> Any:
+        return self._held.get(self._path(name))
+
+    def write(self, name: str, text: Any) -> None:
+        self._changed(lambda: self._held.__setitem__(self._path(name), text))
+
+    def create(self, name: str, text: Any) -> bool:
+        """Write a file unless there is one. Whether it was written."""
+
+        def deed() -> bool:
+            return self._held.setdefault(self._path(name), text) is text
+
+        return bool(self._changed(deed))
+
+    def replace(self, source: str, target: str) -> None:
+        def deed() -> None:
+            if self._path(source) not in self._held:
+                raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+            self._held[self._path(target)] = self._held.pop(self._path(source))
+
+        self._changed(deed)
+
+    def bring(self, source: str, target: str) -> None:
+        def deed() -> None:
+            if self._path(source) in self._held:
+                self._held[self._path(target)] = self._held.pop(self._path(source))
+            elif self._path(target) not in self._held:
+                raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+
+        self._changed(deed)
+
+    def deep_names(self, folder: str = "") -> list[str]:
+        start = self._path(folder) + "/"
+        return [path[len(start) :] for path in self._held if path.startswith(start)]
+
+    def copy(self, source: str, target: str) -> bool:
+        def deed() -> bool:
+            if self._path(source) not in self._held:
+                return False
+            self._held[self._path(target)] = self._held[self._path(source)]
+            return True
+
+        return bool(self._changed(deed))
+
+    def qualified(self) -> str:
+        return self.location
+
+    def delete(self, name: str) -> None:
+        def deed() -> None:
+            whole = self._path(name)
+            for path in [path for path in self._held if path == whole or path.startswith(whole + "/")]:
+                del self._held[path]
+
+        self._changed(deed)
+
+    def parquet_rows(self, name: str) -> int:
+        return int(self._held[self._path(name)].num_rows)
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        return self.spark.files.held
+
+    def _changed(self, deed: Any) -> Any:
+        return self.spark.files.world.call("file", deed)
+
+    def _path(self, name: str) -> str:
+        return f"{self.location}/{name}" if name else self.location

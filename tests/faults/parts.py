@@ -1,0 +1,139 @@
+"""The processes of a run: partitioner instances, the Spark driver, and who writes the input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+from evenflow.errors import EvenflowError, ServiceError
+from evenflow.markers import EndOfStream
+from evenflow.plans import Plan
+from evenflow.settings import Settings
+from partitioner_service.plane import DataPlane
+from partitioner_service.prepare import prepare
+from partitioner_service.watchdog import Watchdog
+from spark_consumers.application import _stages, _topics
+from spark_consumers.checkpoints import refuse_other_wiring
+from spark_consumers.stage import RunningStage
+from tests.faults.model import network
+from tests.faults.model.broker import Broker
+from tests.faults.model.log import Committed, Entry
+from tests.faults.model.spark import Spark, Storage
+from tests.faults.schedule import BASE, Fault, Schedule, Written
+from tests.faults.world import World
+from topics.settled import admitted
+
+
+class NoWatchdog(Watchdog):
+    """Calls of the model always return."""
+
+    def start(self) -> None:
+        """Nothing to watch."""
+
+
+def partitioner(
+    settings: Settings, world: World, keep: Callable[[DataPlane], object]
+) -> Callable[[], object]:
+    """What a partitioner instance does from its start to its end. keep: is given the data plane."""
+
+    def body() -> None:
+        plane = DataPlane(prepare(settings), until_ended=True, clock=world.monotonic, watchdog=NoWatchdog())
+        keep(plane)
+        plane.run()
+
+    return body
+
+
+def driver(
+    settings: Settings, world: World, storage: Storage, name: str, keep: Callable[[Spark], object]
+) -> Callable[[], object]:
+    """What the Spark application does from its start to its end. keep: is given the session."""
+
+    def body() -> None:
+        chosen = _stages(settings, ("combine", "reduce"))
+        known = admitted(settings)
+        topics = _topics(known, chosen)
+        spark: Any = Spark(network.broker(), storage, name)
+        keep(spark)
+        refuse_other_wiring(spark, known, chosen)
+        tally: Any = SimpleNamespace(add=lambda _: None)
+        stages = [RunningStage(spark, known, stage, topics, tally=tally) for stage in chosen]
+        pause = known.spark.batch_interval / 1000
+        while True:
+            worked = [_triggered(stage) for stage in stages]
+            for stage in stages:
+                stage.look()
+            if not any(worked) and all(stage.over() for stage in stages):
+                return
+            world.sleep(pause if any(worked) else 2 * pause)
+
+    return body
+
+
+def _triggered(stage: RunningStage) -> bool:
+    """Run a micro-batch. A driver that was fenced says so, whatever else went wrong."""
+    query: Any = stage.query
+    try:
+        return query.trigger()
+    except EvenflowError:
+        with suppress(ServiceError):
+            stage._epoch.check()
+        raise
+
+
+class Writer:
+    """Writes the input, and notes what it wrote. begins: where each partition began when the query did."""
+
+    def __init__(self, schedule: Schedule, world: World, broker: Broker) -> None:
+        self._world, self._broker = world, broker
+        self._late = schedule.shape.start == "latest"
+        self._records = schedule.records
+        self.begins: dict[int, int] | None = None
+        broker.groups.of("q.partitioner").on_first = self._claimed
+        self.done = False
+        logs = broker.topics["in"].logs
+        if self._late:
+            for log in logs:
+                for number in range(2):
+                    log.append(_entry(Written(0.0, log.number, "tuple", "old", number, 1)))
+        else:
+            self._begin(0.0)
+
+    def _claimed(self, offsets: dict[tuple[str, int], Committed]) -> None:
+        """The query has begun at these offsets: what was there before does not count."""
+        self.begins = {number: found.offset for (_, number), found in offsets.items()}
+        if self._late:
+            self._begin(1_000.0)
+
+    def _begin(self, shift: float) -> None:
+        for record in self._records:
+            self._world.at(record.at - shift, lambda record=record: self._write(record))
+        last = max((record.at - shift for record in self._records), default=0.0)
+        self._world.at(last + 0.001, self._finish)
+
+    def _write(self, record: Written) -> None:
+        self._broker.topics["in"].logs[record.partition].append(_entry(record))
+
+    def _finish(self) -> None:
+        self.done = True
+
+
+def _entry(record: Written) -> Entry:
+    if record.kind == "marker":
+        marker = EndOfStream(producer="w", tuples=0)
+        return Entry(None, None, marker.headers(), BASE, None)
+    fields = {"k": record.key, "t": BASE + record.time, "v": record.value}
+    value = b"{bad" if record.kind == "bad" else json.dumps(fields).encode()
+    return Entry(None, value, None, BASE + record.time, None)
+
+
+def plan_of(fault: Fault, settings: Settings, epoch: int) -> Plan:
+    """The plan that a fault publishes."""
+    draw = Random(fault.draw)
+    workers = draw.randint(1, settings.routed_partitions)
+    begins = BASE + 2_000 * draw.randint(0, 8)
+    return Plan(epoch=epoch, p=workers, r=1, effective_from=begins)

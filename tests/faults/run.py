@@ -1,0 +1,354 @@
+"""One run: a schedule goes in, what happened and what was violated comes out."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.settings import Settings
+from partitioner_service import session
+from partitioner_service.plane import DataPlane
+from spark_consumers import checkpoints, epoch, moved, result_files, run_folder, stage
+from spark_consumers.sinks import parquet
+from tests.faults import times
+from tests.faults.history import History
+from tests.faults.invariants import violations
+from tests.faults.model import network
+from tests.faults.model.admin import AdminClient
+from tests.faults.model.broker import Broker
+from tests.faults.model.consumer import Consumer
+from tests.faults.model.files import Files, MemoryFolder
+from tests.faults.model.log import Entry
+from tests.faults.model.producer import Producer
+from tests.faults.model.spark import Concurrent, Spark, Storage
+from tests.faults.parts import Writer, driver, partitioner, plan_of
+from tests.faults.schedule import BASE, FUTURE, Fault, Schedule
+from tests.faults.settings import settings_of
+from tests.faults.world import Process, World
+from topics import clients
+
+SECONDS_AFTER = 150.0
+"""Virtual seconds after the last fault and the last record within which all results must be there."""
+_NOTICED = (DataLossError, ProtocolError, IncompatibleStateError)
+_MOST_STARTS = 40
+
+
+@dataclass
+class Outcome:
+    """What came of a run. violations: what must not be, in words. noticed: the errors that say that data is lost."""
+
+    schedule: Schedule
+    violations: list[str]
+    noticed: list[str]
+    history: History
+    struck: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+    calls: int = 0
+
+
+def run(schedule: Schedule) -> Outcome:
+    """Run this schedule."""
+    history = History()
+    world = World(schedule.seed, list(schedule.faults), history)
+    broker = Broker(world)
+    with _modelled(world, broker):
+        cluster = Cluster(schedule, world, broker)
+        ended = cluster.run()
+        found = list(cluster.problems)
+        if not found and not cluster.noticed:
+            found = violations(cluster, ended)
+        elif cluster.noticed and not cluster.destroyed:
+            found.append(f"refused although nothing was lost: {cluster.noticed[0]}")
+    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total)
+
+
+class Cluster:
+    """The processes of a run and what restarts them. destroyed: what was lost that Kafka had acknowledged."""
+
+    def __init__(self, schedule: Schedule, world: World, broker: Broker) -> None:
+        self.schedule, self.world, self.broker = schedule, world, broker
+        self.problems: list[str] = []
+        self.noticed: list[str] = []
+        self.destroyed: list[str] = []
+        self.storage = Storage(Files(world))
+        self.settings: list[Settings] = [
+            settings_of(schedule.shape, number) for number in range(schedule.shape.instances)
+        ]
+        broker.create("in", schedule.shape.inputs)
+        self.writer = Writer(schedule, world, broker)
+        self._planes: dict[str, DataPlane] = {}
+        self._sessions: dict[str, Spark] = {}
+        self._running: dict[str, Process] = {}
+        self._over: set[str] = set()
+        self._starts: Counter[str] = Counter()
+        self._outage_until = 0.0
+        self._epoch = 0
+        world.on_stall = self._stalled
+        for kind in ("rebalance", "plan", "wall step", "task fails", "expire offsets"):
+            world.on_fault[kind] = getattr(self, "_" + kind.replace(" ", "_"))
+        for kind in ("truncate routed", "trim routed", "truncate input", "trim input"):
+            world.on_fault[kind] = self._damage
+
+    def run(self) -> bool:
+        """Run until everything is over. False if that takes too long."""
+        for number in range(len(self.settings)):
+            self._start(f"p{number}", self.world.random.uniform(0.0, 0.5))
+        self._start("spark", self.world.random.uniform(0.5, 2.0))
+        wanted = {f"p{number}" for number in range(len(self.settings))} | {"spark"}
+        while True:
+            ended = self.world.run(until=lambda: self._stopped(wanted), limit=self._limit())
+            if ended or self.world.now >= self._limit() or not self.world.waiting(self._limit()):
+                return ended
+
+    @property
+    def running(self) -> list[Process]:
+        """Every process that was started, whether or not it has ended."""
+        return list(self._running.values())
+
+    @property
+    def honest(self) -> int:
+        """The largest event time (ms) that is not far ahead of the clock."""
+        times = [record.time for record in self.schedule.records if record.time < FUTURE]
+        return BASE + max(times, default=0)
+
+    def _stopped(self, wanted: set[str]) -> bool:
+        if self.problems or self.noticed:
+            return True
+        return self._over >= wanted and all(process.done for process in self._running.values())
+
+    def _stalled(self, process: Process) -> None:
+        """A driver that does not answer is replaced while it may still run."""
+        self.broker.groups.stalled(process)
+        if process.alive and process.name.startswith("spark") and self.world.random.random() < 0.7:
+            self.world.at(3.0, lambda: process.stalled_since is not None and self._start("spark", 0.0))
+
+    def _limit(self) -> float:
+        last = self.schedule.records[-1].at % 1_000 if self.schedule.records else 0.0
+        return max(self.world.last_fault, last) + SECONDS_AFTER
+
+    # ---- processes
+
+    def _start(self, name: str, delay: float) -> None:
+        if name in self._over:
+            return
+        self._starts[name] += 1
+        if self._starts[name] > _MOST_STARTS:
+            self.problems.append(f"{name} ended {_MOST_STARTS} times")
+            return
+        whole = f"{name}.{self._starts[name]}"
+        if name == "spark":
+            body = driver(
+                self.settings[0],
+                self.world,
+                self.storage,
+                whole,
+                lambda s: self._sessions.__setitem__(whole, s),
+            )
+        else:
+            mine = self.settings[int(name[1:])]
+            body = partitioner(mine, self.world, lambda plane: self._planes.__setitem__(whole, plane))
+
+        def begin() -> None:
+            wait = self._outage_until - self.world.now
+            if wait > 0:
+                self.world.at(wait, begin)
+                return
+            self.world.history.note(self.world.now, whole, "starts")
+            self._running[whole] = self.world.spawn(whole, body, ended=self._ended)
+
+        self.world.at(delay, begin)
+
+    def _ended(self, process: Process) -> None:
+        name = process.name.split(".")[0]
+        self._planes.pop(process.name, None)
+        self._sessions.pop(process.name, None)
+        error = process.error
+        self.world.history.note(self.world.now, process.name, "ends", _said(process))
+        if error is None and not process.crashed:
+            self._over.add(name)
+        elif isinstance(error, FencedError):
+            pass  # the newer driver goes on
+        elif isinstance(error, _NOTICED):
+            self.noticed.append(f"{process.name}: {type(error).__name__}: {error.args[0]}")
+        elif error is not None and not _passes(error):
+            self.problems.append(f"{process.name} failed: {type(error).__name__}: {error}")
+            self.failure = error
+        else:
+            self._start(name, self.world.random.uniform(0.2, 3.0))
+
+    # ---- faults of the broker, and of people
+
+    def _rebalance(self, _: Fault) -> None:
+        self.broker.groups.rebalance("q.partitioner")
+
+    def _wall_step(self, fault: Fault) -> None:
+        self.world.wall_steps.append(self.world.wall_steps[-1] + round(fault.draw % 14_400_000) - 7_200_000)
+
+    def _task_fails(self, _: Fault) -> None:
+        for driver_of in self._sessions.values():
+            driver_of.fails = 1
+
+    def _plan(self, fault: Fault) -> None:
+        topic = self.broker.topics.get("q.plan")
+        if topic is None:
+            return
+        self._epoch += 1
+        known = self.settings[0].with_input_partitions(self.schedule.shape.inputs)
+        plan = plan_of(fault, known, self._epoch)
+        value = plan.encode(known.fingerprint)
+        offset = topic.logs[0].append(Entry(plan.key, value, None, 0, None))
+        for name in list(self._planes):
+            delay = self.world.random.uniform(0.0, 1.0)
+            self.world.at(
+                delay, lambda name=name: name in self._planes and self._planes[name].offer(offset, value)
+            )
+
+    def _expire_offsets(self, fault: Fault) -> None:
+        """All instances stop, the broker forgets their offsets, and they start again."""
+        self._outage_until = self.world.now + fault.seconds + 8.0
+        for process in self._running.values():
+            if process.name.startswith("p"):
+                process.kill_soon()
+
+        def expire() -> None:
+            group = self.broker.groups.of("q.partitioner")
+            if group.members or not group.offsets:
+                return
+            parts = sorted(group.offsets)
+            draw = Random(fault.draw)
+            gone = parts if draw.random() < 0.7 else draw.sample(parts, draw.randint(1, len(parts)))
+            self._destroyed(f"offsets of {[number for _, number in gone]}")
+            for part in gone:
+                del group.offsets[part]
+
+        self.world.at(fault.seconds + 7.5, expire)
+
+    def _damage(self, fault: Fault) -> None:
+        kind, _, role = fault.kind.partition(" ")
+        topic = self.broker.topics.get("in" if role == "input" else f"q.{role}")
+        if topic is None:
+            return
+        draw = Random(fault.draw)
+        log = topic.logs[draw.randrange(len(topic.logs))]
+        if kind == "truncate":
+            lost = log.truncate(log.end - draw.randint(1, 6))
+            if lost:
+                self._destroyed(f"the last {lost} records of {topic.name}[{log.number}]")
+        elif log.end > log.begin:
+            before = log.begin
+            log.trim(log.begin + draw.randint(1, log.end - log.begin))
+            if log.begin > before:
+                self._destroyed(f"{topic.name}[{log.number}] up to offset {log.begin - 1}")
+
+    def _destroyed(self, what: str) -> None:
+        self.destroyed.append(what)
+        self.world.history.note(self.world.now, "broker", "LOST", what)
+
+
+def _passes(error: BaseException) -> bool:
+    """Whether a process that ended with this error is started again."""
+    return isinstance(error, ServiceError | Concurrent)
+
+
+def _said(process: Process) -> str:
+    if process.crashed:
+        return "crashed"
+    return "" if process.error is None else f"{type(process.error).__name__}: {str(process.error)[:300]}"
+
+
+@contextmanager
+def _modelled(world: World, broker: Broker) -> Iterator[None]:
+    """Let the product reach the model of this run instead of a broker and Spark."""
+    seams: list[tuple[Any, str, Any]] = [
+        (clients, "Consumer", Consumer),
+        (clients, "Producer", Producer),
+        (clients, "AdminClient", AdminClient),
+        (
+            clients,
+            "_ADMINS_LOCK",
+            nullcontext(),
+        ),  # a process gives way while it holds it, and all share one thread
+        (stage, "col", _Column),
+        (stage, "Folder", MemoryFolder),
+        (checkpoints, "Folder", MemoryFolder),
+        (moved, "Folder", MemoryFolder),
+        (parquet, "Folder", MemoryFolder),
+        (run_folder, "Folder", MemoryFolder),
+        (run_folder, "ThreadPoolExecutor", InLine),
+        (epoch, "BoundedCalls", InLine),
+        (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
+        (result_files, "_with_times", lambda rows: rows),
+        (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
+    ]
+    before = [(where, name, getattr(where, name)) for where, name, _ in seams]
+    garbage, quiet = gc.get_threshold(), logging.root.manager.disable
+    admins = dict(clients._ADMINS)
+    clients._ADMINS.clear()
+    network.connect(broker)
+    _once()
+    times.set_world(world)
+    logging.disable(logging.CRITICAL)
+    for where, name, value in seams:
+        setattr(where, name, value)
+    try:
+        yield
+    finally:
+        for where, name, value in before:
+            setattr(where, name, value)
+        clients._ADMINS.clear()
+        clients._ADMINS.update(admins)
+        times.set_world(None)
+        logging.disable(quiet)
+        gc.set_threshold(*garbage)
+
+
+@lru_cache(maxsize=1)
+def _once() -> None:
+    """Replace the product's clocks, and let Arrow use one thread: its pool costs more than such small tables."""
+    times.install()
+    pa.set_cpu_count(1)
+
+
+class InLine:
+    """Takes the place of threads: a process of the simulator is its only thread. name, most: not used."""
+
+    def __init__(self, name: str | int) -> None:
+        pass
+
+    def __enter__(self) -> InLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def map(self, work: Callable[..., Any], *each: Iterable[Any]) -> list[Any]:
+        """The results of the work on each, one after the other."""
+        return [work(*one) for one in zip(*each, strict=True)]
+
+    def call(self, what: Callable[[], Any], *, timeout: float, doing: str) -> Any:
+        """The result of this call."""
+        return what()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Column:
+    """A column of Spark by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def alias(self, _: str) -> _Column:
+        return self

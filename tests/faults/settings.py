@@ -1,0 +1,56 @@
+"""The settings of a run. Equal shapes share one object, because making one takes longer than a short run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from evenflow.settings import Settings, load_settings
+from tests.faults.schedule import Shape
+
+RESULTS = "mem://results"
+
+
+@lru_cache(maxsize=4096)
+def settings_of(shape: Shape, instance: int) -> Settings:
+    """The settings of one instance."""
+    query = {
+        "name": "q",
+        "key": "k",
+        "time": "t",
+        "window": shape.window,
+        "slide": shape.slide,
+        "out_of_orderness": shape.disorder,
+        "allowed_lateness": shape.lateness,
+        "max_ahead_of_clock": "off" if shape.ahead is None else shape.ahead,
+        "types": {"v": "int64"},
+        "aggregates": {"n": "count", "s": "sum(v)"},
+    }
+    if shape.filtered:
+        query["where"] = "v > 0"
+    return load_settings(
+        query=query,
+        kafka={
+            "bootstrap_servers": "model:1",
+            "extras": {"librdkafka": {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_000}},
+        },
+        input={"topic": "in", "start": shape.start},
+        partitioner={
+            "name": shape.partitioner,
+            "workers": shape.workers,
+            "instance": f"p{instance}",
+            "instances": shape.instances,
+            "block_tuples": shape.block,
+            "linger": shape.linger,
+            "commit_interval": shape.commit,
+            "transaction_timeout": 5_000,
+            "idle_timeout": shape.idle,
+            "frame_bytes": shape.frame_bytes,
+        },
+        spark={
+            "buckets": shape.buckets,
+            "wiring": shape.wiring,
+            "checkpoint": "mem://checkpoints",
+            "batch_interval": 1_500,
+        },
+        results={"sink": shape.sink, **({"path": RESULTS} if shape.sink == "parquet" else {})},
+    )

@@ -1,0 +1,270 @@
+"""Committed offsets that are gone: never a beginning, and found again exactly in what the query wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from evenflow.errors import DataLossError, IncompatibleStateError
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from partitioner_service.closing import Closing
+from partitioner_service.committed import all_states, data_plane_group
+from partitioner_service.plane import DataPlane
+from partitioner_service.prepare import prepare
+from partitioner_service.rebuild import continue_from_routed
+from tests.pipeline.planes import run, some_rows, start_thread, wait_until
+from tests.pipeline.routed import (
+    create_topics,
+    expected_counts,
+    make_settings,
+    read_routed,
+    rejections,
+    write,
+    write_end,
+)
+from topics import admin, clients
+from topics.query_record import read_beginning
+from workbench.verify.shell import read_committed
+
+pytestmark = pytest.mark.pipeline
+
+
+def read_all(settings: Settings, records: int) -> dict[int, PartitionState]:
+    """Run an instance until it has committed so many records. Returns the states."""
+    plane = DataPlane(prepare(settings))
+    thread, errors = start_thread(plane)
+    wait_until(lambda: errors or sum(s.read for s in all_states(settings).values()) == records)
+    plane.stop()
+    thread.join(60)
+    assert not errors
+    return all_states(settings)
+
+
+def as_if_new(state: PartitionState) -> PartitionState:
+    """The state without what belongs to the session that committed it: a new one begins."""
+    return replace(state, asleep=False, session=0, frames=0)
+
+
+def forget(settings: Settings) -> None:
+    """What Kafka does when offsets expire."""
+    for future in clients.admin(settings.kafka).delete_consumer_groups([data_plane_group(settings)]).values():
+        future.result(30)
+
+
+def test_offsets_that_expired_before_anything_was_routed_are_no_beginning(
+    kafka_settings: Any, query_name: str
+) -> None:
+    """Not even with input.start = "latest", where a beginning would skip what was written meanwhile."""
+    settings = make_settings(
+        kafka_settings, query_name, query={"where": "v > 10"}, input={"start": "latest", "partitions": 2}
+    )
+    create_topics(settings)
+    write(settings, [(0, {"k": "a", "t": 1, "v": 99})], end=False)
+    assert {p: s.begin for p, s in read_all(settings, 0).items()} == {0: 1, 1: 0}
+    write(settings, [(0, {"k": "a", "t": n, "v": 1}) for n in range(100)], end=False)
+    read_all(settings, 100)
+    forget(settings)
+    later = [(n % 2, {"k": "a", "t": 1_000 + n, "v": 20}) for n in range(60)]
+    write(settings, later)
+    with pytest.raises(
+        IncompatibleStateError, match=r"has no committed offsets of input partitions \[0, 1\]"
+    ):
+        run(settings)
+    with pytest.raises(DataLossError, match="has begun, at offset 1 of"):
+        read_committed(settings, read_beginning(settings))
+    found = continue_from_routed(settings)
+    assert {p: (s.begin, s.offset, s.read) for p, s in found.items()} == {0: (1, 1, 0), 1: (0, 0, 0)}
+    run(settings)
+    assert read_routed(settings).counts == expected_counts(settings, later)
+    assert sum(s.filtered for s in all_states(settings).values()) == 100
+
+
+def mixed(first: int, number: int) -> list[tuple[int, Any]]:
+    """Records of every kind in four partitions. The last one of each partition is routed."""
+    rows: list[tuple[int, Any]] = []
+    for n, (p, row) in enumerate(some_rows(number, seed=first)):
+        rows.append((p, row | {"t": first + row["t"] * 10, "v": n % 5}))
+        if n % 40 == 0:
+            rows.append((p, b"not JSON"))
+            rows.append((p, row | {"t": 10**15}))
+            rows.append((p, row | {"t": first + 10**8 + n}))
+            rows.append((p, row | {"t": first - 10**6}))
+    return rows + [(p, {"k": "z", "t": first + number * 10, "v": 4}) for p in range(4)]
+
+
+def test_what_an_interrupted_query_reads_after_from_routed_is_what_it_would_have_read(
+    kafka_settings: Any, query_name: str
+) -> None:
+    parts: dict[str, Any] = {
+        "query": {"where": "v > 1", "max_jump": "1h", "jump_confirmations": 3, "out_of_orderness": "1s"},
+        "partitioner": {"max_skew": "1d", "block_tuples": 70},
+    }
+    settings = make_settings(kafka_settings, query_name, **parts)
+    create_topics(settings)
+    one, two = mixed(0, 1_500), mixed(100_000, 1_500)
+    write(settings, one, end=False)
+    before = read_all(settings, len(one))
+    forget(settings)
+    write(settings, two)
+    with pytest.raises(IncompatibleStateError, match="--from-routed"):
+        run(settings)
+    found = continue_from_routed(settings)
+    assert found == {p: as_if_new(state) for p, state in before.items()}
+    with pytest.raises(IncompatibleStateError, match="are all there"):
+        continue_from_routed(settings)
+    run(settings)
+    twin = make_settings(
+        kafka_settings, f"{query_name}-twin", **parts, input={"topic": settings.topic("input")}
+    )
+    run(twin)
+    assert read_routed(settings).counts == read_routed(twin).counts
+    told = [sorted((reason, source) for reason, source, _ in rejections(one)) for one in (settings, twin)]
+    assert told[0] == told[1]
+    assert {reason for reason, _ in told[0]} == {"unreadable", "ahead", "jump", "late"}
+    for state, other in zip(all_states(settings).values(), all_states(twin).values(), strict=True):
+        assert (state.read, state.routed, state.rejected) == (other.read, other.routed, other.rejected)
+
+
+def test_a_mark_that_an_idle_partition_was_given_is_found_again(kafka_settings: Any, query_name: str) -> None:
+    settings = make_settings(
+        kafka_settings, query_name, input={"partitions": 2}, partitioner={"idle_timeout": 300}
+    )
+    create_topics(settings)
+    plane = DataPlane(settings)
+    thread, errors = start_thread(plane)
+
+    def asleep() -> bool:
+        write(settings, [(0, {"k": "a", "t": 10_500, "v": 1})], end=False)
+        return bool(errors) or all_states(settings)[1].asleep
+
+    wait_until(lambda: all_states(settings) or errors)
+    wait_until(asleep)
+    write(settings, [(1, {"k": "b", "t": t, "v": 1}) for t in (9_000, 9_999, 10_400)], end=False)
+    wait_until(lambda: all_states(settings)[1].read == 3 or errors)
+    plane.stop()
+    thread.join(60)
+    assert not errors
+    before = all_states(settings)
+    assert before[1].rejected == 2
+    assert before[1].idle_mark == 10_500
+    forget(settings)
+    assert continue_from_routed(settings)[1] == as_if_new(before[1])
+
+
+def test_what_cannot_be_found_again_exactly_is_refused(kafka_settings: Any, query_name: str) -> None:
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
+    create_topics(settings)
+    with pytest.raises(IncompatibleStateError, match="has not begun"):
+        continue_from_routed(settings)
+    rows: list[tuple[int, Any]] = [(0, {"k": "a", "t": n, "v": 1}) for n in range(100)]
+    write(settings, [*rows, (0, b"bad")], end=False)
+    read_all(settings, 101)
+    forget(settings)
+    stranger = clients.producer(settings.kafka)
+    source = f"{settings.topic('input')}:0:7"
+    headers: list[Any] = [("evenflow-source", source.encode()), ("evenflow-reason", b"late")]
+    stranger.produce(settings.topic("rejected"), value=b"x", partition=0, headers=headers)
+    clients.flush(stranger, settings.kafka)
+    with pytest.raises(DataLossError, match="offset 7 is now accepted, and was late"):
+        continue_from_routed(settings)
+    partition = TopicPartition(settings.topic("input"), 0, 50)
+    for future in clients.admin(settings.kafka).delete_records([partition]).values():
+        future.result(30)
+    with pytest.raises(DataLossError, match="first records of the query are no longer in the input"):
+        continue_from_routed(settings)
+    admin.delete_topics(settings.kafka, [settings.topic("input")])
+    create_topics(settings)
+    with pytest.raises(DataLossError, match="deleted and created again"):
+        continue_from_routed(settings)
+    assert all_states(settings) == {}
+
+
+def test_frames_that_retention_has_deleted_are_missed_unless_later_ones_tell_as_much(
+    kafka_settings: Any, query_name: str
+) -> None:
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 1}, partitioner={"workers": 1})
+    create_topics(settings)
+    write(settings, [(0, {"k": "a", "t": n * 100, "v": 1}) for n in range(500)], end=False)
+    before = read_all(settings, 500)
+    forget(settings)
+    ends = admin.describe(settings.kafka, [settings.topic("routed")])[settings.topic("routed")].end
+    write_end(settings, Counter({0: 500}))
+    for keep, error in ((2, None), (0, "do not tell how far")):
+        partition = TopicPartition(settings.topic("routed"), 0, ends[0] - keep)
+        for future in clients.admin(settings.kafka).delete_records([partition]).values():
+            future.result(30)
+        if error is None:
+            assert continue_from_routed(settings) == {0: as_if_new(before[0])}
+            forget(settings)
+        else:
+            with pytest.raises(DataLossError, match=error):
+                continue_from_routed(settings)
+
+
+def test_the_record_of_the_query_says_where_it_began(kafka_settings: Any, query_name: str) -> None:
+    settings = make_settings(kafka_settings, query_name, input={"start": "latest", "partitions": 2})
+    create_topics(settings)
+    write(settings, [(1, {"k": "a", "t": 1, "v": 1})] * 3, end=False)
+    states = read_all(settings, 0)
+    begun = read_beginning(settings)
+    assert begun is not None
+    assert begun.begin == {0: 0, 1: 3}
+    assert begun.identity == settings.identity()
+    assert begun.input_id == states[0].topic_id
+    moved = [
+        TopicPartition(
+            settings.topic("input"),
+            p,
+            s.offset + 1,
+            replace(s, begin=s.offset + 1, offset=s.offset + 1).encode(),
+        )
+        for p, s in states.items()
+    ]
+    by_hand = clients.consumer(settings.kafka, group=data_plane_group(settings))
+    by_hand.commit(offsets=moved, asynchronous=False)
+    by_hand.close()
+    assert [(one.begin, one.began_again) for one in read_committed(settings, begun)] == [(0, 1), (3, 4)]
+
+
+def test_the_states_of_partitions_that_stand_still_are_committed_again_after_an_hour(
+    kafka_settings: Any, query_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 2})
+    create_topics(settings)
+    now = [0.0]
+    plane = DataPlane(prepare(settings), clock=lambda: now[0])
+    with Closing() as closing:
+        loop = plane._opened(closing)
+        closing.when_over(loop.abandon)
+
+        def steps_until(condition: Callable[[], bool]) -> None:
+            def step() -> bool:
+                loop.step()
+                now[0] += 0.01
+                return condition()
+
+            wait_until(step)
+
+        steps_until(lambda: len(loop.parts.source.states) == 2)
+        committed: list[set[int]] = []
+        commit = loop.parts.sink.commit
+
+        def noted(states: dict[int, PartitionState], metadata: object) -> None:
+            commit(states, metadata)
+            committed.append(set(states))
+
+        monkeypatch.setattr(loop.parts.sink, "commit", noted)
+        now[0] += 3_500
+        write(settings, [(0, {"k": "a", "t": 1, "v": 1})], end=False)
+        steps_until(lambda: committed == [{0}])
+        now[0] += 101
+        steps_until(lambda: committed == [{0}, {1}])
+        for _ in range(20):
+            loop.step()
+        assert len(committed) == 2

@@ -1,0 +1,188 @@
+"""Batches that cannot be fetched: they are noticed as what they are, and an operator's order goes past them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from typer.testing import CliRunner
+
+from cli.main import app
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.kafka import librdkafka_config
+from partitioner_service.committed import all_states
+from partitioner_service.health import Health
+from partitioner_service.plane import DataPlane
+from partitioner_service.prepare import prepare
+from tests.pipeline.planes import start_thread, telemetry, total, wait_until
+from tests.pipeline.routed import create_topics, make_settings, records, write, write_end
+from topics.bad_batches import bad_batch
+from topics.reader import read_range
+from workbench.broker import EmbeddedBroker
+from workbench.lifetime.skipping import skip
+from workbench.status.judging import wrong
+from workbench.status.read import read
+from workbench.verify.shell import verify
+
+PARTS: dict[str, Any] = {"input": {"partitions": 2}, "partitioner": {"name": "hashing"}}
+
+
+def row(at: int) -> dict[str, Any]:
+    return {"k": f"key{at % 7}", "t": at * 10, "v": 1}
+
+
+def bomb(settings: Settings, *, count: int) -> None:
+    """One batch of zstd in partition 0 that grows beyond what the consumer decompresses: `count` MB of a few KB."""
+    client = Producer(
+        librdkafka_config(settings.kafka)
+        | {
+            "compression.type": "zstd",
+            "message.max.bytes": 1_000_000_000,
+            "batch.size": 1_000_000_000,
+            "linger.ms": 3_000,
+            "queue.buffering.max.kbytes": 2_000_000,
+        }
+    )
+    offsets: list[int | None] = []
+    for _ in range(count):
+        client.produce(
+            settings.topic("input"),
+            b"0" * 1_000_000,
+            partition=0,
+            on_delivery=lambda _, m: offsets.append(m.offset()),
+        )
+    client.flush(60)
+    assert len(offsets) == count
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[DataPlane]:
+    """An instance that runs until the input has ended, or until the block is left."""
+    plane = DataPlane(prepare(settings), until_ended=True)
+    thread, errors = start_thread(plane)
+    try:
+        yield plane
+    finally:
+        plane.stop()
+        thread.join(60)
+        assert not errors
+
+
+def stuck(plane: DataPlane) -> list[dict[str, Any]]:
+    return [one for one in plane.status().get("standing_still", ()) if one["what"] == "unfetchable"]
+
+
+def test_a_decompression_bomb_is_named_and_an_order_goes_past_it(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = make_settings(kafka_settings, query_name, **PARTS)
+    create_topics(settings)
+    write(settings, [(at % 2, row(at)) for at in range(100)], end=False)
+    bomb(settings, count=160)
+    write(settings, [(at % 2, row(at)) for at in range(100, 200)], end=False)
+    write_end(settings, {0: 260, 1: 100})  # type: ignore[arg-type]
+    topic, where = settings.topic("input"), ["--config", str(_file(settings, tmp_path))]
+    with running(settings) as plane:
+        wait_until(lambda: stuck(plane))
+        (seen,) = stuck(plane)
+        assert (seen["partition"], seen["offset"]) == (0, 50)
+        assert "offset 50 of input partition 0 cannot be fetched: Decompression" in seen["reason"]
+        page = Health().healthy(plane.status(), control_joined=True)
+        assert (page["healthy"], page["reason"]) == (False, seen["reason"])
+        assert f"{topic}[0] cannot be read on at offset 50" in caplog.text
+        wait_until(lambda: plane.status()["assignment"]["1"]["ended"])
+        wait_until(lambda: any(said.stuck for said in telemetry(settings)))
+        wait_until(lambda: total(all_states(settings))[0] == 150)
+        assert any("offset 50 of partition 0 cannot be fetched" in said for said in wrong(read(settings)))
+        with pytest.raises(ServiceError, match=r"offset 50 of .* cannot be fetched"):
+            list(read_range(settings.kafka, topic))
+
+        found = bad_batch(settings.kafka, topic, 0, 50, end=261)
+        assert found is not None
+        assert (found.first, found.last) == (50, 209)
+        for partition, offset, through, why in (
+            (1, 100, None, "offset 100 .* is behind us|can be read"),
+            (0, 10, None, "is behind us: everything below 50"),
+            (0, 230, None, "can be read"),
+            (0, 50, None, "ends at offset 209"),
+            (0, 50, 220, "ends at offset 209"),
+            (0, 5_000, None, "no offset 5000 yet"),
+            (7, 0, None, "no partition 7"),
+        ):
+            with pytest.raises(ConfigError, match=why):
+                skip(settings, partition, offset, because="a test", through=through)
+        assert records(settings, "rejected") == []
+        other = skip(settings, 0, 60, because="not where it stands", through=209, patience=20)
+        assert (other.done, "stuck at offset 50" in other.words) == (False, True)
+
+        said = CliRunner().invoke(
+            app, [*where, "skip", "0", "50", "--through", "209", "--because", "a bomb", "--json"]
+        )
+        assert (said.exit_code, json.loads(said.stdout)["skipped"]) == (0, 160), said.output
+        wait_until(lambda: plane.status()["state"] == "stopped")
+    assert total(all_states(settings)) == (360, 200, 160)
+    (rejected,) = records(settings, "rejected")
+    headers = dict(rejected.headers() or ())
+    assert (rejected.key(), rejected.value()) == (None, None)
+    assert headers["evenflow-reason"] == b"skipped"
+    assert headers["evenflow-source"] == f"{topic}:0:50".encode()
+    assert headers["evenflow-through"] == b"209"
+    assert str(headers["evenflow-detail"]).endswith(": a bomb'")
+    report = verify(settings, due_within=0)
+    assert set(report.kinds) <= {"missing", "behind", "blind"}, report.text()
+    assert (report.read, report.routed, report.rejected) == (360, 200, 160)
+    assert [(one.partition, one.first, one.last) for one in report.skipped] == [(0, 50, 209)]
+    assert "offsets 50 to 209 of input partition 0 could not be fetched" in report.text()
+
+
+@pytest.mark.more
+def test_nothing_behind_a_damaged_batch_is_read_before_an_order_goes_past_it(
+    query_name: str, tmp_path: Path
+) -> None:
+    with EmbeddedBroker(data_dir=tmp_path / "broker") as broker:
+        settings = make_settings(broker.settings(), query_name, input={"partitions": 1})
+        create_topics(settings)
+        for first in (0, 10, 20):
+            write(settings, [(0, row(at)) for at in range(first, first + 10)], end=False)
+        write_end(settings, {0: 30})  # type: ignore[arg-type]
+        broker.stop()
+        (log,) = (tmp_path / "broker").glob(f"**/{settings.topic('input')}-0/*.log")
+        data = bytearray(log.read_bytes())
+        second = 12 + int.from_bytes(data[8:12], "big")
+        data[second + 70] ^= 0xFF
+        log.write_bytes(data)
+        broker.start()
+        settings = make_settings(broker.settings(), query_name, input={"partitions": 1})
+        with running(settings) as plane:
+            wait_until(lambda: stuck(plane))
+            wait_until(lambda: total(all_states(settings))[0] == 10)
+            threading.Event().wait(2)  # librdkafka goes on behind such a batch by itself
+            assert total(all_states(settings)) == (10, 10, 0)
+            outcome = skip(settings, 0, 10, because="a damaged disk", through=19)
+            assert outcome.done, outcome.words
+            wait_until(lambda: plane.status()["state"] == "stopped")
+        assert total(all_states(settings)) == (30, 20, 10)
+        report = verify(settings, due_within=0)
+        assert set(report.kinds) <= {"missing", "behind", "blind"}, report.text()
+
+
+def _file(settings: Settings, tmp_path: Path) -> Path:
+    """The settings as a file for the command line."""
+    query = settings.query
+    lines = [
+        "[query]", f'name = "{query.name}"', 'key = "k"', 'time = "t"', 'window = "4s"', 'slide = "1s"',
+        'types = { v = "int64" }', 'aggregates = { n = "count", s = "sum(v)" }',
+        "[input]", "partitions = 2",
+        "[kafka]", f'bootstrap_servers = "{settings.kafka.bootstrap_servers}"',
+        "[partitioner]", "workers = 3", 'name = "hashing"',
+    ]  # fmt: skip
+    path = tmp_path / "evenflow.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path

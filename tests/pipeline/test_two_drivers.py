@@ -1,0 +1,245 @@
+"""Two live drivers of one stage: the older one stands still within a micro-batch, and the newer one takes over (rule 22)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenflow.errors import FencedError, ServiceError
+from evenflow.settings import KafkaSettings, Settings
+from spark_consumers.application import run
+from spark_consumers.epoch import StageEpoch, newest_holder
+from spark_consumers.folders import Folder
+from spark_consumers.result_files import ResultFiles
+from spark_consumers.run_folder import LocalFiles, StoredFiles, take_along
+from spark_consumers.runs import run_name
+from spark_consumers.session import make_session
+from spark_consumers.sinks import sink_of
+from tests.ground.waiting import wait_until
+from tests.pipeline.end_to_end import batch_is_running
+from tests.pipeline.spark_stream import (
+    SLOW,
+    Stream,
+    consumed,
+    driver,
+    expected_rows,
+    make_settings,
+    results,
+    run_folder,
+    run_until,
+    with_spark,
+)
+from workbench.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
+
+
+def rows(settings: Settings) -> Counter[tuple[Any, ...]]:
+    """Each row of the results by (window start, key, number of tuples), and how often it is there."""
+    if settings.results.sink == "kafka":
+        return Counter((*at, row["n"]) for at, row in results(settings)[0].items())
+    table = sink_of(settings).read_back(settings).read_all()
+    millis = table["window_start"].cast("timestamp[ms]").cast("int64") if "timestamp" in str(
+        table["window_start"].type
+    ) else table["window_start"]  # fmt: skip
+    return Counter(zip(millis.to_pylist(), table["key"].to_pylist(), table["n"].to_pylist(), strict=True))
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file below a folder, with its size and when it was written (ns)."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "kafka",
+        pytest.param("frames", marks=pytest.mark.more),
+        pytest.param("parquet", marks=pytest.mark.more),
+    ],
+)
+def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_results_are_exact(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str
+) -> None:
+    target = {"sink": sink, "path": str(tmp_path / "results")} if sink == "parquet" else {"sink": sink}
+    settings = make_settings(kafka_settings, query_name, tmp_path, results=target)
+    stream = Stream(settings)
+    stream.write(8)
+    log = tmp_path / "old.log"
+    with driver(with_spark(settings, SLOW), log, "aggregate") as old:
+        wait_until(lambda: batch_is_running(settings, "fused"), "the old driver does not begin", patience=120)
+        os.killpg(old.pid, signal.SIGSTOP)
+        first = run_folder(settings, "fused")
+        assert batch_is_running(settings, "fused")
+        run_until(settings, lambda: consumed(settings, "fused", "routed"))
+        second = run_folder(settings, "fused")
+        assert (first.name, second.name) == (run_name(1), run_name(2))
+        before = contents(second)
+        stream.write(4)  # the old driver could go on with this: it must not
+        os.killpg(old.pid, signal.SIGCONT)
+        assert old.wait(150) == FencedError.exit_code, log.read_text()[-3000:]
+    said = log.read_text()
+    assert f"another driver has taken over {query_name}.spark.fused: process {os.getpid()} on " in said
+    assert contents(second) == before, "the folder of a run is written by its own driver only"
+    stream.write(4)
+    stream.end()
+    run(settings, until_ended=True)
+    found = rows(settings)
+    assert set(found) == expected_rows(stream)
+    if sink == "parquet":
+        assert max(found.values()) == 1
+
+
+@pytest.mark.more
+def test_a_combiner_that_is_paused_in_a_micro_batch_and_replaced_repeats_equal_segments_only(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path, spark={"wiring": "split"})
+    stream = Stream(settings)
+    stream.write(8)
+    log = tmp_path / "old.log"
+    with driver(with_spark(settings, SLOW), log, "combine") as old:
+        wait_until(
+            lambda: batch_is_running(settings, "combine"), "the old driver does not begin", patience=120
+        )
+        os.killpg(old.pid, signal.SIGSTOP)
+        stream.write(8)
+        run_until(settings, lambda: consumed(settings, "combine", "routed"), ("combine",))
+        os.killpg(old.pid, signal.SIGCONT)
+        assert old.wait(150) == FencedError.exit_code, log.read_text()[-3000:]
+    assert f"another driver has taken over {query_name}.spark.combine" in log.read_text()
+    stream.end()
+    run(settings, until_ended=True)
+    assert results(settings)[0] == stream.expected()
+
+
+@pytest.mark.more
+def test_a_driver_that_stands_still_between_its_files_and_their_publication_publishes_none_of_them(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = {"sink": "parquet", "path": str(tmp_path / "results")}
+    settings = make_settings(kafka_settings, query_name, tmp_path, results=target)
+    stream = Stream(settings)
+    stream.write(8)
+    stream.end()
+    stands, goes_on = threading.Event(), threading.Event()
+    publish: Callable[..., None] = ResultFiles.publish
+
+    def latched(self: ResultFiles, *words: Any) -> None:
+        stands.set()
+        assert goes_on.wait(300)
+        publish(self, *words)
+
+    monkeypatch.setattr(ResultFiles, "publish", latched)
+    seen: list[dict[str, tuple[int, int]]] = []
+
+    def replace() -> None:
+        try:
+            wait_until(stands.is_set, "the old driver publishes nothing", patience=120)
+            with driver(settings, tmp_path / "new.log", "aggregate", "--until-ended") as new:
+                if new.wait(200) == 0:
+                    seen.append(contents(tmp_path / "results"))
+        finally:
+            goes_on.set()
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    with pytest.raises(FencedError, match="another driver has taken over"):
+        run(settings, until_ended=True)
+    thread.join()
+    assert seen, (tmp_path / "new.log").read_text()[-3000:]
+    assert contents(tmp_path / "results") == seen[0], "it has published nothing"
+    found = rows(settings)
+    assert set(found) == expected_rows(stream)
+    assert max(found.values()) == 1
+
+
+def test_a_place_that_hadoop_reaches_is_taken_along_as_a_folder_of_this_machine_is(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    for name in (
+        "metadata",
+        "commits/0",
+        "offsets/0",
+        "offsets/1",
+        "state/0/1/1.zip",
+        "state/0/1/SSTs/a.sst",
+    ):
+        (tmp_path / run_name(1) / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / run_name(1) / name).write_text(name)
+    spark = make_session(make_settings(kafka_settings, query_name, tmp_path))
+    try:
+        stored = StoredFiles(Folder(spark, str(tmp_path)))
+        assert stored.listed("none") == []
+        assert not stored.take(f"{run_name(1)}/none", "none")
+        take_along(stored, run_name(1), run_name(2))
+    finally:
+        spark.stop()
+    take_along(LocalFiles(tmp_path), run_name(1), run_name(3))
+
+    def texts(epoch: int) -> dict[str, str]:
+        top = tmp_path / run_name(epoch)
+        files = (path for path in top.rglob("*") if path.is_file() and path.suffix != ".crc")
+        return {str(path.relative_to(top)): path.read_text() for path in files}
+
+    assert texts(3) == texts(2) == texts(1)
+
+
+def test_a_newer_epoch_fences_the_older_one_at_its_next_check(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path)
+    assert newest_holder(settings, "fused") is None
+    old, other = StageEpoch(settings, "fused"), StageEpoch(settings, "combine")
+    old.check()
+    new = StageEpoch(settings, "fused", above=0)
+    assert (old.number, new.number, other.number) == (1, 2, 1)
+    for _ in range(2):
+        with pytest.raises(
+            FencedError, match=r"another driver has taken over .*\.spark\.fused: process \d+ on "
+        ) as fenced:
+            old.check()
+    assert "Two drivers" in str(fenced.value.hint)
+    new.check()
+    other.check()
+    assert newest_holder(settings, "fused") == new.holder
+    assert StageEpoch(settings, "fused", above=40).number == 41, (
+        "folders may know more than a topic that was made anew"
+    )
+    for epoch in (old, new, other):
+        epoch.close()
+
+
+def test_a_broker_that_is_away_says_nothing_about_another_driver_and_the_epoch_outlives_it(
+    query_name: str, tmp_path: Path
+) -> None:
+    with EmbeddedBroker() as broker:
+        kafka = broker.settings().model_copy(update={"request_timeout": 3_000})
+        settings = make_settings(kafka, query_name, tmp_path)
+        epoch = StageEpoch(settings, "fused")
+        broker.kill()
+        with pytest.raises(ServiceError):
+            epoch.check()
+        broker.restart()
+        wait_until(lambda: _checks(epoch), "the epoch cannot be checked", patience=30)
+        assert newest_holder(settings, "fused") == epoch.holder
+        epoch.close()
+
+
+def _checks(epoch: StageEpoch) -> bool:
+    try:
+        epoch.check()
+    except ServiceError:
+        return False
+    return True

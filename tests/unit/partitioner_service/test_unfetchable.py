@@ -1,0 +1,231 @@
+"""A batch that cannot be fetched stops its partition, and an order goes past it. Without Kafka."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.progress import PartitionState
+from evenflow.settings import load_settings
+from evenflow.strict_json import NotStrict
+from partitioner_service.ends import LogEnds
+from partitioner_service.farewell import Farewell, parse_run_note
+from partitioner_service.health import Health
+from partitioner_service.skips import behind
+from partitioner_service.slices import Slicer
+from partitioner_service.unfetchable import UnfetchableBatches
+from tests.hostile import BYTES
+from topics.skip_orders import MOST_SKIPPED, SkipAnswer, SkipOrder, answer_key, open_orders
+
+CODES = ("_BAD_COMPRESSION", "_BAD_MSG", "_NOT_IMPLEMENTED", "MSG_SIZE_TOO_LARGE", "INVALID_MSG")
+
+
+@dataclass
+class Message:
+    """What a consumer gives: a record, or an error about one."""
+
+    at: int
+    code: str | None = None
+    where: int = 0
+    named: bytes | None = None
+    held: bytes | None = b"x"
+
+    def error(self) -> KafkaError | None:
+        return None if self.code is None else KafkaError(getattr(KafkaError, self.code), "as the test has it")
+
+    def topic(self) -> str:
+        return "in"
+
+    def partition(self) -> int:
+        return self.where
+
+    def offset(self) -> int:
+        return self.at
+
+    def key(self) -> bytes | None:
+        return self.named
+
+    def value(self) -> bytes | None:
+        return self.held
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 5
+
+    def headers(self) -> None:
+        return None
+
+    def __len__(self) -> int:
+        return 1
+
+
+def state(offset: int, **more: Any) -> PartitionState:
+    return PartitionState(fingerprint="f", topic_id="t", offset=offset, **more)
+
+
+class Reading:
+    """A slicer with a clock that stands."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.stuck = UnfetchableBatches("in", clock=lambda: self.now)
+        ends = LogEnds(lambda partitions: {}, clock=lambda: self.now)
+        self.slicer = Slicer(
+            load_settings(query={"name": "q"}),
+            needs_key=False,
+            needs_timestamp=False,
+            ends=ends,
+            unfetchable=self.stuck,
+        )
+
+    def offsets(
+        self, messages: list[Message], states: dict[int, PartitionState]
+    ) -> list[tuple[int, int, int]]:
+        """(partition, first, last) of the slices."""
+        blocks = self.slicer.blocks(messages, states)  # type: ignore[arg-type]
+        return [(piece.partition, piece.first, piece.last) for slices in blocks for piece in slices]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_nothing_behind_a_batch_that_cannot_be_fetched_is_read(
+    code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reading, states = Reading(), {0: state(3), 1: state(0)}
+    messages = [Message(3), Message(4), Message(5, code), Message(9), Message(0, where=1)]
+    assert reading.offsets(messages, states) == [(0, 3, 4), (1, 0, 0)]
+    assert reading.offsets([Message(10), Message(1, where=1)], states) == [(1, 1, 1)]
+    assert "in[0] cannot be read on at offset 5" in caplog.text
+    (shown,) = reading.stuck.standing_still(states)
+    assert (shown["partition"], shown["offset"], shown["what"]) == (0, 5, "unfetchable")
+
+
+def test_a_batch_that_is_reported_by_its_first_offset_is_skipped_from_where_reading_stands() -> None:
+    reading = Reading()
+    reading.offsets([Message(10, "_BAD_COMPRESSION")], {0: state(14)})
+    assert reading.stuck.at({0: state(14)})[0].offset == 14
+    assert reading.stuck.at({}) == {}, "the partition is not ours any more"
+
+
+def test_a_stuck_partition_is_fetched_again_after_a_while_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    reading, states = Reading(), {0: state(5)}
+    reading.offsets([Message(5, "_BAD_COMPRESSION")], states)
+    assert not reading.stuck.due()
+    reading.now = 31.0
+    assert reading.stuck.due()
+    reading.stuck.again()
+    reading.offsets([Message(5, "_BAD_COMPRESSION")], states)
+    assert caplog.text.count("cannot be read on") == 1
+    assert reading.stuck.standing_still(states)[0]["seconds"] == 31.0
+    reading.stuck.again()
+    assert reading.offsets([Message(5)], states) == [(0, 5, 5)]
+    assert "in[0] is read again" in caplog.text
+    assert reading.stuck.standing_still(states) == []
+
+
+def test_health_is_red_at_once_because_no_waiting_heals_such_a_batch() -> None:
+    reading, states = Reading(), {0: state(5)}
+    reading.offsets([Message(5, "_BAD_MSG")], states)
+    status = {
+        "state": "running",
+        "seconds_since_progress": 0.0,
+        "standing_still": reading.stuck.standing_still(states),
+    }
+    page = Health().healthy(status, control_joined=True)
+    assert page["healthy"] is False
+    assert page["reason"].startswith("offset 5 of input partition 0 cannot be fetched: ")
+    assert Health().alive(status, control_joined=True)["alive"], "a restart heals nothing"
+
+
+def order(partition: int = 0, offset: int = 5, through: int = 7) -> SkipOrder:
+    return SkipOrder(partition=partition, offset=offset, through=through, because="why", who="me", at=1)
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 10**6))
+def test_what_is_skipped_counts_as_read_and_rejected(routed: int, rejected: int, count: int) -> None:
+    before = state(50, read=routed + rejected, routed=routed, rejected=rejected)
+    after = behind(before, order(offset=50, through=50 + count))
+    assert after.offset == 51 + count
+    assert after.read - before.read == after.rejected - before.rejected == count + 1
+    assert after.read == after.routed + after.rejected + after.filtered
+    assert PartitionState.decode(after.encode(), offset=after.offset) == after
+
+
+def test_orders_and_answers_come_back_as_they_were_written() -> None:
+    assert SkipOrder.decode(order().encode()) == order()
+    assert SkipAnswer.decode(SkipAnswer(True, "done").encode()) == SkipAnswer(True, "done")
+
+
+@pytest.mark.parametrize("through", [4, 5 + MOST_SKIPPED])
+def test_an_order_that_skips_nothing_or_too_much_is_none(through: int) -> None:
+    with pytest.raises(NotStrict, match="offsets are to be skipped"):
+        SkipOrder.decode(order(through=through).encode())
+
+
+def test_an_order_is_open_until_it_is_answered_and_what_is_no_order_is_passed_over() -> None:
+    def written(one: SkipOrder) -> Message:
+        return Message(0, named=one.key, held=one.encode())
+
+    first, second = order(), order(partition=1)
+    answered = Message(0, named=answer_key(first), held=SkipAnswer(False, "no").encode())
+    foreign = [
+        Message(0, named=key, held=b"{}") for key in (None, b"0", b"query/identity", b"skip/x/1", b"skip/0/9")
+    ]
+    elsewhere = Message(0, named=b"skip/3/3", held=first.encode())
+    records: list[Any] = [*foreign, written(first), written(second), elsewhere]
+    assert open_orders(records) == [first, second]
+    assert open_orders([*records, answered]) == [second]
+    assert open_orders([*records, answered, written(first)]) == [second, first], "it was given once more"
+
+
+@given(st.sampled_from(BYTES) | st.binary(max_size=200))
+def test_orders_answers_and_notes_take_any_bytes(data: bytes) -> None:
+    for decode in (SkipOrder.decode, SkipAnswer.decode, parse_run_note):
+        try:
+            decode(data)
+        except NotStrict:
+            continue
+    assert open_orders([Message(0, named=b"skip/0/5", held=data)]) == []
+
+
+class Side:
+    """Keeps the newest note."""
+
+    def __init__(self) -> None:
+        self.notes: dict[bytes, bytes] = {}
+
+    def note(self, key: bytes, value: bytes) -> None:
+        self.notes[key] = value
+
+
+def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that_stand(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    side, settings = Side(), load_settings(query={"name": "q"})
+    monkeypatch.setattr(
+        "partitioner_service.farewell.read_last",
+        lambda kafka, topic, key: Message(0, held=side.notes[key]) if key in side.notes else None,
+    )
+
+    def run() -> Farewell:
+        caplog.clear()
+        return Farewell(settings, side)  # type: ignore[arg-type]
+
+    run().begins({0: 50, 1: 7})
+    assert not caplog.text
+    run().begins({0: 50, 1: 9})
+    assert "the last run of instance 0 ended without a farewell" in caplog.text
+    assert "nothing was committed of [0] at offset 50;" in caplog.text
+    third = run()
+    third.begins({0: 50, 1: 9})
+    assert "the last 2 runs of instance 0 ended without" in caplog.text
+    third.ends()
+    run().begins({0: 50, 1: 9})
+    assert not caplog.text, "the last run ended in order"

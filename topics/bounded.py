@@ -1,0 +1,66 @@
+"""Calls that may hang are made in a thread of their own, one after the other.
+
+librdkafka may keep a transactional call for ever after a broker's crash, whatever its timeout. A thread that is
+stuck in such a call can neither be interrupted nor be waited for. So the caller waits only so long.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from evenflow.errors import ServiceError
+
+GRACE = 15.0
+"""Seconds that a call may take beyond its own timeout."""
+_T = TypeVar("_T")
+
+
+class BoundedCalls:
+    """A thread that makes calls in the order in which they are handed over. name: of the thread."""
+
+    def __init__(self, name: str) -> None:
+        self._waiting: queue.Queue[tuple[Future[Any], Callable[[], Any]] | None] = queue.Queue()
+        self._stuck: str | None = None
+        # A daemon: a call that hangs must not keep the process.
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def call(self, what: Callable[[], _T], *, timeout: float, doing: str) -> _T:
+        """The result of `what`, or the exception that it raised.
+
+        timeout: seconds within which the call promises to return. doing: in words, for the error. Raises
+        ServiceError if the call, or one before it, has not returned `GRACE` s after its timeout.
+        """
+        if self._stuck is not None:
+            raise _hangs(self._stuck)
+        future: Future[_T] = Future()
+        self._waiting.put((future, what))
+        try:
+            return future.result(timeout + GRACE)
+        except TimeoutError:
+            if future.done():
+                raise  # `what` itself has raised it
+            self._stuck = doing
+            raise _hangs(doing) from None
+
+    def close(self) -> None:
+        """End the thread after the calls that were handed over."""
+        self._waiting.put(None)
+
+    def _work(self) -> None:
+        while (entry := self._waiting.get()) is not None:
+            future, what = entry
+            try:
+                future.set_result(what())
+            except BaseException as error:
+                future.set_exception(error)
+
+
+def _hangs(doing: str) -> ServiceError:
+    return ServiceError(
+        f"{doing} has not returned long after its timeout: the client of Kafka hangs",
+        hint="start the service again: nothing of its open transaction becomes visible",
+    )

@@ -1,0 +1,193 @@
+"""Gives the order to go past records that cannot be fetched, and waits for what becomes of it."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.settings import Settings
+from evenflow.strict_json import NotStrict
+from partitioner_service.committed import committed_states, state_reader
+from topics import clients
+from topics.admin import describe, topic_names
+from topics.bad_batches import BadBatch, bad_batch
+from topics.follower import Follower
+from topics.query_record import refuse_changed
+from topics.settled import missing_input
+from topics.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
+
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an order. done: None while nobody has obeyed or refused it. words: the same for people."""
+
+    order: SkipOrder
+    done: bool | None
+    words: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome as plain JSON."""
+        return {
+            "partition": self.order.partition,
+            "offset": self.order.offset,
+            "through": self.order.through,
+            "skipped": self.order.count if self.done else 0,
+            "done": self.done,
+            "words": self.words,
+        }
+
+
+def skip(
+    settings: Settings,
+    partition: int,
+    offset: int,
+    *,
+    because: str,
+    through: int | None = None,
+    patience: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Order the owner of the partition to go past this offset, and wait at most `patience` seconds for it.
+
+    through: the last offset to skip. It has to be the last one of the batch. Raises ConfigError for an order that
+    cannot be meant, above all for an offset that can be fetched, IncompatibleStateError if the query has not begun,
+    ServiceError if Kafka does not answer or refuses us.
+    """
+    _check_words(because)
+    settings = _settled(settings, partition)
+    _check_place(settings, partition, offset)
+    batch = _bad(settings, partition, offset)
+    through = _through(partition, offset, through, batch)
+    order = SkipOrder(
+        partition=partition,
+        offset=offset,
+        through=through,
+        because=because,
+        who=_who(),
+        at=round(time.time() * 1000),
+    )
+    answers = Follower(settings, ORDERS, newest=0)
+    try:
+        _write(settings, order)
+        return _wait(settings, order, answers, clock() + patience, clock)
+    finally:
+        answers.close()
+
+
+def _check_words(because: str) -> None:
+    if not because.strip() or len(because) > LONGEST_WORDS or not because.isprintable():
+        raise ConfigError(f"--because must say why, in 1 to {LONGEST_WORDS} printable characters")
+
+
+def _settled(settings: Settings, partition: int) -> Settings:
+    topic = settings.topic("input")
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise missing_input(settings, topic_names(settings.kafka))
+    if partition not in state.begin:
+        raise ConfigError(f"topic {topic} has no partition {partition}: it has {state.partitions}")
+    settings = settings.with_input_partitions(state.partitions)
+    refuse_changed(settings)
+    return settings
+
+
+def _check_place(settings: Settings, partition: int, offset: int) -> None:
+    reader = state_reader(settings)
+    try:
+        state = committed_states(reader, settings).get(partition)
+    finally:
+        reader.close()
+    where = f"{settings.topic('input')}[{partition}]"
+    if state is None:
+        raise IncompatibleStateError(
+            f"nothing was committed for {where}: query {settings.query.name} has not begun",
+            hint="an order is for a query that runs and is stuck: see `evenflow status`",
+        )
+    if offset < state.offset:
+        raise ConfigError(
+            f"offset {offset} of {where} is behind us: everything below {state.offset} has been read or skipped",
+            hint="`evenflow status` names the offset that cannot be fetched",
+        )
+
+
+def _bad(settings: Settings, partition: int, offset: int) -> BadBatch:
+    topic = settings.topic("input")
+    end = describe(settings.kafka, [topic])[topic].end[partition]
+    if offset >= end:
+        raise ConfigError(f"{topic}[{partition}] has no offset {offset} yet: it ends at {end}")
+    batch = bad_batch(settings.kafka, topic, partition, offset, end=end)
+    if batch is None:
+        raise ConfigError(
+            f"offset {offset} of {topic}[{partition}] can be read: there is no reason to skip it",
+            hint="a record that is read and makes no sense is rejected without an order; see `evenflow status`",
+        )
+    return batch
+
+
+def _through(partition: int, offset: int, through: int | None, batch: BadBatch) -> int:
+    if batch.last - offset >= MOST_SKIPPED:
+        raise ConfigError(f"the batch has more than {MOST_SKIPPED:,} offsets, which no order skips")
+    if through == batch.last or (through is None and batch.last == offset):
+        return batch.last
+    raise ConfigError(
+        f"offset {offset} of partition {partition} stands in a batch that ends at offset {batch.last} and cannot be "
+        f"fetched ({batch.why}): only the whole batch can be skipped",
+        hint=f"say --through {batch.last} to skip {batch.last - offset + 1:,} offsets",
+    )
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a process in a container may have no name
+        user = "somebody"
+    return "".join(char for char in f"{user} on {socket.gethostname()}" if char.isprintable())[:LONGEST_WORDS]
+
+
+def _write(settings: Settings, order: SkipOrder) -> None:
+    producer = clients.producer(settings.kafka)
+    errors: list[Any] = []
+    producer.produce(
+        settings.topic(ORDERS),
+        key=order.key,
+        value=order.encode(),
+        on_delivery=lambda error, _: errors.append(error) if error is not None else None,
+    )
+    clients.flush(producer, settings.kafka)
+    if errors:
+        raise clients.service_error(
+            errors[0], settings.kafka, f"writing the order to {settings.topic(ORDERS)}"
+        )
+
+
+def _wait(
+    settings: Settings, order: SkipOrder, answers: Follower, deadline: float, clock: Callable[[], float]
+) -> Outcome:
+    reader = state_reader(settings)
+    try:
+        while clock() < deadline:
+            for record in answers.new(_LOOK_SECONDS):
+                if record.key() == answer_key(order):
+                    try:
+                        answer = SkipAnswer.decode(record.value())
+                    except NotStrict:
+                        continue
+                    return Outcome(order, answer.done, answer.words)
+            state = committed_states(reader, settings).get(order.partition)
+            if state is not None and state.offset > order.through:
+                return Outcome(order, True, f"{order.count:,} offsets were skipped")
+    finally:
+        reader.close()
+    return Outcome(
+        order,
+        None,
+        "nobody has obeyed the order yet; it stays, and the owner of the partition obeys it once it is stuck at this "
+        "offset. Does a partitioner run? See `evenflow status`",
+    )
