@@ -29,7 +29,7 @@ class Widths:
     elements repeat texts of the record.
     """
 
-    growth: Growth = Growth()
+    growth: Growth = Growth()  # noqa: RUF009 - a Growth is immutable
     exploded: bool = False
     repeats: bool = False
 
