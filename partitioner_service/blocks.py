@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import add
+from dataclasses import dataclass
 
 import numpy as np
 
+from evenflow.arrays import Int64s
+from evenflow.expressions.growth import Growth, growths
+from evenflow.limits import JSON_GROWTH, REPEATED_BYTES
+from evenflow.settings import Settings
 from topics.records import Record
 
 MOST_BYTES = 1 << 30
@@ -17,23 +21,68 @@ at most.
 """
 
 
-def cut(messages: list[Record], *, with_keys: bool, most_bytes: int = MOST_BYTES) -> Iterator[list[Record]]:
+@dataclass(frozen=True)
+class Widths:
+    """How large a column of texts can become that is made of a block.
+
+    growth: of the column that grows most. exploded: whether records are taken apart. repeats: whether their
+    elements repeat texts of the record.
+    """
+
+    growth: Growth = Growth()  # noqa: RUF009 - a Growth is immutable
+    exploded: bool = False
+    repeats: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Widths:
+        """The widths of the columns of this query."""
+        query = settings.query
+        texts = growths(query.resolved) if query.columns else {}
+        all_texts = [Growth(), *texts.values()]
+        if len(query.key_columns) > 1:  # they become one JSON array
+            parts = [texts.get(name, Growth()) for name in query.key_columns]
+            all_texts.append(sum((part * JSON_GROWTH for part in parts), Growth(0, 48 * len(parts))))
+        widest = Growth(max(text.factor for text in all_texts), max(text.added for text in all_texts))
+        repeats = bool(query.repeated_texts) or query.key == "@key"
+        return cls(widest, query.explode is not None, query.explode is not None and repeats)
+
+    def bytes_of(self, sizes: Int64s) -> Int64s:
+        """Bytes that records of these sizes (bytes) can have in a column, shape (n,)."""
+        texts, rows = sizes, np.ones_like(sizes)
+        if self.repeats:
+            # Of a record, half can be elements of a byte each, and the other half the text that each repeats.
+            texts = sizes + np.minimum(sizes * sizes // 4, REPEATED_BYTES)
+        if self.exploded:
+            rows = sizes + 1
+        return texts * self.growth.factor + rows * self.growth.added
+
+
+def cut(
+    messages: list[Record], *, with_keys: bool, most_bytes: int = MOST_BYTES, widths: Widths | None = None
+) -> Iterator[list[Record]]:
     """These messages in stretches of at most `most_bytes`. A single larger message is a stretch of its own.
 
-    with_keys: whether keys count as well as values.
+    with_keys: whether keys count as well as values. widths: if given, what a stretch becomes is bounded, too
+    (`MOST_BYTES`).
     """
-    if sum(_sizes(messages, with_keys)) <= most_bytes:
-        yield messages
-        return
-    ends = np.cumsum([0, *_sizes(messages, with_keys)])
+    sizes = np.fromiter(map(len, messages), np.int64, len(messages))
+    if with_keys:
+        sizes += np.fromiter((len(message.key() or b"") for message in messages), np.int64, len(messages))
+    ends = [_ends(sizes)]
+    mosts = [most_bytes]
+    if widths is not None:
+        ends.append(_ends(widths.bytes_of(sizes)))
+        mosts.append(MOST_BYTES)
     first = 0
-    while first < len(messages):
-        stop = int(np.searchsorted(ends, ends[first] + most_bytes, side="right")) - 1
-        stop = max(stop, first + 1)  # one message always goes on, however large
-        yield messages[first:stop]
+    while first < len(messages) or not first:
+        stops = [
+            int(np.searchsorted(end, end[first] + most, side="right")) - 1
+            for end, most in zip(ends, mosts, strict=True)
+        ]
+        stop = max(min(stops), first + 1)  # one message always goes on, however large
+        yield messages[first:stop] if first or stop < len(messages) else messages
         first = stop
 
 
-def _sizes(messages: list[Record], with_keys: bool) -> Iterator[int]:
-    values = map(len, messages)
-    return map(add, values, (len(message.key() or b"") for message in messages)) if with_keys else values
+def _ends(sizes: Int64s) -> Int64s:
+    return np.concatenate([[0], np.cumsum(sizes)])

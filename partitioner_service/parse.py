@@ -9,25 +9,30 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s
+from evenflow.expressions.apart import apart
+from evenflow.expressions.columns import Columns
 from evenflow.expressions.engine import Engine
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.json_text import arrays
+from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
 from partitioner_service.reading.cells import Block, Cells, kind_of
 from partitioner_service.reading.csv_records import CsvReader
-from partitioner_service.reading.elements import Exploder
+from partitioner_service.reading.elements import Elements, Exploder
 from partitioner_service.reading.json_records import JsonReader
 from partitioner_service.reading.reasons import (
     FAR_TIME,
     FAR_TIMESTAMP,
+    LARGE_REPEATED,
     NO_DATE,
     NO_DECIMAL,
     NO_KEY,
@@ -46,6 +51,7 @@ from partitioner_service.reading.reasons import (
 )
 from partitioner_service.reading.registered import RegisteredReader
 from partitioner_service.reading.schemas import Schemas, schemas_of
+from partitioner_service.reading.sizes import byte_lengths, note_large, texts_of, without_long
 from partitioner_service.reading.strings import texts
 from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
@@ -119,21 +125,23 @@ class Parser:
         self._value_schema = pa.schema(
             [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
+        self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
         self._reader = _reader(settings, self._types, self._kinds, schemas)
         self._explainer = self._of_elements = Explainer(
-            self._types | derived, fields=len(settings.input.columns)
+            self._types | derived, fields=len(settings.input.columns), most=self._most
         )
         self._exploder, self._elements = None, settings.query.element_columns
+        self._once, self._engine = None, _engine(columns)
         if settings.query.explosion is not None:
             self._exploder = Exploder(settings.query.explosion, self._elements)
-            self._of_elements = Explainer(self._elements | derived)
-        self._engine = None
-        if columns.derived or columns.where is not None:
-            self._engine = Engine(columns)
+            self._of_elements = Explainer(self._elements | derived, most=self._most)
+            self._once, self._engine = map(_engine, apart(columns, self._elements))
+        self._repeated = settings.query.repeated_texts
         # Columns whose faults have to be known before a record is taken apart (see `_exploded`).
         used = [*settings.query.key_columns, *self._value_schema.names]
-        used += self._engine.reads if self._engine is not None else []
+        for engine in (self._once, self._engine):
+            used += [] if engine is None else engine.reads
         self._used = [name for name in dict.fromkeys(used) if name in columns.read]
 
     @property
@@ -167,10 +175,12 @@ class Parser:
         found = self._columns(block, cells, faults)
         if self._exploder is not None:
             return self._exploded(block, cells, faults, found, keys, timestamps)
-        chosen = self._derive(found, faults, self._explainer.places)
-        key = self._raw_keys(keys, faults) if self.needs_key else self._keys_of(found, faults)
+        chosen = self._derive(self._engine, found, faults, self._explainer.places)
+        raw = self._raw_keys(keys, faults) if self.needs_key else None
+        key, sizes = self._keys_of(found, faults) if raw is None else (raw, byte_lengths(raw))
         time = self._times_of(block, cells, timestamps, faults)
         batch = self._batch(found)
+        self._note_large(faults, sizes, batch)
         bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         if chosen is not None and chosen.all():
             chosen = None
@@ -213,10 +223,24 @@ class Parser:
         own = _Columns(
             self._elements, taken.block, taken.cells, taken.faults, written=self._exploder.written, csv=False
         )
+        for name in self._elements:
+            own[name]  # an element that cannot be read makes the record unreadable, even if it is too large
+        unread = taken.faults.codes.copy()
+        once = self._once_a_record(found, raw, taken, faults)
+        chosen, raw = once.chosen, once.raw
         tuples = _Tuples(own, found, self._elements, taken.parents)
-        chosen = self._derive(tuples, taken.faults, self._of_elements.places)
-        key = self._keys_of(tuples, taken.faults) if raw is None else raw.take(pa.array(taken.parents))
+        also = self._derive(self._engine, tuples, taken.faults, self._of_elements.places)
+        if raw is None:
+            key, sizes = self._keys_of(tuples, taken.faults)
+        else:
+            key = raw.take(pa.array(taken.parents))
+            sizes = byte_lengths(key)
         batch = self._batch(tuples)
+        self._note_large(taken.faults, sizes, batch)
+        # What follows from texts that were taken out is no fault of the elements, nor is what a record has itself.
+        cut = once.cut[taken.parents]
+        taken.faults.codes[cut] = unread[cut]
+        taken.faults.codes[faults.codes[taken.parents] != 0] = 0
         bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         wrong = taken.first_wrong()
         good = faults.codes == 0
@@ -226,9 +250,34 @@ class Parser:
             bad = bad.and_others(of_elements.of_records(taken.parents, taken.places))
         kept = good[taken.parents]
         if chosen is not None:
-            kept &= chosen
+            kept &= chosen[taken.parents]
+        if also is not None:
+            kept &= also
         counts = np.bincount(taken.parents[kept], minlength=len(good))[good]
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts)
+
+    def _once_a_record(
+        self, found: _Columns, raw: pa.BinaryArray | None, taken: Elements, faults: Faults
+    ) -> _Once:
+        """Compute what reads the records alone, before their elements repeat it.
+
+        A record whose elements would repeat too much text is a fault. Its texts are taken out, and become null.
+        """
+        counts = np.bincount(taken.parents, minlength=len(faults.codes))
+        # A record without elements has no tuples, so nothing of it can be wrong.
+        chosen = self._derive(self._once, found, faults, self._explainer.places, within=counts > 0)
+        texts = {name: found[name] for name in self._repeated} | ({} if raw is None else {"@key": raw})
+        repeated = sum(map(byte_lengths, texts.values())) * counts
+        large = repeated > REPEATED_BYTES
+        if not large.any():
+            return _Once(chosen, raw, large)
+        broken = np.zeros(len(counts), np.bool_)
+        broken[taken.parents[taken.faults.codes != 0]] = True
+        faults.note(large & ~broken, LARGE_REPEATED, at=repeated)
+        cut = {name: pc.if_else(pa.array(large), None, column) for name, column in texts.items()}
+        raw = cut.pop("@key", None)
+        found.update(cut)
+        return _Once(chosen, raw, large)
 
     def _batch(self, found: dict[str, pa.Array]) -> pa.RecordBatch:
         """The columns that are aggregated."""
@@ -241,18 +290,26 @@ class Parser:
         """The columns of the records. Each is read when it is first asked for."""
         return _Columns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
 
-    def _derive(self, found: dict[str, pa.Array], faults: Faults, places: Mapping[str, int]) -> Bools | None:
-        """Add the derived columns.
+    def _derive(
+        self,
+        engine: Engine | None,
+        found: dict[str, pa.Array],
+        faults: Faults,
+        places: Mapping[str, int],
+        *,
+        within: Bools | None = None,
+    ) -> Bools | None:
+        """Add the derived columns of this engine.
 
-        Returns which tuples `query.where` keeps, None if there is no such condition.
+        Returns for which rows its condition is true, None if it has none. within: the rows that can be wrong.
         """
-        if self._engine is None:
+        if engine is None:
             return None
-        derived, wrong, chosen = self._engine.compute(
-            {name: found[name] for name in self._engine.reads}, len(faults.codes)
+        derived, wrong, chosen = engine.compute(
+            {name: found[name] for name in engine.reads}, len(faults.codes)
         )
         for name, rows in wrong.items():
-            faults.note(rows, NOT_DERIVED, column=places[name])
+            faults.note(rows if within is None else rows & within, NOT_DERIVED, column=places[name])
         found.update(derived)
         return chosen
 
@@ -264,14 +321,32 @@ class Parser:
             faults.note(array.is_null().to_numpy(zero_copy_only=False), NO_KEY)
         return array
 
-    def _keys_of(self, found: dict[str, pa.Array], faults: Faults) -> pa.BinaryArray:
-        """The keys that the key columns make. Several columns become a JSON array."""
+    def _keys_of(self, found: dict[str, pa.Array], faults: Faults) -> tuple[pa.BinaryArray, Int64s]:
+        """The keys that the key columns make, and their sizes in bytes. Several columns become a JSON array.
+
+        A key with a column that is too long for any key is null. Its size is that of the longest column.
+        """
         places = self._of_elements.places
         parts = [found[name] for name in self._query.key_columns]
         for name, part in zip(self._query.key_columns, parts, strict=True):
-            self._need(part, name, faults, places)
-        written = arrays(parts) if len(parts) > 1 else parts[0].cast(pa.string())
-        return written.cast(pa.binary())
+            if name in places:  # a column of the record beside its elements was looked at before
+                self._need(part, name, faults, places)
+        if len(parts) == 1:
+            key = parts[0].cast(pa.string()).cast(pa.binary())
+            return key, byte_lengths(key)
+        most = self._query.max_key_bytes
+        key = arrays([without_long(part, most) for part in parts]).cast(pa.binary())
+        sizes = byte_lengths(key)
+        for part in parts:
+            if pa.types.is_string(part.type):
+                np.maximum(sizes, byte_lengths(part), out=sizes)
+        return key, sizes
+
+    def _note_large(self, faults: Faults, keys: Int64s, batch: pa.RecordBatch) -> None:
+        """Note a fault of each tuple that is too large. keys: the sizes of the keys in bytes."""
+        values = texts_of(batch.columns)
+        most_key, most_values = self._most
+        note_large(faults, keys, values, most_key=most_key, most_values=most_values)
 
     def _need(self, column: pa.Array, name: str, faults: Faults, places: Mapping[str, int]) -> None:
         """Note a fault wherever this column of the key is null: there is no key then."""
@@ -303,6 +378,18 @@ class Parser:
             times = np.floor_divide(whole, 1000) if unit == "us" else whole
             faults.note(far(times), FAR_TIME, column=column)
         return times
+
+
+class _Once(NamedTuple):
+    """What was computed once a record. raw: record keys, or None if the query has other keys.
+
+    chosen: for which records the part of `query.where` that reads the record alone is true. None if there is no
+    such part. cut: from which records the texts were taken out.
+    """
+
+    chosen: Bools | None
+    raw: pa.BinaryArray | None
+    cut: Bools
 
 
 class _Columns(dict[str, pa.Array]):
@@ -387,6 +474,11 @@ def _only(keys: pa.BinaryArray, values: pa.RecordBatch, keep: Bools) -> tuple[pa
 
 
 _NULLS = pa.array(CSV_NULLS)
+
+
+def _engine(columns: Columns) -> Engine | None:
+    """What computes the derived columns and the condition. None if there are none."""
+    return Engine(columns) if columns.derived or columns.where is not None else None
 
 
 def _reader(

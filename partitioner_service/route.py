@@ -33,6 +33,7 @@ from partitioner_service.session import Session
 from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
+TOO_LARGE = "too-large"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
@@ -324,7 +325,7 @@ class Router:
             max_skew=self._max_skew,
         )
         refused = [
-            *_unreadable(piece, parsed, ended_at),
+            *_bad(piece, parsed, ended_at),
             *_after_end(piece, ended_at),
             *_refused(piece.partition, rows, times, judged),
             *_ahead(piece.partition, rows, times, ahead),
@@ -421,14 +422,14 @@ def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState,
     return state, ended_at
 
 
-def _unreadable(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
+def _bad(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
     bad = parsed.bad.between(0, ended_at)
-    rows, details, kinds = bad.rows, bad.details, bad.kinds
-    if piece.markers:  # the parser takes a marker for a record without a value
-        keep = ~np.isin(rows, list(piece.markers))
-        rows, details, kinds = rows[keep], details.filter(pa.array(keep)), kinds[keep]
-    if len(rows):
-        yield Rejections(piece.partition, UNREADABLE, rows, details, words=bad.words[kinds[-1]])
+    # The parser takes a marker for a record without a value.
+    keep = ~np.isin(bad.rows, list(piece.markers)) if piece.markers else np.ones(len(bad), np.bool_)
+    for reason, which in ((UNREADABLE, keep & ~bad.too_large), (TOO_LARGE, keep & bad.too_large)):
+        if which.any():
+            kinds, details = bad.kinds[which], bad.details.filter(pa.array(which))
+            yield Rejections(piece.partition, reason, bad.rows[which], details, words=bad.words[kinds[-1]])
 
 
 def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:

@@ -18,7 +18,7 @@ from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.wire import LATEST_CAME
-from partitioner_service.blocks import EXPLODED_BYTES, MOST_BYTES, cut
+from partitioner_service.blocks import EXPLODED_BYTES, MOST_BYTES, Widths, cut
 from partitioner_service.ends import LogEnds
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.route import Slice
@@ -53,6 +53,7 @@ class Slicer:
         self._needs_key = needs_key
         self._needs_timestamp = needs_timestamp
         self._most_bytes = MOST_BYTES if settings.query.explode is None else EXPLODED_BYTES
+        self._widths = Widths.of(settings)
         self._ends = ends
         self._unfetchable = unfetchable
 
@@ -63,7 +64,7 @@ class Slicer:
         records behind a batch that cannot be fetched are dropped. Raises DataLossError when offsets are gone,
         ServiceError for errors that Kafka calls fatal.
         """
-        cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes)
+        cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes, widths=self._widths)
         blocks = (self._slices(some, states) for some in cuts)
         return [slices for slices in blocks if slices]
 

@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from evenflow.errors import ConfigError, ServiceError
+from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
 
-MAX_RECORD_BYTES = 33_554_432
 _ADMINS: dict[str, AdminClient] = {}
 """Admin clients of this process, by their settings."""
 _ADMINS_LOCK = threading.Lock()
@@ -38,7 +38,8 @@ _HINTS: dict[int, str] = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: "any evenflow service creates its topics; see `evenflow doctor`",
     KafkaError._UNKNOWN_TOPIC: "any evenflow service creates its topics; see `evenflow doctor`",
     KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than that; see `evenflow doctor`",
-    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes of the topic",
+    KafkaError.MSG_SIZE_TOO_LARGE: f"the topic must allow records of {MAX_RECORD_BYTES} bytes (max.message.bytes); "
+    "a producer counts a record before it is compressed, a broker afterwards",
     KafkaError.INVALID_REPLICATION_FACTOR: "lower kafka.replication_factor, or start more brokers",
 }
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow.aggregates.grouping import Grouping
+from evenflow.aggregates.room import Room
 from evenflow.aggregates.wide import WIDE
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import AggregateSpec
@@ -54,6 +55,8 @@ class PartialColumn:
     merge: str | Reduction
     timed: bool = False
     invertible: bool = False
+    shares_state: bool = False
+    """Whether the column holds sets or counters. Such columns share `query.max_state_bytes`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +64,13 @@ class Call:
     """What an aggregate is called with.
 
     column: the value column, "" for none. type: its Arrow type in frames. options: as `Aggregate.read` made them.
+    room: what the partials and the result may take.
     """
 
     column: str = ""
     type: pa.DataType = pa.int64()  # noqa: RUF009 - Arrow's types are immutable
     options: tuple[Any, ...] = ()
+    room: Room = Room()  # noqa: RUF009 - a Room is frozen
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,12 +14,14 @@ whole number of its last digits. A double below 1e-305 in size is taken for 0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.multisets import add_up, as_multisets, counted, multiset_type, present
+from evenflow.aggregates.multisets import AddUp, bounded, counted, multiset_type, present
 from evenflow.aggregates.orders import order_keys
 from evenflow.arrays import Float64s, Int64s
 
@@ -41,8 +43,9 @@ def bins_column(call: Call) -> PartialColumn:
         name=f"dds_{call.column}",
         type=multiset_type(pa.int64()),
         source=call.column,
-        combine=_combine,
-        merge=add_up,
+        combine=CountBins(call.room.state),
+        merge=AddUp(call.room.state),
+        shares_state=True,
     )
 
 
@@ -68,9 +71,16 @@ def whole_values(whole: Int64s, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(whole), [None, pa.py_buffer(both)], null_count=0)
 
 
-def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    of, values, ones = present(column, groups)
-    return as_multisets(counted(of, pa.array(_bins(values)), ones), groups.count)
+@dataclass(frozen=True)
+class CountBins:
+    """Reduction from numbers to the counts of their bins, null if these take more than `room` bytes."""
+
+    room: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The counts of each group."""
+        of, values, ones = present(column, groups)
+        return bounded(counted(of, pa.array(_bins(values)), ones), groups.count, self.room)
 
 
 def _bins(values: pa.Array) -> Int64s:

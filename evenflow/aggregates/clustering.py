@@ -18,6 +18,7 @@ cluster, and no step that gains is left.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -25,8 +26,16 @@ import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import Counted, as_lists, bounds, entry_groups, entry_groups_of_rows, taken
-from evenflow.aggregates.multisets import counted, present
+from evenflow.aggregates.lists import (
+    Counted,
+    as_lists,
+    bounds,
+    entry_groups,
+    entry_groups_of_rows,
+    null_if,
+    taken,
+)
+from evenflow.aggregates.multisets import counted, lost, present, within
 from evenflow.aggregates.similarity import similarities
 from evenflow.arrays import Float64s, Int64s
 
@@ -40,37 +49,63 @@ A cluster's number is the place of its first text in the list.
 """
 
 
+MOST_BYTES = 65_536
+"""The most that the texts of a group may take. Work grows with the square of this: each text is compared with each."""
+
+
 def clusters_column(call: Call) -> PartialColumn:
-    """Partial column: the clusters of the texts that are not null."""
+    """Partial column: the clusters of the texts that are not null. Null if they take more than their room."""
+    room = clusters_room(call)
     return PartialColumn(
-        name=f"clu_{call.column}", type=TYPE, source=call.column, combine=_combine, merge=_merge
+        name=f"clu_{call.column}", type=TYPE, source=call.column, combine=Vote(room), merge=Improve(room)
     )
 
 
-def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    found = counted(*present(column, groups))
-    labels = [vote(_weights(texts, counts)) for texts, counts in _each(found, groups.count)]
-    return _as_partials(found, labels, groups.count)
+def clusters_room(call: Call) -> int:
+    """What the texts of a group may take, in bytes."""
+    return min(MOST_BYTES, call.room.result)
 
 
-def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    assert column is not None
-    entries, of = column.flatten(), entry_groups(column, groups)
-    found = counted(of, entries.field("value"), entries.field("count").to_numpy())
-    began = _first_labels(column, of, found, groups.count)
-    labels = [
-        improved(_weights(texts, counts), start)
-        for (texts, counts), start in zip(_each(found, groups.count), began, strict=True)
-    ]
-    return _as_partials(found, labels, groups.count)
+@dataclass(frozen=True)
+class Vote:
+    """Reduction from texts to clusters by VOTE. Null where the texts take more than `room` bytes."""
+
+    room: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The clusters of each group."""
+        found, large = within(counted(*present(column, groups)), groups.count, self.room)
+        labels = [vote(_weights(texts, counts)) for texts, counts in _each(found, groups.count)]
+        return null_if(_as_partials(found, labels, groups.count), large)
 
 
-def improved_alone(partials: pa.Array) -> pa.Array:
+@dataclass(frozen=True)
+class Improve:
+    """Reduction from clusters to clusters by GREEDY. Null where the texts take more than `room` bytes."""
+
+    room: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The clusters of each group."""
+        assert column is not None
+        gone = lost(column, groups)
+        entries, of = column.flatten(), entry_groups(column, groups)
+        whole = counted(of, entries.field("value"), entries.field("count").to_numpy())
+        found, large = within(whole, groups.count, self.room, gone=gone)
+        began = _first_labels(column, of, found, groups.count)
+        labels = [
+            improved(_weights(texts, counts), start)
+            for (texts, counts), start in zip(_each(found, groups.count), began, strict=True)
+        ]
+        return null_if(_as_partials(found, labels, groups.count), large)
+
+
+def improved_alone(partials: pa.Array, room: int) -> pa.Array:
     """GREEDY on each partial by itself. A partial that was merged with no other has only been through VOTE."""
     each = np.arange(len(partials))
     if not len(each):
         return partials
-    return _merge(partials, Grouping(of=each.astype(np.int32), first=each))
+    return Improve(room)(partials, Grouping(of=each.astype(np.int32), first=each))
 
 
 def _weights(texts: pa.Array, counts: Int64s) -> Float64s:

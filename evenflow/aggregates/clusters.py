@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Aggregate, Call, Said
-from evenflow.aggregates.clustering import clusters_column, improved_alone
+from evenflow.aggregates.clustering import MOST_BYTES, clusters_column, clusters_room, improved_alone
 from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if, taken
 from evenflow.arrays import one_chunk
 
 
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
-    lists = improved_alone(one_chunk(partials[clusters_column(call).name]))
+    lists = improved_alone(one_chunk(partials[clusters_column(call).name]), clusters_room(call))
     entries, of = lists.flatten(), entry_groups_of_rows(lists)
     clusters = entries.field("cluster").to_numpy()
     order = np.lexsort((clusters, of))
@@ -25,6 +25,10 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     return null_if(as_lists(of[begins], inner, len(lists)), lengths(lists) == 0)
 
 
+def _unfit(partials: pa.Table, call: Call) -> int:
+    return int(partials[clusters_column(call).name].null_count)
+
+
 CLUSTERS = Aggregate(
     name="clusters",
     forms=("clusters(column)",),
@@ -32,11 +36,13 @@ CLUSTERS = Aggregate(
     partials=lambda call: (clusters_column(call),),
     result_type=lambda call: pa.list_(pa.list_(pa.struct([("value", call.type), ("count", pa.int64())]))),
     finish=_finish,
+    unfit=_unfit,
     said=Said(
         computes="clusters of similar texts (correlation clustering, VOTE in combiners, GREEDY in reducers): lists of the "
         "different texts with their `count`. Two texts attract each other where their edit distance is less than half "
         "of the longer one, in bytes",
-        nulls="left out; null where there is no value",
+        nulls=f"left out; null where there is no value, and where the different texts take more than {MOST_BYTES:,} bytes, "
+        "each with 24 more",
         bound="every text is in exactly one cluster, and none would be better off in another; which one it is in may "
         "depend on how the tuples were split among workers",
         state="every different text; work grows with the square of their number",

@@ -9,7 +9,8 @@ from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
 from evenflow.aggregates.earliest import earliest_column
 from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if
 from evenflow.aggregates.options import whole
-from evenflow.arrays import one_chunk
+from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.arrays import Bools, one_chunk
 
 _MOST = 10_000
 
@@ -21,9 +22,22 @@ def _read(written: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
-    lists = one_chunk(partials[earliest_column(call, *call.options).name])
+    lists = _lists(partials, call)
     values = as_lists(entry_groups_of_rows(lists), lists.flatten().field("value"), len(lists))
-    return null_if(values, np.equal(lengths(lists), 0))
+    return null_if(values, np.equal(lengths(lists), 0) | _too_large(lists, call))
+
+
+def _lists(partials: pa.Table, call: Call) -> pa.Array:
+    return one_chunk(partials[earliest_column(call, *call.options).name])
+
+
+def _too_large(lists: pa.Array, call: Call) -> Bools:
+    sizes = entry_bytes(lists.flatten().field("value"))
+    return group_sums(entry_groups_of_rows(lists), sizes, len(lists)) > call.room.result
+
+
+def _unfit(partials: pa.Table, call: Call) -> int:
+    return int(np.count_nonzero(_too_large(_lists(partials, call), call)))
 
 
 COLLECT = Aggregate(
@@ -34,10 +48,11 @@ COLLECT = Aggregate(
     partials=lambda call: (earliest_column(call, *call.options),),
     result_type=lambda call: pa.list_(call.type),
     finish=_finish,
+    unfit=_unfit,
     said=Said(
         computes="a list of the values, repeated ones too, in the order of event time, those of one time in the order of "
         "the values; of more than the number given (1 to 10,000) the first ones stay",
-        nulls="left out; null where there is no value",
+        nulls="left out; null where there is no value, and where the list takes more than its room",
         bound="exact",
         state="at most so many values with their times",
     ),

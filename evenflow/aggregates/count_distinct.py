@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
-from evenflow.aggregates.lists import lengths
+from evenflow.aggregates.lists import lengths, null_if
 from evenflow.aggregates.multisets import multiset_column
 from evenflow.aggregates.registers import estimated, registers_column
 from evenflow.arrays import one_chunk
@@ -24,7 +24,12 @@ def _partials(call: Call) -> tuple[PartialColumn, ...]:
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
     if not call.options:
         return estimated(partials, call.column)
-    return pa.array(lengths(one_chunk(partials[multiset_column(call).name])))
+    sets = one_chunk(partials[multiset_column(call).name])
+    return null_if(pa.array(lengths(sets)), sets.is_null().to_numpy(zero_copy_only=False))
+
+
+def _unfit(partials: pa.Table, call: Call) -> int:
+    return partials[multiset_column(call).name].null_count if call.options else 0
 
 
 COUNT_DISTINCT = Aggregate(
@@ -35,12 +40,13 @@ COUNT_DISTINCT = Aggregate(
     partials=_partials,
     result_type=lambda call: pa.int64(),
     finish=_finish,
+    unfit=_unfit,
     bound=lambda call: (
         "exact" if call.options else "standard error 1.6 %; verify allows six of them and 4 more: 10 % + 4"
     ),
     said=Said(
         computes="how many different values (HyperLogLog with 4,096 registers)",
-        nulls="not counted; 0 where there is no value",
+        nulls="not counted; 0 where there is no value; with `exact` null where the values take more than their room",
         bound="standard error 1.6 %; verify allows six of them and 4 more: 10 % + 4. With `exact` exact",
         state="4 bytes for each different value, at most 16 KiB; with `exact` every different value with its count",
     ),

@@ -16,6 +16,7 @@ from evenflow.aggregates.lists import as_lists, entry_groups, places, taken
 from evenflow.aggregates.multisets import present
 from evenflow.aggregates.orders import order_keys
 from evenflow.aggregates.picks import moment_type
+from evenflow.aggregates.room import cut_texts, entry_bytes, sums_before
 from evenflow.arrays import Int64s
 
 
@@ -24,6 +25,7 @@ class KeepEarliest:
     """Reduction from structs (time, value) to lists of at most `most` entries."""
 
     most: int
+    room: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The list of each group. Values that are null are left out."""
@@ -31,7 +33,7 @@ class KeepEarliest:
         of, values, _ = present(column.field("value"), groups)
         there = column.field("value").is_valid().to_numpy(zero_copy_only=False)
         times = column.field("time").to_numpy()[there]
-        return _earliest(of, times, values, groups.count, self.most)
+        return _earliest(of, times, cut_texts(values, self.room), groups.count, (self.most, self.room))
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class JoinEarliest:
     """Reduction from such lists to lists of at most `most` entries."""
 
     most: int
+    room: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The list of each group."""
@@ -46,7 +49,11 @@ class JoinEarliest:
         entries = column.flatten()
         of = entry_groups(column, groups)
         return _earliest(
-            of, entries.field("time").to_numpy(), entries.field("value"), groups.count, self.most
+            of,
+            entries.field("time").to_numpy(),
+            entries.field("value"),
+            groups.count,
+            (self.most, self.room),
         )
 
 
@@ -56,16 +63,20 @@ def earliest_column(call: Call, most: int) -> PartialColumn:
         name=f"first{most}_{call.column}",
         type=pa.large_list(moment_type(call.type)),
         source=call.column,
-        combine=KeepEarliest(most),
-        merge=JoinEarliest(most),
+        combine=KeepEarliest(most, call.room.result),
+        merge=JoinEarliest(most, call.room.result),
         timed=True,
     )
 
 
-def _earliest(of: Int64s, times: Int64s, values: pa.Array, count: int, most: int) -> pa.Array:
+def _earliest(of: Int64s, times: Int64s, values: pa.Array, count: int, most: tuple[int, int]) -> pa.Array:
+    """most: entries of a list, and the bytes after which it has no more of them."""
+    entries_most, room = most
     # `lexsort` sorts by its last key first: group, then time, then value.
     order = np.lexsort((order_keys(values), times, of))
-    kept = order[places(of[order]) < most]
+    kept = order[places(of[order]) < entries_most]
+    # The first entry that does not fit stays: it says that the list is too large (room.py).
+    kept = kept[sums_before(of[kept], entry_bytes(taken(values, kept))) <= room]
     entries = pa.StructArray.from_arrays(
         [pa.array(times[kept]), taken(values, kept).cast(stored(values.type))], ["time", "value"]
     )

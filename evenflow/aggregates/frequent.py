@@ -4,6 +4,9 @@ This is SpaceSaving in the form that can be merged (Agarwal and others, Mergeabl
 show that SpaceSaving and Misra-Gries are one). Counts are added up. If more than `capacity` values have a
 count, the count that is number `capacity + 1` in size is subtracted from all of them, and added to the error.
 
+The texts of the counters take at most `room` bytes. If they would take more, there are fewer counters: those of
+the most frequent values that fit. `capacity` then stands for the least number that ever fitted.
+
 A value with counter c occurs at least c and at most c + error times. A value without a counter occurs at most
 `error` times. For n values, the error is at most n / (capacity + 1), however the values were cut into parts.
 The counters depend on the cut, but these bounds do not. If a group never had more values than counters, its
@@ -21,6 +24,7 @@ from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.lists import Counted, entry_groups, places, taken
 from evenflow.aggregates.multisets import added, as_multisets, counted, multiset_type, present
+from evenflow.aggregates.room import entry_bytes, sums_before
 from evenflow.arrays import Int64s
 
 
@@ -29,11 +33,12 @@ class CountFrequent:
     """Reduction from values to counters."""
 
     capacity: int
+    room: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counters of each group."""
         found = counted(*present(column, groups))
-        return _bounded(found, np.zeros(groups.count, np.int64), self.capacity)
+        return _bounded(found, np.zeros(groups.count, np.int64), self.capacity, self.room)
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class AddFrequent:
     """Reduction from counters to counters."""
 
     capacity: int
+    room: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counters of each group."""
@@ -48,7 +54,7 @@ class AddFrequent:
         errors = np.zeros(groups.count, np.int64)
         np.add.at(errors, groups.of, column.field("error").to_numpy())
         entries = column.field("entries")
-        return _bounded(added(entries, entry_groups(entries, groups)), errors, self.capacity)
+        return _bounded(added(entries, entry_groups(entries, groups)), errors, self.capacity, self.room)
 
 
 def frequent_column(call: Call, capacity: int) -> PartialColumn:
@@ -57,17 +63,21 @@ def frequent_column(call: Call, capacity: int) -> PartialColumn:
         name=f"top{capacity}_{call.column}",
         type=pa.struct([("error", pa.int64()), ("entries", multiset_type(call.type))]),
         source=call.column,
-        combine=CountFrequent(capacity),
-        merge=AddFrequent(capacity),
+        combine=CountFrequent(capacity, call.room.state),
+        merge=AddFrequent(capacity, call.room.state),
+        shares_state=True,
     )
 
 
-def _bounded(found: Counted, errors: Int64s, capacity: int) -> pa.Array:
-    """At most `capacity` counters for each group. errors: of each group so far."""
+def _bounded(found: Counted, errors: Int64s, capacity: int, room: int) -> pa.Array:
+    """At most `capacity` counters of at most `room` bytes for each group. errors: of each group so far."""
     order = np.lexsort((-found.counts, found.of))
-    beyond = order[
-        places(found.of[order]) == capacity
-    ]  # of each group with more values than counters, the first value that gets none
+    of = found.of[order]
+    sizes = entry_bytes(found.values)[order]
+    fit = (places(of) < capacity) & (sums_before(of, sizes) + sizes <= room)
+    # Of each group with more values than fit, the first that does not: it is the most frequent of those.
+    none = np.flatnonzero(~fit)
+    beyond = order[none[np.unique(of[none], return_index=True)[1]]]
     off = np.zeros(len(errors), np.int64)
     off[found.of[beyond]] = found.counts[beyond]
     counts = found.counts - off[found.of]

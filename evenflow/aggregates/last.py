@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
-from evenflow.aggregates.picks import in_time_column
+from evenflow.aggregates.picks import fitting, in_time_column, unfit_texts
 from evenflow.arrays import one_chunk
 
 
-def _finish(partials: pa.Table, call: Call) -> pa.Array:
+def _values(partials: pa.Table, call: Call) -> pa.Array:
     return one_chunk(partials[f"last_{call.column}"]).flatten()[1]
 
 
@@ -19,10 +19,11 @@ LAST = Aggregate(
     over=ANYTHING,
     partials=lambda call: (in_time_column("last", call, 1),),
     result_type=lambda call: call.type,
-    finish=_finish,
+    finish=lambda partials, call: fitting(_values(partials, call), call.room.result),
+    unfit=lambda partials, call: unfit_texts(_values(partials, call), call.room.result),
     said=Said(
         computes="the last value by event time; of several at one time the largest",
-        nulls="ignored; null where there is no value",
+        nulls="ignored; null where there is no value, and where a text is longer than its room",
         bound="exact",
         state="a value and its time",
     ),

@@ -5,24 +5,32 @@ Text is ordered by its bytes. False comes before true.
 
 from __future__ import annotations
 
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said, stored
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.picks import extreme_column, fitting, unfit_texts
+from evenflow.arrays import one_chunk
 
 
-def _partials(call: Call) -> tuple[PartialColumn, ...]:
-    name = f"min_{call.column}"
-    return (PartialColumn(name=name, type=stored(call.type), source=call.column, combine="min", merge="min"),)
+def _column(call: Call) -> PartialColumn:
+    return extreme_column("min", call, -1)
+
+
+def _values(partials: pa.Table, call: Call) -> pa.Array:
+    return one_chunk(partials[_column(call).name])
 
 
 MIN = Aggregate(
     name="min",
     forms=("min(column)",),
     over=ANYTHING,
-    partials=_partials,
+    partials=lambda call: (_column(call),),
     result_type=lambda call: call.type,
-    finish=lambda partials, call: partials[f"min_{call.column}"],
+    finish=lambda partials, call: fitting(_values(partials, call), call.room.result),
+    unfit=lambda partials, call: unfit_texts(_values(partials, call), call.room.result),
     said=Said(
         computes="the smallest value; of text by its UTF-8 bytes, of booleans false before true",
-        nulls="ignored; null where there is no value",
+        nulls="ignored; null where there is no value, and where a text is longer than its room",
         bound="exact",
         state="one value",
     ),

@@ -5,14 +5,17 @@ Text is ordered by its bytes. The state of a key has one entry for each differen
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn, stored
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import Counted, as_lists, bounds, entry_groups, places, taken
+from evenflow.aggregates.lists import Counted, as_lists, bounds, entry_groups, null_if, places, taken
 from evenflow.aggregates.orders import order_keys, plain
-from evenflow.arrays import Int64s
+from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.arrays import Bools, Int64s
 
 
 def multiset_type(value: pa.DataType) -> pa.DataType:
@@ -21,25 +24,67 @@ def multiset_type(value: pa.DataType) -> pa.DataType:
 
 
 def multiset_column(call: Call) -> PartialColumn:
-    """Partial column: every value that is not null, with its count."""
+    """Partial column: every value that is not null, with its count. Null if they take more than their room."""
     return PartialColumn(
         name=f"all_{call.column}",
         type=multiset_type(call.type),
         source=call.column,
-        combine=count_values,
-        merge=add_up,
+        combine=CountValues(call.room.state),
+        merge=AddUp(call.room.state),
+        shares_state=True,
     )
 
 
-def count_values(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    """Reduction from values to multisets."""
-    return as_multisets(counted(*present(column, groups)), groups.count)
+@dataclass(frozen=True)
+class CountValues:
+    """Reduction from values to multisets of at most `room` bytes. A larger one is null."""
+
+    room: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The multiset of each group."""
+        return bounded(counted(*present(column, groups)), groups.count, self.room)
 
 
-def add_up(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    """Reduction from multisets to multisets: counts of equal values are added up."""
-    assert column is not None
-    return as_multisets(added(column, entry_groups(column, groups)), groups.count)
+@dataclass(frozen=True)
+class AddUp:
+    """Reduction from multisets to multisets of at most `room` bytes. Counts of equal values are added up.
+
+    A multiset that is null was too large. So is whatever is merged with it.
+    """
+
+    room: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The multiset of each group."""
+        assert column is not None
+        found = added(column, entry_groups(column, groups))
+        return bounded(found, groups.count, self.room, gone=lost(column, groups))
+
+
+def lost(column: pa.Array, groups: Grouping) -> Bools:
+    """Which groups have a list that is null. Shape (groups,)."""
+    found = np.zeros(groups.count, np.bool_)
+    if column.null_count:
+        found[groups.of[column.is_null().to_numpy(zero_copy_only=False)]] = True
+    return found
+
+
+def bounded(found: Counted, count: int, room: int, *, gone: Bools | None = None) -> pa.Array:
+    """As `as_multisets`, with null for groups whose entries take more than `room` bytes, and for those in `gone`."""
+    left, large = within(found, count, room, gone=gone)
+    return null_if(as_multisets(left, count), large)
+
+
+def within(found: Counted, count: int, room: int, *, gone: Bools | None = None) -> tuple[Counted, Bools]:
+    """The values of the groups that have room for them, and which groups have not. gone: groups that lost theirs before."""
+    large = group_sums(found.of, entry_bytes(found.values), count) > room
+    if gone is not None:
+        large |= gone
+    if not large.any():
+        return found, large
+    kept = np.flatnonzero(~large[found.of])
+    return Counted(found.of[kept], taken(found.values, kept), found.counts[kept]), large
 
 
 def present(column: pa.Array | None, groups: Grouping) -> tuple[Int64s, pa.Array, Int64s]:

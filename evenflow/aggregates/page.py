@@ -20,6 +20,18 @@ In JSON rows a decimal has all its digits behind the point, a date is ISO text, 
 `top_k` an object. Arrow frames and Parquet have columns of these types.
 """
 _FOOT = """
+## Room
+
+What one key may take is bounded, so that no row is too large for a record. A value that takes more is null, and is
+counted as unfit. That depends on the tuples of its window alone, not on how they were split among workers.
+
+| room | for | shared by |
+|---|---|---|
+| `query.max_result_bytes` (4 MB) | a text, or a list with its texts | the result columns that are texts or lists, evenly |
+| `query.max_state_bytes` (16 MB) | a set of different values, bins, or counters | the partial columns of this kind, evenly |
+
+An entry of a list or set counts 24 bytes, and a text its bytes in UTF-8 as well. With `top_k` and a number of counters,
+long texts leave room for fewer counters: as many as fit, and the errors say so.
 ## Cost
 
 `count`, `sum` and `mean` of whole numbers and decimals can be taken back: a sliding window costs one pane in and one

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import Call, PartialColumn, stored
+from evenflow.aggregates.aggregate import Call, PartialColumn, Reduction, stored
 from evenflow.aggregates.grouping import Grouping
+from evenflow.aggregates.lists import null_if
 from evenflow.aggregates.orders import order_keys
+from evenflow.aggregates.room import cut_texts, is_text, too_long
 from evenflow.arrays import Bools, Int32s, Int64s
 from evenflow.kernels import kernel
 
@@ -54,6 +56,37 @@ def picked(
     return column.take(pa.array(rows, mask=rows < 0))
 
 
+@dataclass(frozen=True)
+class Extreme:
+    """Reduction from texts to the largest (sign 1) or least (-1) text of each group, cut to a little more than `room`."""
+
+    sign: int
+    room: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The text of each group. Null for a group without a text."""
+        assert column is not None
+        return extreme_value(cut_texts(column, self.room), groups, self.sign)
+
+
+def extreme_column(name: str, call: Call, sign: int) -> PartialColumn:
+    """Partial column: the largest (sign 1) or least (-1) value that is not null."""
+    pick: str | Reduction = Extreme(sign, call.room.result) if is_text(call.type) else name
+    return PartialColumn(
+        name=f"{name}_{call.column}", type=stored(call.type), source=call.column, combine=pick, merge=pick
+    )
+
+
+def fitting(texts: pa.Array, room: int) -> pa.Array:
+    """The values with null in place of texts that are too long. See `unfit_texts`."""
+    return null_if(texts, too_long(texts, room))
+
+
+def unfit_texts(texts: pa.Array, room: int) -> int:
+    """How many of the values `fitting` makes null."""
+    return int(np.count_nonzero(too_long(texts, room)))
+
+
 def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
     """The largest (sign 1) or least (-1) value of each group. Null for a group without a value.
 
@@ -70,20 +103,21 @@ class InTime:
     """Reduction from structs (time, value) to the last (sign 1) or first (-1) struct of each group.
 
     If several structs have that time, the largest (sign 1) or least (-1) value decides. So the struct depends
-    on the tuples alone.
+    on the tuples alone. A text is cut to a little more than `room` bytes.
     """
 
     sign: int
+    room: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The struct of each group. Null for a group without a value that is not null."""
         assert column is not None
-        values, times = column.field("value"), column.field("time")
+        values, times = cut_texts(column.field("value"), self.room), column.field("time")
         valid = (column.is_valid().to_numpy(zero_copy_only=False)) & values.is_valid().to_numpy(
             zero_copy_only=False
         )
         found = picked(
-            column,
+            pa.StructArray.from_arrays([times, values], ["time", "value"]),
             groups,
             majors=times.fill_null(0).to_numpy(zero_copy_only=False),
             minors=order_keys(values),
@@ -100,7 +134,7 @@ def moment_type(value: pa.DataType) -> pa.DataType:
 
 def in_time_column(name: str, call: Call, sign: int) -> PartialColumn:
     """Partial column: the last (sign 1) or first (-1) value that is not null, with its time."""
-    pick = InTime(sign)
+    pick = InTime(sign, call.room.result)
     return PartialColumn(
         name=f"{name}_{call.column}",
         type=moment_type(call.type),

@@ -9,7 +9,7 @@ function merges workers within a pane, and panes within a window.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from evenflow.aggregates.count import COUNT
 from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
+from evenflow.aggregates.room import Room, is_text
 from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import HIDDEN_COLUMN, AggregateSpec
@@ -68,6 +69,10 @@ class Asked(Protocol):
     def slide_ms(self) -> int: ...
     @property
     def slides_per_pane(self) -> int: ...
+    @property
+    def max_state_bytes(self) -> int: ...
+    @property
+    def max_result_bytes(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +104,11 @@ class AggregatePlan:
         Raises ConfigError for an unknown aggregate, for a column that an aggregate does not take, and for an
         `emit` that orders by something without an order.
         """
-        outputs = []
-        partials = {ROWS: ROWS_COLUMN}
         kinds = query.value_columns
-        for label, spec in query.aggregates.items():
-            output = _output(label, spec, kinds)
-            outputs.append(output)
+        room = _room(query)
+        outputs = [_output(label, spec, kinds, room) for label, spec in query.aggregates.items()]
+        partials = {ROWS: ROWS_COLUMN}
+        for output in outputs:
             for partial in output.aggregate.partials(output.call):
                 # Two aggregates may share a partial column, but one name must not stand for two of them.
                 assert partials.setdefault(partial.name, partial) == partial, partial.name
@@ -256,7 +260,7 @@ class AggregatePlan:
         return columns
 
     def unfit(self, table: pa.Table) -> int:
-        """How many values of `finish(table)` are null because they do not fit their type (a sum beyond int64)."""
+        """How many values of `finish(table)` are null because they do not fit (a sum in int64, a list in its room)."""
         return sum(function.unfit(table, call) for _, function, call in self.outputs)
 
     def _grouped(
@@ -302,11 +306,30 @@ def _has_order(type_: pa.DataType) -> bool:
     return any(test(type_) for test in tests)
 
 
-def _output(label: str, spec: AggregateSpec, kinds: Mapping[str, ColumnType]) -> Output:
+def _output(
+    label: str, spec: AggregateSpec, kinds: Mapping[str, ColumnType], room: Room | None = None
+) -> Output:
     function = aggregate(spec.function)
     # An aggregate without a column is called for no type: any type will do.
     kind = kinds[spec.column] if spec.column is not None else "int64"
-    return Output(label, function, function.call(label, spec, kind))
+    call = function.call(label, spec, kind)
+    return Output(label, function, call if room is None else replace(call, room=room))
+
+
+def _room(query: Asked) -> Room:
+    """What one column may take: the columns of a kind share what the settings allow evenly."""
+    outputs = [_output(label, spec, query.value_columns) for label, spec in query.aggregates.items()]
+    partials = {
+        partial.name: partial for output in outputs for partial in output.aggregate.partials(output.call)
+    }
+    sets = sum(partial.shares_state for partial in partials.values())
+    lists = sum(_grows(output.aggregate.result_type(output.call)) for output in outputs)
+    return Room(state=query.max_state_bytes // max(sets, 1), result=query.max_result_bytes // max(lists, 1))
+
+
+def _grows(type_: pa.DataType) -> bool:
+    """Whether results of this type have no size of their own: texts and lists."""
+    return is_text(type_) or pa.types.is_list(type_)
 
 
 def _asks_for_times(output: Output) -> bool:

@@ -42,6 +42,10 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     return null_if(values if exact else middles(values.to_numpy(), call.type), sizes == 0)
 
 
+def _unfit(partials: pa.Table, call: Call) -> int:
+    return int(partials[_partial(call).name].null_count)
+
+
 QUANTILE = Aggregate(
     name="quantile",
     forms=("quantile(column, 0.99)", "quantile(column, 0.99, exact)"),
@@ -49,10 +53,11 @@ QUANTILE = Aggregate(
     partials=lambda call: (_partial(call),),
     result_type=lambda call: call.type,
     finish=_finish,
+    unfit=_unfit,
     bound=lambda call: "exact" if call.options[1] else "1/256 (0.4 %) of its size",
     said=Said(
         computes="the value of rank ceil(q n) of n (DDSketch, 128 bins for each factor of two), of the column's type",
-        nulls="ignored; null where there is no value",
+        nulls="ignored; null where there is no value, and where the bins or values take more than their room",
         bound="1/256 (0.4 %) of its size; whole numbers below 256, and decimals of as few last digits, are exact. "
         "With `exact` exact",
         state="16 bytes for each bin that holds a value (128 for each factor of two that the values span); "

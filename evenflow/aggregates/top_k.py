@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
@@ -9,7 +10,8 @@ from evenflow.aggregates.frequent import frequent_column
 from evenflow.aggregates.lists import Counted, as_lists, entry_groups_of_rows, lengths, null_if
 from evenflow.aggregates.multisets import largest, multiset_column
 from evenflow.aggregates.options import whole
-from evenflow.arrays import one_chunk
+from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.arrays import Bools, one_chunk
 
 _MOST, _MOST_COUNTERS = 1_000, 100_000
 
@@ -35,7 +37,7 @@ def _result_type(call: Call) -> pa.DataType:
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
     k, counters = call.options
     column = one_chunk(partials[_partial(call).name])
-    lists = column.field("entries") if counters else column
+    lists = _lists(column, call)
     entries = lists.flatten()
     found = Counted(entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy())
     top = largest(found, k)
@@ -48,7 +50,28 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
         # An error above 0 says that there were values, even if no counter is left. The list is empty then, not null.
         gone &= errors == 0
     rows = pa.StructArray.from_arrays(list(fields.values()), list(fields))
-    return null_if(as_lists(top.of, rows, len(column)), gone)
+    return null_if(as_lists(top.of, rows, len(column)), gone | _too_large(top, len(column), call))
+
+
+def _too_large(top: Counted, count: int, call: Call) -> Bools:
+    """Which of `count` lists take more than a result has room for."""
+    return group_sums(top.of, entry_bytes(top.values), count) > call.room.result
+
+
+def _unfit(partials: pa.Table, call: Call) -> int:
+    lists = _lists(one_chunk(partials[_partial(call).name]), call)
+    sizes = group_sums(entry_groups_of_rows(lists), entry_bytes(lists.flatten().field("value")), len(lists))
+    some = np.flatnonzero(sizes > call.room.result)  # rare: only in these the first k can be too large
+    picked = lists.take(pa.array(some))
+    entries = picked.flatten()
+    found = Counted(entry_groups_of_rows(picked), entries.field("value"), entries.field("count").to_numpy())
+    return lists.null_count + int(
+        np.count_nonzero(_too_large(largest(found, call.options[0]), len(some), call))
+    )
+
+
+def _lists(column: pa.Array, call: Call) -> pa.Array:
+    return column.field("entries") if call.options[1] else column
 
 
 TOP_K = Aggregate(
@@ -59,6 +82,7 @@ TOP_K = Aggregate(
     partials=lambda call: (_partial(call),),
     result_type=_result_type,
     finish=_finish,
+    unfit=_unfit,
     bound=lambda call: (
         f"a value occurs at most `count` and at least `count - error` times, by {call.options[1]:,} counters"
         if call.options[1]
@@ -68,7 +92,7 @@ TOP_K = Aggregate(
         computes="the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of equally "
         "frequent ones the smaller. With a number of counters (k to 100,000) from so many a key, by SpaceSaving: each value "
         "has its `error` too",
-        nulls="ignored; null where there is no value",
+        nulls="ignored; null where there is no value, and where the values or the list take more than their room",
         bound="exact; with c counters a value occurs at most `count` and at least `count - error` times, `error` is at most "
         "n / (c + 1) of n values, and 0 where there were no more than c different ones; the list is "
         "shorter, or empty, where the counters cannot tell which are frequent",

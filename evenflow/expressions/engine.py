@@ -16,6 +16,7 @@ from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, k
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
+from evenflow.limits import DERIVED_BYTES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,6 +120,9 @@ def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
         most = 10**DECIMAL_DIGITS
         wide = value.cast(polars.Decimal(MOST_DIGITS, scale))
         held = wide.set(wide.abs() >= Decimal(most).scaleb(-scale), None)
+    elif type_ == "string" and value.dtype == polars.String:
+        # An expression can make a text many times as long. Arrow's columns of text hold 2 GiB each.
+        held = value.set(value.str.len_bytes() > DERIVED_BYTES, None)
     wrong: Bools = (held.is_null() & value.is_not_null()).to_numpy()
     return held.to_arrow().cast(arrow_type(type_)), wrong
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.grammar.column_types import decimal_scale
+from evenflow.limits import DERIVED_BYTES
 
 if TYPE_CHECKING:
     import duckdb
@@ -46,6 +47,8 @@ def narrowed_sql(value: str, type_: str) -> str:
         return f"TRY_CAST({value} AS BIGINT)"
     if type_ == "float64":
         return f"CASE WHEN isfinite({value}::DOUBLE) THEN {value}::DOUBLE END"
+    if type_ == "string":
+        return f"CASE WHEN strlen({value}::VARCHAR) <= {DERIVED_BYTES} THEN {value}::VARCHAR END"
     return value if scale is None else f"TRY_CAST({value} AS DECIMAL({DECIMAL_DIGITS}, {scale}))"
 
 

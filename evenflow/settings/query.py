@@ -14,6 +14,17 @@ from evenflow.grammar.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.grammar.column_types import MOST_SCALE, PLAIN_TYPES, ColumnType, decimal_scale
 from evenflow.grammar.emission import Emission
 from evenflow.grammar.explosion import Explosion
+from evenflow.limits import (
+    JSON_GROWTH,
+    KEY_BYTES,
+    RESULT_BYTES,
+    ROW_BYTES,
+    STATE_BYTES,
+    VALUE_BYTES,
+    frame_row,
+    json_row,
+    partial_row,
+)
 from evenflow.nearest import did_you_mean
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.views import View, check_name
@@ -23,6 +34,8 @@ _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int6
 """The type of a time column, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_KEY_COLUMNS = 8
+_MOST_GROWTH, _MOST_ADDED = 20, 10_000
+"""How much longer than a text that it reads a derived text may be if records are taken apart."""
 
 
 class Query(BaseModel):
@@ -76,6 +89,33 @@ class Query(BaseModel):
         ge=2,
         le=16,
         description="How many consecutive tuples within max_jump of each other confirm a jump.",
+    )
+    max_key_bytes: int = Field(
+        default=KEY_BYTES,
+        ge=16,
+        le=1_000_000,
+        description="A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is "
+        "grouped by: text in UTF-8, several columns as their JSON array.",
+    )
+    max_value_bytes: int = Field(
+        default=VALUE_BYTES,
+        ge=16,
+        le=8_000_000,
+        description="A record is rejected (reason 'too-large') if the texts that aggregates read of one tuple have more "
+        "bytes, together and in UTF-8.",
+    )
+    max_state_bytes: int = Field(
+        default=STATE_BYTES,
+        ge=100,
+        description="What the sets and counters of one key in one window may take (count_distinct and quantile with exact, "
+        "top_k, bins of quantile). They share it evenly. An entry counts 24 bytes and its text. A value whose set is larger "
+        "is null, and is counted as unfit.",
+    )
+    max_result_bytes: int = Field(
+        default=RESULT_BYTES,
+        ge=100,
+        description="What the texts and lists of one result row may take. Result columns of texts and lists share it "
+        "evenly. An entry of a list counts 24 bytes and its text. A larger value is null, and is counted as unfit.",
     )
     max_ahead_of_clock: Duration | None = Field(
         default=3_600_000,
@@ -185,6 +225,25 @@ class Query(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _rows_fit_into_records(self) -> Query:
+        key, result = self.max_key_bytes, self.max_result_bytes
+        rows = {
+            "a tuple in a routed frame": (frame_row(key=key, value=self.max_value_bytes), "max_value_bytes"),
+            "a row of partials": (
+                partial_row(key=key, state=self.max_state_bytes, result=result),
+                "max_state_bytes or max_result_bytes",
+            ),
+            "a result in JSON": (json_row(key=key, result=result), "max_result_bytes"),
+        }
+        for what, (size, names) in rows.items():
+            if size > ROW_BYTES:
+                raise ValueError(
+                    f"{what} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
+                    f"{names} or max_key_bytes"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _columns_are_columns(self) -> Query:
         for field, name, special in (("key", self.key, "@key"), ("time", self.time, "@timestamp")):
             if isinstance(name, str) and (not name or (name.startswith("@") and name != special)):
@@ -273,11 +332,28 @@ class Query(BaseModel):
                 f"explode = {self.explode!r} makes texts of column {explosion.column!r}, but the query needs "
                 f"{elements[explosion.column]}: aggregate it as text, or write lists in JSON"
             )
+        self._check_growth(columns)
         if explosion.column in elements and len(elements) > 1:
             inner = next(name for name in elements if name != explosion.column)
             raise ValueError(
                 f"an element of {explosion.column!r} cannot be a value and also the object that holds {inner!r}"
             )
+
+    def _check_growth(self, columns: Columns) -> None:
+        """Refuse derived texts that could be so much longer than a record that no column holds all of its elements."""
+        if not columns.derived:
+            return
+        from evenflow.expressions.growth import growths
+
+        # A key of several columns is escaped as JSON on top.
+        for name, growth in growths(columns).items():
+            times = JSON_GROWTH if len(self.key_columns) > 1 and name in self.key_columns else 1
+            if growth.factor * times > _MOST_GROWTH or growth.added * times > _MOST_ADDED:
+                most = f"{_MOST_GROWTH // times} times and {_MOST_ADDED // times} bytes"
+                raise ValueError(
+                    f"columns.{name} could make a text {growth.factor} times as long as what it reads, and "
+                    f"{growth.added} bytes longer. With explode, {most} are the most"
+                )
 
     @model_validator(mode="after")
     def _aggregates_can_be_computed(self) -> Query:
@@ -444,6 +520,27 @@ class Query(BaseModel):
         if explosion is None:
             return {}
         return {name: type_ for name, type_ in self.read_as.items() if explosion.within(name) is not None}
+
+    @property
+    def repeated_texts(self) -> list[str]:
+        """Columns of text that stand in each element of a record that `explode` takes apart.
+
+        These are the columns of the record, read or derived, that the key, an aggregate or an expression over elements
+        needs. The raw record key is not among them.
+        """
+        if self.explode is None:
+            return []
+        elements, columns = self.element_columns, self.resolved
+        needed = [*self.key_columns, *self._aggregated]
+        outer = set(columns.read) - set(elements)
+        if self._expressions:
+            from evenflow.expressions.apart import apart
+
+            once, each = apart(columns, elements)
+            outer |= set(once.derived)
+            needed += [name for derived in each.derived.values() for name in derived.columns]
+            needed += [] if each.where is None else each.where.columns
+        return [name for name in dict.fromkeys(needed) if name in outer and columns.type_of(name) == "string"]
 
     def column_type(self, column: str) -> ColumnType:
         """The type of a column.

@@ -175,7 +175,9 @@ STATE_BYTES = _gauge("evenflow_state_bytes", "Memory of the reducer's state stor
 TASK_SPREAD = _gauge("evenflow_task_spread_ratio", "Longest over mean task of the last micro-batch.", "work")
 RESULT_ROWS = _counter("evenflow_result_rows", "Result rows emitted.")
 WINDOWS_CLOSED = _counter("evenflow_windows_closed", "Windows emitted.")
-UNFIT = _counter("evenflow_unfit_values", "Result values that are null because they do not fit their type.")
+UNFIT = _counter(
+    "evenflow_unfit_values", "Result values that are null because they do not fit their type or their room."
+)
 OPEN_PANES = _gauge(
     "evenflow_open_panes", "Panes from the first to the last that has tuples and is not closed."
 )

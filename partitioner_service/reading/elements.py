@@ -24,7 +24,7 @@ from partitioner_service.reading.characters import (
     is_space,
 )
 from partitioner_service.reading.json_records import JsonReader
-from partitioner_service.reading.reasons import TOO_MANY, Faults
+from partitioner_service.reading.reasons import FIRST_LARGE, TOO_MANY, Faults
 from partitioner_service.reading.strings import PLAIN, texts
 
 _OPENING, _CLOSING = tuple(b'{"":'), tuple(b"}\n")
@@ -47,10 +47,18 @@ class Elements(NamedTuple):
     faults: Faults
 
     def first_wrong(self) -> Faults | None:
-        """These faults, but only the first one of each record. None if no element has a fault."""
+        """These faults, but only the first one of each record. None if no element has a fault.
+
+        A record with an element that cannot be read is unreadable, even if an element before it is too large.
+        """
         rows = np.flatnonzero(self.faults.codes)
         if not len(rows):
             return None
+        large = self.faults.codes[rows] >= FIRST_LARGE
+        if large.any():
+            rows = rows[
+                np.lexsort((large, self.parents[rows]))
+            ]  # stable: of one kind, the first element stays first
         first = rows[np.unique(self.parents[rows], return_index=True)[1]]
         codes = np.zeros_like(self.faults.codes)
         codes[first] = self.faults.codes[first]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.explosion import MOST_ELEMENTS
+from evenflow.limits import KEY_BYTES, REPEATED_BYTES, VALUE_BYTES
 from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.strings import shown
 
@@ -28,6 +29,9 @@ EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 NO_INNER, TOO_MANY = 31, 32
 NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT, WITHHELD = range(40, 47)
+LARGE_KEY, LARGE_VALUES, LARGE_REPEATED = range(60, 63)
+FIRST_LARGE = LARGE_KEY
+"""A record with a code from here on can be read, but something of it is too large (reason `too-large`)."""
 
 _WORDS = {
     NO_VALUE: "the record has no value",
@@ -68,6 +72,10 @@ _WORDS = {
     NOT_DECODED: "the record does not decode by schema {at}",
     OTHER_FORM: "column {column} does not hold {needed} by schema {at}",
     TIME_OUT: "time column {column} holds a time that is out of range, by schema {at}",
+    LARGE_KEY: "the key, or one of its columns, has {at} bytes; {most_key} is the most (query.max_key_bytes)",
+    LARGE_VALUES: "the texts of a tuple have {at} bytes; {most_values} is the most (query.max_value_bytes)",
+    LARGE_REPEATED: "the texts that every element repeats have {at} bytes in all elements together; "
+    f"{REPEATED_BYTES:,} is the most",
     NOT_DERIVED: "derived column {column} has a value that {needed} cannot hold",
 }
 _NEEDED = {
@@ -125,13 +133,15 @@ class Bad(Mapping[int, str]):
     """The bad records of a block: a mapping from rows, ascending, to why each row is unreadable.
 
     details: these reasons in UTF-8. words: the different reasons, with dots in place of what a record holds.
-    kinds: which of `words` is the reason of each row.
+    large: for each of `words`, whether such a record is readable but too large. kinds: which of `words` is the
+    reason of each row.
     """
 
     rows: Int64s
     details: pa.BinaryArray
     kinds: Int64s
     words: Sequence[str]
+    large: Sequence[bool]
 
     def __getitem__(self, row: int) -> str:
         place = int(np.searchsorted(self.rows, row))
@@ -153,6 +163,7 @@ class Bad(Mapping[int, str]):
             self.details.slice(begin, end - begin),
             self.kinds[begin:end],
             self.words,
+            self.large,
         )
 
     def of_records(self, parents: Int64s, places: Int64s) -> Bad:
@@ -164,7 +175,7 @@ class Bad(Mapping[int, str]):
         behind = pa.array(places[self.rows]).cast(pa.string()).cast(pa.binary())
         details = pc.binary_join_element_wise(self.details, b" (element ", behind, b")", b"")
         words = [f"{said} (element ...)" for said in self.words]
-        return Bad(parents[self.rows], details, self.kinds, words)
+        return Bad(parents[self.rows], details, self.kinds, words, self.large)
 
     def and_others(self, others: Bad) -> Bad:
         """These bad records and others together. The two have no row in common."""
@@ -172,7 +183,14 @@ class Bad(Mapping[int, str]):
         order = np.argsort(rows, kind="stable")
         details = pa.concat_arrays([self.details, others.details]).take(pa.array(order))
         kinds = np.concatenate([self.kinds, others.kinds + len(self.words)])[order]
-        return Bad(rows[order], details, kinds, [*self.words, *others.words])
+        words, large = [*self.words, *others.words], [*self.large, *others.large]
+        return Bad(rows[order], details, kinds, words, large)
+
+    @property
+    def too_large(self) -> Bools:
+        """Which of the records are readable but too large. Shape (len(self),)."""
+        found: Bools = np.array([*self.large, False], np.bool_)[self.kinds]
+        return found
 
     def counted(self) -> dict[str, int]:
         """Number of records by reason, with dots in place of what a record holds."""
@@ -195,13 +213,16 @@ class Explainer:
     """Says what is wrong with records.
 
     types: the declared types of their columns, by name. fields: number of fields that a csv record should
-    have. places: number of each column, by name.
+    have. most: (`query.max_key_bytes`, `query.max_value_bytes`). places: number of each column, by name.
     """
 
-    def __init__(self, types: Mapping[str, str], *, fields: int = 0) -> None:
+    def __init__(
+        self, types: Mapping[str, str], *, fields: int = 0, most: tuple[int, int] = (KEY_BYTES, VALUE_BYTES)
+    ) -> None:
         # Names are cut, because every rejected record carries them.
         self._columns = [(repr(name)[:200], needed(type_)) for name, type_ in types.items()]
         self._fields = fields
+        self._most = {"most_key": f"{most[0]:,}", "most_values": f"{most[1]:,}"}
         self.places = {name: place for place, name in enumerate(types)}
 
     def explain(
@@ -227,7 +248,7 @@ class Explainer:
             )
             details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
-        return Bad(rows, details, kinds, words)
+        return Bad(rows, details, kinds, words, [int(group) >> 16 >= FIRST_LARGE for group in groups])
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
         """A reason in three parts: the text before the part that differs, which part that is, the text after it.
@@ -235,7 +256,7 @@ class Explainer:
         The part that differs from record to record is "at", "note", "text" or nothing.
         """
         # NUL marks that part, because `repr` of a column's name never holds a NUL.
-        known = {"at": "\0at\0", "note": "\0note\0", "text": "\0text\0", "fields": self._fields}
+        known = {"at": "\0at\0", "note": "\0note\0", "text": "\0text\0", "fields": self._fields, **self._most}
         if column >= 0:
             known |= dict(zip(("column", "needed"), self._columns[column], strict=True))
         before, shows, after = (*_WORDS[code].format(**known).split("\0"), "", "")[:3]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
+from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
 from spark_consumers.sinks.base import Found, ResultSink, Start
 from spark_consumers.writing import Write, into_kafka
 from topics.admin import ROLES, describe
-from topics.clients import MAX_RECORD_BYTES
 
 _PRODUCER = {
     "kafka.acks": "all",

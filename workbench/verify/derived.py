@@ -8,6 +8,7 @@ import duckdb
 
 from evenflow.expressions.oracle import derived_sql, opened, rewritten
 from evenflow.settings import Query
+from workbench.verify.sizes import note_large
 from workbench.verify.strict import cell_types
 
 _HELD = ("partition", "offset", "reason", "key", "time")
@@ -20,11 +21,13 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
     `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the tuple.
     `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept: whether one of the
-    record's tuples is chosen. A record is unreadable if a derived column has no value that fits its type, or if a
-    derived key is null. Such a record is then noted in `strict` as unreadable.
+    record's tuples is chosen. A record that is too large is in neither (sizes.py). A record is unreadable if a derived
+    column has no value that fits its type, or if a derived key is null. Such a record is then noted in `strict` as
+    unreadable.
     """
     read = _read(query)
-    if not query.resolved.derived and query.where is None:
+    if _plain(query):
+        note_large(db, query, f"SELECT {_tuple(query)} FROM ({read})")
         db.execute(f"CREATE VIEW tuples AS SELECT {_tuple(query)}, true AS chosen FROM ({read})")
     else:
         _with_derived(db, query, read)
@@ -38,6 +41,15 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
         'FROM strict s LEFT JOIN (SELECT partition, "offset", bool_or(chosen) AS kept FROM tuples GROUP BY ALL) t '
         'ON t.partition = s.partition AND t."offset" = s."offset" WHERE s.readable'
     )
+
+
+def _plain(query: Query) -> bool:
+    """Whether tuples are what was read: nothing is derived, and no element repeats a text of its record."""
+    return not (query.resolved.derived or query.where is not None or _repeats(query))
+
+
+def _repeats(query: Query) -> bool:
+    return bool(query.repeated_texts) or (query.explode is not None and query.key == "@key")
 
 
 def _read(query: Query) -> str:
@@ -73,7 +85,12 @@ def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> Non
             f'AND {table}."offset" = d."offset" AND NOT d.fits'
         )
     _tell(db)
-    db.execute("CREATE VIEW tuples AS SELECT * EXCLUDE (fits) FROM derived WHERE fits")
+    note_large(db, query, "SELECT * FROM derived", repeats=_repeats(query))
+    db.execute(
+        "UPDATE derived SET fits = false FROM large l WHERE derived.partition = l.partition "
+        'AND derived."offset" = l."offset"'
+    )
+    db.execute("CREATE VIEW tuples AS SELECT * EXCLUDE (fits, repeated) FROM derived WHERE fits")
 
 
 def _tell(db: duckdb.DuckDBPyConnection) -> None:
@@ -100,7 +117,17 @@ def _derived(query: Query, read: str) -> str:
         fits.append(f'"@fits {number}"')
     fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
-    return f"SELECT {_tuple(query)}, {chosen} AS chosen, {' AND '.join(fits) or 'true'} AS fits FROM ({read})"
+    made = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
+    return f"SELECT {_tuple(query)}, {chosen} AS chosen, {made} FROM ({read})"
+
+
+def _repeated(query: Query) -> str:
+    """SQL: the bytes of the texts of a record that each of its elements repeats."""
+    if not _repeats(query):
+        return "0"
+    sizes = [f"coalesce(strlen({_name(name)}), 0)" for name in query.repeated_texts]
+    sizes += [f"octet_length({_OWN['key']})"] if query.key == "@key" else []
+    return " + ".join(sizes)
 
 
 def _tuple(query: Query) -> str:

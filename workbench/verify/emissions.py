@@ -13,7 +13,8 @@ import duckdb
 
 from evenflow.settings import Query
 from workbench.verify.buckets import place_keys
-from workbench.verify.oracles import Oracle, is_number, oracles
+from workbench.verify.oracle import Oracle
+from workbench.verify.oracles import is_number, oracles
 
 
 def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, buckets: int) -> None:
@@ -92,8 +93,9 @@ def _differs(i: int, oracle: Oracle) -> str:
     if oracle.wrong is not None or not is_number(oracle.kind):
         return "false"
     # With an infinite tolerance a null says nothing: the oracle has left large values out (see oracles._spread).
-    apart = f"abs(a{i}::DOUBLE - a{i}_::DOUBLE) > t{i} + t{i}_"
-    return f"coalesce((a{i} IS NULL) <> (a{i}_ IS NULL) AND t{i} + t{i}_ < 1e300 OR {apart}, false)"
+    both = f"abs(t{i}) + abs(t{i}_)"
+    apart = f"abs(a{i}::DOUBLE - a{i}_::DOUBLE) > {both}"
+    return f"coalesce((a{i} IS NULL) <> (a{i}_ IS NULL) AND {both} < 1e300 OR {apart}, false)"
 
 
 def _may_differ(due: list[Oracle]) -> Iterator[str]:
@@ -128,7 +130,7 @@ def _top(db: duckdb.DuckDBPyConnection, query: Query) -> None:
     # A row's value lies between `low` and `high`. One pass over all these ends, from the largest down, counts for each
     # row how many rows are certainly above it (their `low` is above its `high`), and how many may be (their `high` is
     # not below its `low`). At equal ends a `high` comes first, so that equal values count as "may be".
-    wide = "'inf'::DOUBLE" if due[at].wrong is not None else f"t{at}::DOUBLE"
+    wide = "'inf'::DOUBLE" if due[at].wrong is not None else f"abs(t{at}::DOUBLE)"
     db.execute(
         f"""CREATE TABLE expected AS
             WITH spans AS (SELECT id, window_end, {worth} AS v, {wide} AS t FROM whole),

@@ -31,7 +31,7 @@ def check_jumps(
     for offset, time, reason in stream(
         db,
         'SELECT "offset", time, reason FROM readable WHERE partition = ? '
-        "AND (reason IS NULL OR reason NOT IN ('unreadable', 'ahead')) ORDER BY \"offset\"",
+        "AND (reason IS NULL OR reason NOT IN ('unreadable', 'too-large', 'ahead')) ORDER BY \"offset\"",
         [partition],
     ):
         jump = progress is None or time - progress > query.max_jump

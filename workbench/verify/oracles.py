@@ -7,38 +7,22 @@ If the totals of panes are enough for an aggregate, it is computed from them in 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.aggregate import Call
+from evenflow.limits import ENTRY_BYTES
 from evenflow.settings import Query
+from workbench.verify.oracle import Oracle
 from workbench.verify.report import FLOAT_BOUND
+from workbench.verify.rooms import within_room
 
 _FITS = f"(s{{0}} BETWEEN {-(2**63)} AND {2**63 - 1})"
 """Whether a sum of int64, which is 128 bits wide here, fits int64. The result is null if it does not."""
 _SQUARES = 1e150
 """Doubles below this have squares that are finite doubles."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Oracle:
-    """One result column, as verify computes it.
-
-    value: SQL of the exact value. tolerance: SQL of how far the result may be off, 0 for not at all. If the tolerance is
-    infinite, any result but null is right. whole: whether `value` and `tolerance` are over the tuples of a window
-    (columns `time`, `v0`, ...) and not over its totals. unfit: SQL, whether the value is null because it does not fit
-    int64. kind: type of the result. wrong: SQL, whether result `g` is wrong beside the exact value `e`. It is for values
-    that a tolerance cannot judge. None: the tolerance judges.
-    """
-
-    value: str
-    kind: pa.DataType
-    tolerance: str = "0"
-    whole: bool = False
-    unfit: str = "false"
-    wrong: str | None = None
 
 
 def oracles(query: Query) -> list[Oracle]:
@@ -49,7 +33,10 @@ def oracles(query: Query) -> list[Oracle]:
         AggregatePlan.of(query).outputs, AggregatePlan.of(query).output_schema, strict=True
     ):
         at = columns.index(call.column) if call.column else -1  # count() has no column
-        found.append(_MAKERS[aggregate.name](at, call.type, call.options, field.type))
+        oracle = _MAKERS[aggregate.name](at, call.type, call.options, field.type)
+        if aggregate.name == "top_k" and call.options[1]:
+            oracle = _counted(at, call, field.type)
+        found.append(within_room(oracle, aggregate.name, at, call))
     return found
 
 
@@ -137,25 +124,34 @@ def _in_time(at: int) -> str:
 
 
 def _top_k(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
-    k, counters = options
+    k, _ = options
     entries = f"map_entries(histogram(v{at}))"
-    if counters:
-        value = f"list_transform({entries}, lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
-        return Oracle(value=value, kind=kind, whole=True, wrong=_beyond_bounds(k, counters))
     # With negative counts an ascending sort puts the most frequent first, and of equally frequent values the smaller.
     pairs = f"list_sort(list_transform({entries}, lambda e: {{'n': -e.value::BIGINT, 'v': e.key}}))"
     value = f"list_transform({pairs}[1:{k}], lambda p: {{'value': p.v, 'count': -p.n}})"
     return Oracle(value=value, kind=kind, whole=True)
 
 
-def _beyond_bounds(k: int, counters: int) -> str:
+def _counted(at: int, call: Call, kind: pa.DataType) -> Oracle:
+    """As `_top_k` with a number of counters. The value is a list of all values, by which a result is judged."""
+    value = f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
+    return Oracle(value=value, kind=kind, whole=True, wrong=_beyond_bounds(call))
+
+
+def _beyond_bounds(call: Call) -> str:
     """SQL: whether the counters `g` break a promise of docs/aggregates.md. `e` holds every value with its exact count."""
+    k, counters = call.options
+    longest = "coalesce(list_max(list_transform(e, lambda y: strlen(y.value))), 0)"
+    entry = f"({ENTRY_BYTES} + {longest if pa.types.is_string(call.type) else 0})"
+    # Long texts leave room for fewer counters, and a list of long texts may have no room at all.
+    counters = f"least({counters}, {call.room.state} // {entry})"
+    may_be_null = f"{k} * {entry} > {call.room.result}"
     mine = "list_transform(g, lambda x: x.value)"
     true = "coalesce(list_filter(e, lambda y: y.value = x.value)[1].count, 0)"
     inside = f"list_bool_and(list_transform(g, lambda x: {true} BETWEEN x.count - x.error AND x.count))"
     others = f"list_filter(e, lambda y: NOT list_contains({mine}, y.value))"
     left_out = f"coalesce(list_max(list_transform({others}, lambda y: y.count)), 0)"
-    most = f"list_sum(list_transform(e, lambda y: y.count)) // {counters + 1}"
+    most = f"list_sum(list_transform(e, lambda y: y.count)) // ({counters} + 1)"
     counts = "list_transform(g, lambda x: x.count)"
     # No value that is missing from the list may be more frequent than this.
     last = f"CASE WHEN len(g) = {k} THEN greatest(g[-1].count, g[-1].error) WHEN len(g) > 0 THEN g[-1].error ELSE {most} END"
@@ -167,7 +163,10 @@ def _beyond_bounds(k: int, counters: int) -> str:
         f"coalesce(list_max(list_transform(g, lambda x: x.error)), 0) <= {most}",
         f"{left_out} <= {last}",
     ]
-    return f"((e IS NULL) <> (g IS NULL) OR e IS NOT NULL AND NOT coalesce({' AND '.join(fine)}, false))"
+    return (
+        f"CASE WHEN e IS NULL THEN g IS NOT NULL WHEN g IS NULL THEN NOT coalesce({may_be_null}, false) "
+        f"ELSE NOT coalesce({' AND '.join(fine)}, false) END"
+    )
 
 
 def _clusters(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:

@@ -56,7 +56,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
     )
     db.execute(
         f'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
-        f"why VARCHAR, elements BIGINT, key BLOB, time BIGINT{cells})"
+        f"large BOOLEAN, why VARCHAR, elements BIGINT, key BLOB, time BIGINT{cells})"
     )
     for batch in _read_strictly(db, settings):
         db.register("batch", batch)
@@ -78,6 +78,7 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             ("offset", pa.int64()),
             ("reason", pa.string()),
             ("readable", pa.bool_()),
+            ("large", pa.bool_()),
             ("why", pa.string()),
             ("elements", pa.int64()),
             ("key", pa.binary()),
@@ -103,9 +104,9 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
                 if isinstance(why, WithheldSchema) and reason != "unreadable":
                     raise _cannot_judge(partition, offset, why) from None
                 nothing = (None for _ in range(3 + len(types)))  # elements, key, time and the cells
-                read.append((partition, offset, reason, False, str(why), *nothing))
+                read.append((partition, offset, reason, False, False, str(why), *nothing))
             else:
-                told = (partition, offset, reason, True, None, found.elements)
+                told = (partition, offset, reason, True, False, None, found.elements)
                 read.append((*told, found.key, found.time, *found.cells))
         arrays = [
             pa.array(column, field.type)
@@ -148,9 +149,8 @@ def _select(settings: Settings) -> str:
         cells AS (SELECT *, {_cells(settings, json)} FROM cut),
         parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
         judged AS (
-            SELECT *, coalesce(marker IS NULL AND reason IS DISTINCT FROM 'unreadable'
-                               AND reason IS DISTINCT FROM 'after-end' AND reason IS DISTINCT FROM '{SKIPPED}'
-                               AND {fine}, false) AS readable
+            SELECT *, coalesce(marker IS NULL AND (reason IS NULL OR reason NOT IN
+                               ('unreadable', 'too-large', 'after-end', '{SKIPPED}')) AND {fine}, false) AS readable
             FROM parsed)
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,

@@ -97,7 +97,7 @@ def withheld(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
     )
 
 
-_WITHOUT_SCHEMA = """readable AND reason = 'unreadable' AND EXISTS (
+_WITHOUT_SCHEMA = """(readable OR why IS NULL) AND reason = 'unreadable' AND EXISTS (
     FROM rejected r WHERE r.partition = s.partition AND r."offset" = s."offset" AND r.without_schema)"""
 """Such a rejection is no difference. The registry hands the schema out now, and may not have done so when the record was
 read."""
@@ -110,16 +110,26 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findin
         f"SELECT partition, \"offset\" FROM strict s WHERE readable AND reason = 'unreadable' {but} ORDER BY ALL",
     ):
         found.add(wrong(partition, offset, "rejected as unreadable, but it is readable"))
-    for partition, offset, reason, why in stream(
+    for partition, offset in stream(
         db,
-        'SELECT partition, "offset", reason, why FROM strict '
-        "WHERE NOT readable AND reason IS DISTINCT FROM 'unreadable' ORDER BY ALL",
+        "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(large, false) AND reason = 'too-large' ORDER BY ALL",
     ):
+        found.add(wrong(partition, offset, "rejected as too-large, but it is not"))
+    # A record may be both, if the partitioner need not read all of it to see that it is too large.
+    for partition, offset, reason, large, why in stream(
+        db,
+        'SELECT partition, "offset", reason, coalesce(large, false) AS large, why FROM strict s WHERE NOT readable '
+        f"{but} "
+        "AND NOT coalesce(large AND reason = 'too-large' OR why IS NOT NULL AND reason = 'unreadable', false) "
+        "AND NOT coalesce(NOT large AND reason = 'too-large', false) ORDER BY ALL",
+    ):
+        what = "too large" if large else f"unreadable ({why})"
         if reason is None:
-            detail = f"unreadable ({why}) but not rejected"
-            found.add(Difference(kind="unreadable", detail=detail, partition=partition, offset=offset))
+            kind = "too-large" if large else "unreadable"
+            detail = f"{what} but not rejected"
+            found.add(Difference(kind=kind, detail=detail, partition=partition, offset=offset))
         else:
-            found.add(wrong(partition, offset, f"rejected as {reason}, but it is unreadable ({why})"))
+            found.add(wrong(partition, offset, f"rejected as {reason}, but it is {what}"))
 
 
 def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, found: Findings) -> None:

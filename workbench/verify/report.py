@@ -25,10 +25,10 @@ class Difference:
     """One thing that is not as it should be. Fields that do not apply are None.
 
     kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
-    unreadable | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences, because nothing that is
-    there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the input record. For
-    `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A record of the rejected
-    topic can be `malformed` too, and is then named by its own place.
+    unreadable | too-large | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences, because
+    nothing that is there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the
+    input record. For `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A record
+    of the rejected topic can be `malformed` too, and is then named by its own place.
     """
 
     kind: str
@@ -259,7 +259,7 @@ class Report:
     def _result_notes(self) -> list[str]:
         notes = []
         if self.unfit:
-            notes.append(f"{self.unfit} values do not fit int64 and are null")
+            notes.append(f"{self.unfit} values do not fit int64 or their room and are null")
         if self.doubtful_rows:
             notes.append(
                 f"warning: {self.doubtful_rows} rows are due and not there, but retention has deleted results where "

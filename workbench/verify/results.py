@@ -13,7 +13,8 @@ from evenflow.settings import Query, Settings
 from workbench.verify import emissions
 from workbench.verify.inputs import RESULTS_SCHEMA
 from workbench.verify.noted import note_rows
-from workbench.verify.oracles import Oracle, is_number, oracles, sql_type
+from workbench.verify.oracle import Oracle
+from workbench.verify.oracles import is_number, oracles, sql_type
 from workbench.verify.report import Findings, Tuples
 from workbench.verify.sql import pointer, quoted
 from workbench.verify.tuples import column_places, compare_tuples
@@ -355,9 +356,12 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
         )
     unequal = f"e.a{i} IS DISTINCT FROM s.a{i}"
     if is_number(oracle.kind):
-        close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= e.t{i}"
-        # An infinite tolerance accepts every value but null.
-        unequal += f" AND NOT coalesce(e.t{i} > 0 AND {close} OR isinf(e.t{i}::DOUBLE) AND s.a{i} IS NOT NULL, false)"
+        close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= abs(e.t{i})"
+        # An infinite tolerance accepts every value but null. One below 0 accepts null as well.
+        unequal += (
+            f" AND NOT coalesce(e.t{i} <> 0 AND {close} OR isinf(e.t{i}::DOUBLE) AND s.a{i} IS NOT NULL "
+            f"OR e.t{i} < 0 AND s.a{i} IS NULL, false)"
+        )
     return unequal
 
 

@@ -13,7 +13,8 @@ from evenflow.grammar.column_types import ColumnType, decimal_scale
 from evenflow.settings import Query, Settings
 from workbench.verify import emissions
 from workbench.verify.inputs import END_MARK
-from workbench.verify.oracles import Oracle, oracles, sql_type
+from workbench.verify.oracle import Oracle
+from workbench.verify.oracles import oracles, sql_type
 from workbench.verify.sql import floor_divided, scalar
 
 
@@ -23,7 +24,7 @@ def recompute(
     """Make `panes`, `keys`, `skipped` and `expected`. Returns the number of open windows. Needs `tuples`.
 
     `expected` has a row for each window and key: the window's end, the key's id, values a*, tolerances t*, `tuples` (how
-    many the key has in the window), `unfit` (how many of the values are null because they do not fit int64), and what
+    many the key has in the window), `unfit` (how many of the values are null because they do not fit), and what
     `emissions.pick` adds. mark: event time (ms) up
     to which windows are due. compared_from: windows that begin before this event time (ms) are in `skipped` only. None:
     all windows are expected.
@@ -118,7 +119,10 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
         else f"a{i}, t{i}"
         for i, oracle in enumerate(due)
     ]
-    unfit = " + ".join(f"({oracle.unfit})::INTEGER" for oracle in due)
+    unfit = " + ".join(
+        f"coalesce({f'u{i}' if oracle.whole else oracle.unfit}, false)::INTEGER"
+        for i, oracle in enumerate(due)
+    )
     db.execute(
         f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, "
         f"rows::HUGEINT AS tuples, {unfit} AS unfit FROM {joined}"
@@ -126,10 +130,12 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
 
 
 def _whole(db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], first: int, last: int) -> None:
-    """Make `wholes` (id, last, a*, t*): the values over the tuples of each window that ends with pane `last`."""
+    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends with pane `last`."""
     columns = "".join(f", v{i}" for i in range(len(query.value_columns)))
     told = [
-        f"{oracle.value} AS a{i}, {oracle.tolerance} AS t{i}" for i, oracle in enumerate(due) if oracle.whole
+        f"{oracle.value} AS a{i}, {oracle.tolerance} AS t{i}, {oracle.unfit} AS u{i}"
+        for i, oracle in enumerate(due)
+        if oracle.whole
     ]
     pane = floor_divided("time", query.slide_ms)
     db.execute(

@@ -205,6 +205,7 @@ def _windows(
         for name, spec in query.aggregates.items():
             column = [v.get(spec.column or "") for v in inside]
             plain = spec.function in _PLAIN and not (spec.function == "count" and spec.column)
+            plain = plain and query.types.get(spec.column or "") != "string"
             row[name] = (
                 _aggregate(spec.function, column)
                 if plain
@@ -223,7 +224,10 @@ def _by_the_engine(query: Query, name: str, values: list[Any], times: list[int])
     """The engine's own value, of two parts merged: verify is another implementation."""
     spec = query.aggregates[name]
     types = {spec.column: query.column_type(spec.column)}
-    plan = AggregatePlan.of(Query(aggregates={name: spec}, types=types))
+    # Alone, the aggregate has the room that it has beside the others.
+    room = next(output.call.room for output in AggregatePlan.of(query).outputs if output.label == name)
+    bounds = {"max_state_bytes": room.state, "max_result_bytes": room.result}
+    plan = AggregatePlan.of(Query(aggregates={name: spec}, types=types, **bounds))
     columns = {"pane": [0] * len(values), "key": [b""] * len(values), "time": times}
     rows = pa.table(
         {field.name: pa.array(columns.get(field.name, values), field.type) for field in plan.frame_schema}

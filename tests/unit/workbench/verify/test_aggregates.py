@@ -12,7 +12,8 @@ from evenflow.aggregates import AGGREGATES, AggregatePlan, every_form
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
 from workbench.verify import windows
-from workbench.verify.oracles import FUNCTIONS, Oracle, oracles
+from workbench.verify.oracle import Oracle
+from workbench.verify.oracles import FUNCTIONS, oracles
 
 _FORMS = every_form("v", "n") | {
     "top_v": "top_k(n, 2, 3)",
@@ -176,3 +177,53 @@ def is_wrong(oracle: Oracle, expected: Any, found: Any) -> bool:
     with duckdb.connect() as db:
         db.register("pair", pair)
         return bool(db.execute(f"SELECT {oracle.wrong} FROM pair").fetchall()[0][0])
+
+
+_LITTLE_ROOM = {"max_state_bytes": 400, "max_result_bytes": 900}
+_OF_TEXTS = {
+    "least": "min(s)",
+    "most": "max(s)",
+    "first": "first(s)",
+    "last": "last(s)",
+    "some": "collect(s, 4)",
+    "kinds": "count_distinct(s, exact)",
+    "top": "top_k(s, 2)",
+    "about": "top_k(s, 2, 3)",
+    "alike": "clusters(s)",
+    "middle": "quantile(n, 0.5)",
+    "exactly": "quantile(n, 0.5, exact)",
+}
+
+
+def _long_texts(tuples: int = 120) -> list[Any]:
+    chance = random.Random(15)
+    texts = [None, "", "a", "a" * 113, "a" * 117 + "b", "\u00e9" * 60, "z" * 300, "b" * 40, "b" * 41]
+    records = [
+        record(
+            chance.choice("aab"),
+            number // 2,
+            s=chance.choice(texts[: 3 + number // 15]),
+            n=chance.randint(-9, 9),
+        )
+        for number in range(tuples)
+    ]
+    return [*records, end(tuples)]
+
+
+def test_what_has_no_room_is_null_for_the_engine_and_for_the_oracle() -> None:
+    settings = _settings(aggregates=_OF_TEXTS, types={"s": "string", "n": "int64"}, **_LITTLE_ROOM)
+    topics = run(settings, [_long_texts()])
+    report = topics.check()
+    assert report.first == ()
+    assert report.unfit > 20
+    for name in _OF_TEXTS:
+        nulls = [row for row in topics.rows if row[name] is None]
+        assert len(nulls) < len(topics.rows), name
+    # A value where null is due is a difference, and so is null where a value is due.
+    for name in ("least", "some", "kinds", "top", "alike", "exactly"):
+        other = next(row for row in topics.rows if row[name] is not None)
+        nulls = [row for row in topics.rows if row[name] is None]
+        for row, value in ((other, None), *((null, other[name]) for null in nulls[:1])):
+            rows = [dict(one, **{name: value}) if one is row else one for one in topics.rows]
+            changed = Topics(topics.settings, topics.inputs, topics.rejected, rows, topics.committed)
+            assert changed.check().kinds == {"value": 1}, name

@@ -319,7 +319,7 @@ def test_a_sum_that_does_not_fit_int64_is_null_and_counted() -> None:
     assert report.exact
     # the windows that end at 10 to 40 hold both of "low", those at 30 and 40 both of "high"
     assert report.unfit == 6
-    assert "6 values do not fit int64 and are null" in report.text()
+    assert "6 values do not fit int64 or their room and are null" in report.text()
     assert json.loads(report.json())["unfit"] == 6
     assert topics.check(typed=True).unfit == 6
     fine = [i for i, row in enumerate(topics.rows) if row["key"] == "fits"]

@@ -1,0 +1,64 @@
+"""How much longer an expression can make the texts that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from evenflow.expressions.checked import kind_at
+from evenflow.expressions.columns import Columns
+from evenflow.expressions.kinds import TEXT
+
+_CHANGED_CASE = 3
+"""U+0390 has 2 bytes, and 6 in capitals. No character grows more."""
+_NUMBER = 48
+"""Bytes of a number or date as text."""
+
+
+class Growth(NamedTuple):
+    """A text of at most `factor` times the bytes of what is read, and `added` bytes more."""
+
+    factor: int = 1
+    added: int = 0
+
+    def __add__(self, other: object) -> Growth:
+        assert isinstance(other, Growth)
+        return Growth(self.factor + other.factor, self.added + other.added)
+
+    def __mul__(self, times: object) -> Growth:
+        assert isinstance(times, int)
+        return Growth(self.factor * times, self.added * times)
+
+
+def growths(columns: Columns) -> dict[str, Growth]:
+    """The growth of each derived column that is text, by name."""
+    found: dict[str, Growth] = {}
+    for name, derived in columns.derived.items():
+        growth = _growth(derived.tree, found)
+        if derived.type == "string":
+            found[name] = growth
+    return found
+
+
+def _growth(node: exp.Expression, derived: Mapping[str, Growth]) -> Growth:
+    if isinstance(node, exp.Column):
+        return derived.get(node.name, Growth()) if kind_at(node) == TEXT else Growth(0, _NUMBER)
+    if isinstance(node, exp.Literal):
+        return Growth(0, len(str(node.this).encode()))
+    inner = [
+        _growth(child, derived) for child in node.iter_expressions() if isinstance(child, exp.Expression)
+    ]
+    if isinstance(node, exp.DPipe):
+        return sum(inner, Growth(0, 0))
+    widest = Growth(
+        max((growth.factor for growth in inner), default=0),
+        max((growth.added for growth in inner), default=0),
+    )
+    if isinstance(node, exp.Lower | exp.Upper):
+        return widest * _CHANGED_CASE
+    if isinstance(node, exp.Replace):
+        old, new = (len(str(node.args[part].this).encode()) for part in ("expression", "replacement"))
+        return widest * max(1, -(-new // old))
+    return widest
