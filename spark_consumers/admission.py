@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
+from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
@@ -19,6 +20,8 @@ from spark_consumers.sinks.base import Found
 from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
+_LOOKS = 10
+"""How often a stage is looked at whose other driver is at work."""
 
 
 def read_by(stage: Stage) -> TopicRole:
@@ -37,9 +40,23 @@ class Admission:
         self._stage = stage
         self._topics = topics
 
-    def look(self, checkpoint: Checkpoint) -> None:
-        """Raise if this start would lose or mix results. Nothing is written. checkpoint: of the last run."""
-        self._judge(checkpoint, noting=False)
+    def look(self, newest: Callable[[], Checkpoint]) -> None:
+        """Raise if this start would lose or mix results. Nothing is written. newest: the checkpoint of the last run.
+
+        Another driver may begin the stage, or go on, while this one looks. What belongs to its run then seems to be of
+        a stranger. So a refusal counts only if the last run is the same before and after.
+        """
+        for _ in range(_LOOKS):
+            checkpoint = newest()
+            before = _position(checkpoint)
+            try:
+                self._judge(checkpoint, noting=False)
+                return
+            except EvenflowError as error:
+                if _position(newest()) == before:
+                    raise
+                refusal = error
+        raise refusal
 
     def admit(self, checkpoint: Checkpoint) -> str:
         """As `look`, and write the notes of a stage that begins. Returns Spark's `startingOffsets`.
@@ -98,6 +115,11 @@ class Admission:
         """How many records the topic has ever got, including those that retention has deleted."""
         states = {state.name: state for state in self._topics.values()}
         return sum(states[topic].end.values()) if topic in states else 0
+
+
+def _position(checkpoint: Checkpoint) -> tuple[str, str | None, int | None]:
+    """Which run the checkpoint is of, and how far it has come."""
+    return checkpoint.location, checkpoint.run, checkpoint.planned
 
 
 def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:

@@ -73,7 +73,7 @@ class RunningStage:
         folder = Folder(spark, stage_location(settings, name))
         admission = Admission(spark, settings, name, topics)
         # What is refused must be refused before the epoch is taken: it must not end a driver that is at work.
-        admission.look(Checkpoint.newest(spark, settings, name))
+        admission.look(lambda: Checkpoint.newest(spark, settings, name))
         self._epoch = StageEpoch(settings, name, above=newest_epoch(folder.names()))
         run = make_run(folder, self._epoch.number, self._epoch.check)
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name, within=run)
