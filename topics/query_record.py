@@ -1,7 +1,8 @@
 """The beginning of a query, kept in Kafka from the moment when the query begins: what it is, and where it began to read.
 
 This is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as the query has
-topics. It is written in the transaction that commits the first offsets. Because of this record any command can refuse
+topics. It is written in the transaction that commits the first offsets, and again when input partitions
+that were added are taken in. Because of this record any command can refuse
 changed settings before it starts anything, and can name the settings that changed. It also says that the query has begun
 where nothing else does: committed offsets can expire before anything was routed. The record's key holds a slash, so no
 partitioner instance has the same key: names of instances have no slash.
@@ -99,6 +100,12 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
     """The identity that the query began with. As `read_beginning`."""
     beginning = read_beginning(settings)
     return None if beginning is None else beginning.identity
+
+
+def recorded_partitions(settings: Settings) -> int | None:
+    """How many input partitions the query has taken so far. None if the query has not begun, or no record says it."""
+    beginning = read_beginning(settings.origin)
+    return None if beginning is None else len(beginning.begin)
 
 
 def refuse_changed(settings: Settings) -> None:

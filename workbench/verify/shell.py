@@ -25,7 +25,12 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from partitioner_service.claim import GONE
-from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
+from partitioner_service.committed import (
+    Stopping,
+    added_partitions,
+    committed_offsets,
+    data_plane_group,
+)
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
@@ -96,7 +101,12 @@ def read_committed(settings: Settings) -> list[Committed]:
     # Read before the offsets, so that a query that begins in between does not look like a loss.
     begun = read_beginning(settings.origin)
     found = []
-    for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
+    entries = _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)])
+    # Nothing of a partition was read that was added to the topic, and that the query has not taken in yet.
+    added = added_partitions(settings, {entry.partition for entry in entries if entry.offset < 0})
+    for entry in entries:
+        if entry.partition in added:
+            continue
         if entry.offset < 0:
             if begun is not None:
                 raise DataLossError(
