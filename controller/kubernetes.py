@@ -2,7 +2,8 @@
 
 The number is the scale of the workload that runs the partitioner instances. The lease says which of several
 controllers decides, while the others wait to take over. Exactness does not depend on the lease: a controller
-that takes over fences the one before it in Kafka in any case (pipeline rule 14). Both number and lease belong
+that takes over fences the one before it in Kafka in any case (rule "the beginning is locked before it
+is read"). Both number and lease belong
 to the API server, which is asked with the pod's own service account.
 """
 

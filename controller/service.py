@@ -149,7 +149,7 @@ class Controller:
         if not dry_run:
             specs = pipeline_topics(settings)
             ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
-        # Rule 14: first the controller before this one is fenced,
+        # Rule "the beginning is locked before it is read": first the controller before this one is fenced,
         # then the log is read, and only then is anything decided.
         self._realiser: Realiser = Untouched() if dry_run else Published(settings)
         remembered = remember(settings, policy)

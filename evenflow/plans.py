@@ -7,7 +7,7 @@ A plan is one JSON record. All readers of the topic read one log in one order, s
   earlier replaces the plan;
 * a reader that is past `effective_from` already begins to follow the plan with its next slide.
 
-A plan changes balance and cost, never results (pipeline rule 7).
+A plan changes balance and cost, never results (rule "counters are committed").
 """
 
 from __future__ import annotations

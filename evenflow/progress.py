@@ -1,6 +1,6 @@
 """Progress of one input partition: the lateness rule, end of stream, idleness, and the form in which it is committed.
 
-What is late depends only on the content of the input partition (pipeline rules 2 and 5). So this is a pure
+What is late depends only on the content of the input partition (docs/correctness.md). So this is a pure
 fold over the partition's records in offset order. The state is small and bounded. It travels as the metadata
 string of the partition's committed offset, far below the broker's limit of 4,096 bytes.
 """
@@ -55,7 +55,7 @@ class PartitionState:
     accepted event time (ms), None before the first. steady_from: the event time (ms) from which on `max_time`
     has grown without a leap, that is by at most `max_skew` at once. None before the first tuple. idle_mark:
     largest mark (ms) that the partition was given while idle, None if never. asleep: whether it is idle now.
-    run: times (ms) of the last consecutive tuples that were too far ahead (rule 5), fewer than
+    run: times (ms) of the last consecutive tuples that were too far ahead (rule "jumps need confirmation"), fewer than
     `jump_confirmations`. ended_producers: ids of the producers whose end marker was read. announced: how many
     producers are to end, None before the first marker. read, routed, rejected, filtered: numbers of tuples from
     `begin` on, where read = routed + rejected + filtered. A filtered tuple was accepted, but `query.where`
@@ -293,7 +293,10 @@ class _Found(NamedTuple):
 
 @kernel
 def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Limits) -> None:
-    """The lateness rule and jumps (pipeline rule 5), tuple by tuple. Numbers in `verdicts` are those of `Verdict`."""
+    """The lateness rule and jumps (rule "jumps need confirmation"), tuple by tuple.
+
+    Numbers in `verdicts` are those of `Verdict`.
+    """
     state, verdicts = memory[()], found.verdicts
     slide, max_jump, confirmations = limits.slide, limits.max_jump, limits.confirmations
     for i in range(times.size):

@@ -1,6 +1,6 @@
 """Reads JSON that others wrote: headers, markers, plans, notes and committed metadata.
 
-Pipeline rule 16: a decoder takes any bytes. It raises NotStrict, which says why, for JSON that is too long,
+Rule "any bytes": a decoder takes any bytes. It raises NotStrict, which says why, for JSON that is too long,
 is nested too deeply, is no object, or holds a number that is not finite or a value of another type than asked
 for. No other exception leaves this module.
 """

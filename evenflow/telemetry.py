@@ -9,7 +9,7 @@ transactions, and a lost record does no harm. Each is one JSON record of one of 
 * `decision`: from a controller, for each observation that it has judged.
 
 None means "not known", never 0. All times are in ms. `time` and `started` are by the writer's clock, which
-may differ from other clocks. The other times are event times. `parse` takes any bytes (pipeline rule 16) and
+may differ from other clocks. The other times are event times. `parse` takes any bytes (rule "any bytes") and
 refuses other versions. A reader compares `fingerprint` with that of its own query.
 """
 

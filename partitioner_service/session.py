@@ -1,7 +1,7 @@
 """A session: one run of a data plane, and the numbers of the frames that it writes.
 
 The frames that a session writes to a routed partition are numbered from 0 without gaps. So whoever reads them notices
-that one is gone (pipeline rule 24). The frames of an aborted transaction never become visible, so their numbers are
+that one is gone (rule "a gap is noticed"). The frames of an aborted transaction never become visible, so their numbers are
 used again.
 
 A session has stints. A stint begins when input partitions are assigned and ends when they are given up. It begins with

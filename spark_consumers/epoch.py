@@ -1,4 +1,6 @@
-"""The epoch of a stage: of all drivers that were ever started on it, only the newest may write (rule 22).
+"""The epoch of a stage: of all drivers that were ever started on it, only the newest may write.
+
+Rule "one writer per stage".
 
 Kafka decides which driver that is. Each stage of each query has a transactional id, `<query>.spark.<stage>`.
 A driver that starts takes the id over, which fences the driver before it, and writes the next epoch in a

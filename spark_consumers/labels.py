@@ -1,4 +1,6 @@
-"""Bucket labels: integers that Spark's own hash sends one to one to the shuffle partitions (rule 9).
+"""Bucket labels: integers that Spark's own hash sends one to one to the shuffle partitions.
+
+Rule "labels map onto shuffle partitions".
 
 `groupBy(label)` hashes the label once more. With the bucket numbers themselves some shuffle partitions would get
 two buckets and others none. Label i is the smallest integer that Spark places in partition i of B.

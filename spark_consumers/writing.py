@@ -1,4 +1,7 @@
-"""How a stage's rows leave Spark: the epoch is checked before anything of a micro-batch becomes final (rule 22)."""
+"""How a stage's rows leave Spark: the epoch is checked before anything of a micro-batch becomes final.
+
+Rule "one writer per stage".
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,10 @@ _TIME = pa.field("time", pa.int64())
 _VALUE = "v:"
 """Prefix of value columns in frames, so that a value column may be called "pane", "key" or "time"."""
 TUPLES, TUPLES_OF_ALL = HIDDEN_COLUMN, f"{HIDDEN_COLUMN}_of_all"
-"""Result columns that count tuples, so that `verify` sees a lost tuple whatever the aggregates are (rule 24)."""
+"""Result columns that count tuples, so that `verify` sees a lost tuple whatever the aggregates are.
+
+Rule "a gap is noticed".
+"""
 
 
 class Output(NamedTuple):

@@ -2,7 +2,8 @@
 
 A lane is a pair (input partition, routed partition). It has a mark, and an input offset up to which it has
 been read. The input offsets of a lane only grow. If an offset falls, input was routed twice, whatever the
-cause. Results would count this input twice, so the job stops with an error (pipeline rule 14).
+cause. Results would count this input twice, so the job stops with an error (rule "the beginning is locked before it is
+read").
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Decides which rows of the blobs that came are new, and in what order they are merged.
 
 Segments are merged in the order of (routed partition, offsets, rows). The order in which their blobs came, and how the
-blobs were cut, make no difference. So a repeated micro-batch gives the same float sums (pipeline rule 10).
+blobs were cut, make no difference. So a repeated micro-batch gives the same float sums (rule "merge order is fixed").
 
 A segment that was merged before changes nothing. If a part of a segment was merged before, only the rest
-counts. A segment that overlaps merged offsets in any other way stops the query with an error (rule 3).
+counts. A segment that overlaps merged offsets in any other way stops the query with an error (rule "blobs count once").
 """
 
 from __future__ import annotations

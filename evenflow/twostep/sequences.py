@@ -1,4 +1,6 @@
-"""Numbers of frames: within each session they follow each other without gaps in a routed partition (pipeline rule 24).
+"""Numbers of frames: within each session they follow each other without gaps in a routed partition.
+
+Rule "a gap is noticed".
 
 `partitioner_service/session.py` says what a session is. `RangeSequences` is what the frames of one range say, which
 travels in blobs. `Sessions` is what a bucket remembers of all ranges. Every bucket gets a blob of every range, so every

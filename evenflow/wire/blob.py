@@ -5,7 +5,7 @@ offsets first..last that fall into the bucket. Segments stay apart, so it makes 
 partitions one task combined.
 
 A blob that is too large is cut into parts. Each part says which rows of which segments it holds. So the rows
-of a repeated blob are recognised even if it is cut elsewhere (pipeline rule 15).
+of a repeated blob are recognised even if it is cut elsewhere (rule "parts name their rows").
 
 Marks are written as a small table, and each segment names its line. Many segments of a micro-batch share a line.
 """

@@ -91,7 +91,7 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
         pipeline.start("partition", "--until-ended")
         pipeline.finish()
     found = rejections(settings)
-    # the first tuple of a partition needs the same confirmation as any other jump (rule 5)
+    # the first tuple of a partition needs the same confirmation as any other jump (rule "jumps need confirmation")
     assert [reason for reason, _, _ in found] == ["jump", *(reason for _, reason, _ in rows)]
     for (_, source, message), (value, _, detail) in zip(found[1:], rows, strict=True):
         assert message.value() == value

@@ -1,4 +1,4 @@
-"""Frames that are gone between partitioner and reducer, on a real broker and in real Spark (pipeline rule 24)."""
+"""Frames that are gone between partitioner and reducer, on a real broker and in real Spark (rule "a gap is noticed")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two live drivers of one stage: the older one stands still within a micro-batch, and the newer one takes over (rule 22)."""
+"""Two live drivers of one stage: the older one stands still within a micro-batch, and the newer one takes over.
+
+Rule "one writer per stage".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every decoder of every topic takes any bytes (pipeline rule 16): one table, one list, and mutations of what is valid.
+"""Every decoder of every topic takes any bytes (rule "any bytes"): one table, one list, and mutations of what is valid.
 
 A new decoder is one line in `DECODERS`: how to call it, what is valid, and what it may raise.
 """

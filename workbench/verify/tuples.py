@@ -1,4 +1,4 @@
-"""How many tuples each result row says that it is made of, compared with the input (rule 24).
+"""How many tuples each result row says that it is made of, compared with the input (rule "a gap is noticed").
 
 A sketch, a maximum or a mean may hide a lost tuple. The number of tuples hides none. So each row of a query without
 `count` has the column `_tuples`. With `changes` and `top` some keys of a window have no row. So each row also has

@@ -1,4 +1,7 @@
-"""A frame that is gone between partitioner and reducer is noticed before a result that lacks it (pipeline rule 24)."""
+"""A frame that is gone between partitioner and reducer is noticed before a result that lacks it.
+
+Rule "a gap is noticed".
+"""
 
 from __future__ import annotations
 

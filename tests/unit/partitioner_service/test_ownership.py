@@ -1,4 +1,8 @@
-"""Who owns a partition, and which half may die: rules 1, 2 and 12 of exactness without a broker."""
+"""Who owns a partition, and which half may die, without a broker.
+
+Rule "a transaction never spans a rebalance", rule "after an abort position and state go back together", and
+rule "either half ends the process".
+"""
 
 from __future__ import annotations
 

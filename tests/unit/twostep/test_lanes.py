@@ -1,4 +1,7 @@
-"""Input that was routed twice is noticed downstream, whatever the cause (pipeline rule 14)."""
+"""Input that was routed twice is noticed downstream, whatever the cause.
+
+Rule "the beginning is locked before it is read".
+"""
 
 from __future__ import annotations
 

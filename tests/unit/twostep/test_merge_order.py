@@ -1,4 +1,7 @@
-"""Blobs are merged in the order of (routed partition, offsets, part), whatever order they come in (rules 3 and 10)."""
+"""Blobs are merged in the order of (routed partition, offsets, part), whatever order they come in.
+
+Rule "blobs count once" and rule "merge order is fixed".
+"""
 
 from __future__ import annotations
 

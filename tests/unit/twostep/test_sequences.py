@@ -1,4 +1,7 @@
-"""Numbers of frames in combiner and reducer: gaps, repetitions, totals, and what a bucket remembers (rule 24)."""
+"""Numbers of frames in combiner and reducer: gaps, repetitions, totals, and what a bucket remembers.
+
+Rule "a gap is noticed".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A micro-batch that was torn and is repeated with other settings: no row is lost, none counted twice (rule 15)."""
+"""A micro-batch that was torn and is repeated with other settings: no row is lost, none counted twice.
+
+Rule "parts name their rows".
+"""
 
 from __future__ import annotations
 

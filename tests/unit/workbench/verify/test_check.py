@@ -353,7 +353,10 @@ def test_a_row_repeated_in_another_partition_is_found(topics: Topics) -> None:
 
 
 def test_a_replay_without_end_before_another_one_is_no_difference_and_is_said() -> None:
-    """Rule 6: the partition ends with the marker; what nobody announced was read and routed like all else."""
+    """Rule "an end is announced": the partition ends with the marker.
+
+    What nobody announced was read and routed like all else.
+    """
     first, second = [record("a", 5), record("a", 6)], [record("b", 7)]
     topics = run(_settings(), [[*first, *second, end(1)], [end(0)]])
     report = topics.check()

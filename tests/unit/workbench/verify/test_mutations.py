@@ -1,4 +1,4 @@
-"""Whatever the aggregate, `verify` sees a frame that was lost, doubled or altered (rule 24).
+"""Whatever the aggregate, `verify` sees a frame that was lost, doubled or altered (rule "a gap is noticed").
 
 The aggregates come from the registry, so a new one is taken in by itself. Each stands alone in its query, because beside
 a `count` every loss is seen.
