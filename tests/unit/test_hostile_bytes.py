@@ -130,6 +130,7 @@ STATE = PartitionState(
     offset=3,
     first_time=1,
     max_time=9,
+    steady_from=2,
     idle_mark=4,
     run=(5, 6),
     ended_producers=("p",),
@@ -137,6 +138,8 @@ STATE = PartitionState(
     read=3,
     routed=2,
     rejected=1,
+    session=7,
+    frames=8,
 ).encode()
 MARKER = EndOfStream(producer="p", tuples=3, producers=2).headers()[0][1]
 PLAN = json.dumps({"epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()
@@ -217,7 +220,7 @@ DECODERS: dict[str, Decoder] = {
         lambda data: PartitionState.decode(_text(data), offset=3),
         STATE.encode(),
         IncompatibleStateError,
-        ("v", "first", "max", "idle", "of", "read", "routed", "rejected"),
+        ("v", "first", "max", "steady", "idle", "of", "read", "routed", "rejected", "session", "frames"),
     ),
     "marker": Decoder(
         lambda data: EndOfStream.from_headers([("x", b""), (HEADER, data)]),
