@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
-from evenflow.errors import ServiceError
+from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
@@ -78,7 +78,12 @@ class RunningStage:
         run = make_run(folder, self._epoch.number, self._epoch.check)
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name, within=run)
         begun = self._checkpoint.planned
-        starting = admission.admit(self._checkpoint)
+        try:
+            starting = admission.admit(self._checkpoint)
+        except EvenflowError:
+            # To a driver that was fenced meanwhile, the results of the newer one look like those of a stranger.
+            self._epoch.check()
+            raise
         settle_in(spark, self._checkpoint.location)
         # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
         self._epoch.check()
