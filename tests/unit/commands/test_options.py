@@ -17,7 +17,12 @@ from cli.main import app, run
 from evenflow.commands.logs import configure
 
 GROUP: Any = typer.main.get_command(app)
-REQUIRED = {"workers": ["--workers", "2"]}
+REQUIRED = {
+    "workers": ["--workers", "2"],
+    "partition": ["0"],
+    "offset": ["7"],
+    "because": ["--because", "x"],
+}
 
 
 @pytest.fixture(autouse=True)
