@@ -85,6 +85,7 @@ def test_a_topic_is_sampled_as_the_settings_say_and_advised_on(
     assert f"leave no tuple of {TUPLES:,} records" in nothing.exception.message
 
 
+@pytest.mark.more
 def test_a_topic_that_is_missing_empty_or_ended_before_it_began_is_refused(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

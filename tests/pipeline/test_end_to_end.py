@@ -113,6 +113,7 @@ def test_every_partitioner_and_kind_of_window_gives_exactly_the_direct_results(
         assert median(held) > 1, "the hottest key was not split, so there was nothing to merge"
 
 
+@pytest.mark.more
 def test_an_input_of_nothing_but_end_markers_gives_no_result_and_ends(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def run(settings: Settings, stream: Stream, folder: Path) -> dict[tuple[int, byt
     return results(settings)[0]
 
 
+@pytest.mark.more
 def test_the_items_of_orders_are_aggregated_exactly_by_shop_and_product(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def stuck(plane: DataPlane) -> list[dict[str, Any]]:
     return [one for one in plane.status().get("standing_still", ()) if one["what"] == "unfetchable"]
 
 
+@pytest.mark.more
 def test_a_decompression_bomb_is_named_and_an_order_goes_past_it(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
