@@ -20,6 +20,11 @@ EXPLODED_BYTES = 1 << 22
 at most.
 """
 
+_MOST_GROWTH = 1 << 28
+"""More growth than this makes any record a block of its own."""
+_MOST_OF_A_RECORD = 1 << 40
+"""Bytes that count for one record at most, so that no sum of a block overflows."""
+
 
 @dataclass(frozen=True)
 class Widths:
@@ -42,7 +47,10 @@ class Widths:
         if len(query.key_columns) > 1:  # they become one JSON array
             parts = [texts.get(name, Growth()) for name in query.key_columns]
             all_texts.append(sum((part * JSON_GROWTH for part in parts), Growth(0, 48 * len(parts))))
-        widest = Growth(max(text.factor for text in all_texts), max(text.added for text in all_texts))
+        widest = Growth(
+            min(_MOST_GROWTH, max(text.factor for text in all_texts)),
+            min(_MOST_GROWTH, max(text.added for text in all_texts)),
+        )
         repeats = bool(query.repeated_texts) or query.key == "@key"
         return cls(widest, query.explode is not None, query.explode is not None and repeats)
 
@@ -54,7 +62,7 @@ class Widths:
             texts = sizes + np.minimum(sizes * sizes // 4, REPEATED_BYTES)
         if self.exploded:
             rows = sizes + 1
-        return texts * self.growth.factor + rows * self.growth.added
+        return np.minimum(texts * self.growth.factor + rows * self.growth.added, _MOST_OF_A_RECORD)
 
 
 def cut(

@@ -232,8 +232,11 @@ class Loop:
     def all_ended(self) -> bool:
         """Whether every input partition has ended and this is committed, whichever instance owns it.
 
-        A peer may die before its own partitions have ended, and this instance then has to take them over.
+        A peer may die before its own partitions have ended, and this instance then has to take them over. Before the
+        first assignment nothing has ended: the frames that begin the stint tell the workers what they must have seen.
         """
+        if self.parts.source.rebalances == 0:
+            return False
         own = self.parts.source.states
         if not all(state.ended for state in own.values()):
             return False

@@ -62,5 +62,5 @@ class BoundedCalls:
 def _hangs(doing: str) -> ServiceError:
     return ServiceError(
         f"{doing} has not returned long after its timeout: the client of Kafka hangs",
-        hint="start the service again: nothing of its open transaction becomes visible",
+        hint="start the service again: its open transaction is visible whole or not at all, and it goes by what is there",
     )

@@ -42,7 +42,16 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             "replicas with kafka-reassign-partitions, and the broker's own ones by "
             "offsets.topic.replication.factor and transaction.state.log.replication.factor",
         )
-    alone = [state for state in known if state.replicas >= 3 and _config(state, "min.insync.replicas") == "1"]
+    few = [state for state in known if state.replicas == 2]
+    if few:
+        yield Finding(
+            _NAME,
+            "warning",
+            f"{_named(few)} two replicas: while a broker is away, either a single one has what is acknowledged, or "
+            "nothing can be written",
+            "three replicas with min.insync.replicas=2 bear the loss of one: kafka-reassign-partitions adds replicas",
+        )
+    alone = [state for state in known if state.replicas > 1 and _config(state, "min.insync.replicas") == "1"]
     if alone:
         yield Finding(
             _NAME,
@@ -59,7 +68,7 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             "leader, and acknowledged records are gone",
             "set unclean.leader.election.enable=false on them, e.g. with kafka-configs --alter",
         )
-    if known and not (single or alone or unclean):
+    if known and not (single or few or alone or unclean):
         yield Finding(_NAME, "ok", f"{len(known)} topics survive the loss of a broker's disk")
 
 

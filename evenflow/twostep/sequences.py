@@ -66,10 +66,13 @@ class RangeSequences:
         self._first: dict[int, int] = {}
         self._last: dict[int, int] = {}
         self._totals: dict[int, int] = {}
+        # Sessions in the order in which they were named, the last one at the end.
+        self._named: dict[int, None] = {}
 
     def add(self, frame: Frame, offset: int) -> None:
         """Take in the next frame. Raises DataLossError for a gap, ProtocolError for a number that came before."""
         session, number = frame.header.session, frame.sequence
+        self._name(session)
         last = self._last.get(session)
         if last is None:
             self._first[session] = number
@@ -79,16 +82,19 @@ class RangeSequences:
         if len(frame.header.totals):
             for known, frames in frame.header.totals.tolist():
                 self._totals[known] = max(frames, self._totals.get(known, 0))
+                self._name(known)
+
+    def _name(self, session: int) -> None:
+        self._named.pop(session, None)
+        self._named[session] = None
 
     def rows(self) -> Rows:
-        """A record `SEQUENCE` for each session. Raises ProtocolError for more sessions than a blob can name."""
-        sessions = sorted(self._last.keys() | self._totals.keys())
-        if len(sessions) > MOST_SESSIONS:
-            raise ProtocolError(
-                f"routed partition {self._routed}: {len(sessions):,} sessions wrote the frames of one micro-batch, "
-                f"at most {MOST_SESSIONS:,} can be told apart",
-                hint="lower spark.max_frames_per_batch, and find out why partitioners begin anew so often",
-            )
+        """A record `SEQUENCE` for each session, in the order in which the sessions were last named.
+
+        A blob names the last `MOST_SESSIONS` of them. Every stint names all sessions that may still write, so those
+        that are left out have ended.
+        """
+        sessions = list(self._named)[-MOST_SESSIONS:]
         return records_of(
             [
                 (
@@ -124,6 +130,8 @@ class Sessions:
         self._partial = partial
         width = 2 + 2 * routed
         rows = np.empty((0, width), np.int64) if saved is None else saved.reshape(-1, width)
+        # How many sessions were named after it in the same range: the least of all ranges that were added.
+        self._ages: dict[int, int] = {}
         # The order is that in which sessions were named, the last one at the end.
         self._rows = {int(row[0]): row[1:].copy() for row in rows}
         told = rows[:, 2 + routed :]
@@ -137,7 +145,11 @@ class Sessions:
         Raises as `RangeSequences.add` does, and ProtocolError if no session wrote the range.
         """
         wrote = False
-        for routed, session, first, last, frames in sequences:
+        listed = list(sequences)
+        for younger, (routed, session, first, last, frames) in zip(
+            range(len(listed) - 1, -1, -1), listed, strict=True
+        ):
+            self._ages[session] = min(younger, self._ages.get(session, younger))
             wrote |= first >= 0
             row = self._rows.pop(session, None)
             fresh = row is None
@@ -181,7 +193,9 @@ class Sessions:
 
     def saved(self) -> Int64s:
         """The `most` sessions that were named last, as one array."""
-        kept = list(self._rows.items())[-self._most :]
+        # Those that no range has named since are the oldest. `sorted` leaves them in their order.
+        oldest = max(self._ages.values(), default=0) + 1
+        kept = sorted(self._rows.items(), key=lambda row: -self._ages.get(row[0], oldest))[-self._most :]
         return np.concatenate([np.empty(0, np.int64), *(part for s, row in kept for part in ([s], row))])
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The product with one mend taken out. The simulator must notice each (`test_mutations.py` has the seeds)."""
+"""The product with one mend taken out. `test_runs.py` says which of them the simulator notices, and from which seeds on."""
 
 from __future__ import annotations
 

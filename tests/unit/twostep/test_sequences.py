@@ -147,6 +147,31 @@ def test_a_bucket_remembers_the_sessions_that_were_named_last() -> None:
         sessions.add([(0, 1, 5, 5, 0)], "offsets 6..6")
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_session_that_still_writes_is_remembered_however_many_were_named_before_it(seed: int) -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+    numbers = np.random.default_rng(seed).permutation(np.arange(1, 2**40, 2**31))[:200].tolist()
+    for routed in range(ROUTED):
+        frames: dict[int, int] = {}
+        for session in numbers:
+            takes_over(pipe, routed, session, [*frames.items(), (session, ROUTED)])
+            frames = {session: ROUTED}
+    pipe.step()
+    header = FrameHeader(epoch=0, session=numbers[-1], **LAYOUT)
+    later = encode_frame(no_rows(pipe.plan.frame_schema), header, sequence=1)
+    pipe.frames[1] = [(pipe.offsets[1], later)]
+    pipe.offsets[1] += 1
+    pipe.step()
+
+
+def test_a_range_without_a_session_does_not_make_it_older() -> None:
+    sessions = Sessions(None, routed=2, most=2, partial=False)
+    sessions.add([(0, 1, 0, 0, 0), (0, 9, 0, 0, 0)], "offsets 0..1")
+    sessions.add([(1, number, 0, 0, 0) for number in (1, 2, 3)], "offsets 0..2")
+    kept = Sessions(sessions.saved(), routed=2, most=2, partial=False)
+    kept.add([(0, 9, 1, 1, 0)], "offsets 2..2")
+
+
 def test_a_segment_that_names_no_session_is_refused() -> None:
     sessions = Sessions(np.empty(0, np.int64), routed=2, most=2, partial=False)
     with pytest.raises(ProtocolError, match="does not say which session wrote offsets"):

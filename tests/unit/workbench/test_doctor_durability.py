@@ -27,6 +27,13 @@ def test_three_replicas_of_which_one_is_enough_for_a_write_are_a_warning() -> No
     assert "min.insync.replicas=2" in finding.do
 
 
+def test_two_replicas_are_a_warning_whatever_number_a_write_needs() -> None:
+    (finding,) = check_durability([topic("q.routed", 2, **SAFE)])
+    assert "two replicas" in finding.what
+    found = list(check_durability([topic("q.routed", 2, **SAFE | {"min_insync_replicas": "1"})]))
+    assert [one.status for one in found] == ["warning", "warning"]
+
+
 def test_an_unclean_election_is_a_warning() -> None:
     unclean = SAFE | {"unclean_leader_election_enable": "true"}
     names = ["a", "b", "c", "d", "e", "f"]
@@ -35,6 +42,6 @@ def test_an_unclean_election_is_a_warning() -> None:
 
 
 def test_topics_that_survive_a_lost_disk_are_fine_and_what_is_not_told_is_passed_over() -> None:
-    (finding,) = check_durability([topic("q.routed", 3, **SAFE), topic("q.results", 2), topic("x", 0)])
+    (finding,) = check_durability([topic("q.routed", 3, **SAFE), topic("q.results", 3), topic("x", 0)])
     assert (finding.status, finding.what) == ("ok", "2 topics survive the loss of a broker's disk")
     assert list(check_durability([topic("x", 0)])) == []
