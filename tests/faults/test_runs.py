@@ -35,7 +35,7 @@ RARE = {
     "marks are told again after an abort",
     "the beginning is locked",
 }
-"""Mends that no few hundred seeds miss, because another one notices first or because it takes a rare meeting."""
+"""Mends that a few hundred seeds did not show when they were taken out, or that nobody has looked for long enough."""
 _MOST_SEEDS = 400
 
 
