@@ -33,7 +33,8 @@ def skip(
     Such a record does not decompress, or is damaged. The order and its reason stay
     in Kafka, and `<query>.rejected` and `evenflow verify` name what was skipped. An
     offset that can be read is refused. Exit 1 if the order is refused by the
-    partitioner, or not obeyed in time.
+    partitioner, not obeyed in time, or not needed because the record was read
+    after all.
     """
     import json
 
@@ -47,7 +48,7 @@ def skip(
     if as_json:
         typer.echo(json.dumps(outcome.as_json()))
     else:
-        done = {True: "done", False: "refused", None: "waiting"}[outcome.done]
+        done = {True: "done", False: "not done", None: "waiting"}[outcome.done]
         typer.echo(
             f"{done}: partition {partition}, offsets {offset} to {outcome.order.through}: {outcome.words}"
         )

@@ -34,6 +34,7 @@ from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
 TOO_LARGE = "too-large"
+AFTER_END = "after-end"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
@@ -437,7 +438,7 @@ def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
     rows = rows[~np.isin(rows, list(piece.markers))]
     if len(rows):
         why = pa.scalar(b"every announced producer of this partition had ended", pa.binary())
-        yield Rejections(piece.partition, "after-end", rows, pa.repeat(why, len(rows)))
+        yield Rejections(piece.partition, AFTER_END, rows, pa.repeat(why, len(rows)))
 
 
 def _refused(partition: int, rows: Int64s, times: Int64s, judged: Judged) -> Iterator[Rejections]:

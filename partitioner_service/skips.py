@@ -53,6 +53,7 @@ class Skips:
             orders = open_orders(self._look())
         except ServiceError as error:  # the data plane goes on without orders
             log.warning("orders to skip records cannot be read now: %s", error)
+            self.close()  # what was read before the error is gone, so the next look reads everything
             return []
         for order in orders:
             at = stuck.get(order.partition)

@@ -22,6 +22,8 @@ from topics.settled import missing_input
 from topics.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
 
 _LOOK_SECONDS = 0.5
+_ANSWER_SECONDS = 10.0
+"""How long the answer may take once the offsets are behind the partitioner. It is written right behind the commit."""
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,9 @@ def _wait(
     settings: Settings, order: SkipOrder, answers: Follower, deadline: float, clock: Callable[[], float]
 ) -> Outcome:
     reader = state_reader(settings)
+    passed: float | None = None
     try:
-        while clock() < deadline:
+        while clock() < (deadline if passed is None else passed + _ANSWER_SECONDS):
             for record in answers.new(_LOOK_SECONDS):
                 if record.key() == answer_key(order):
                     try:
@@ -180,11 +183,20 @@ def _wait(
                     except NotStrict:
                         continue
                     return Outcome(order, answer.done, answer.words)
+            # Offsets that were passed need not have been skipped: the partitioner tries such a batch again.
             state = committed_states(reader, settings).get(order.partition)
-            if state is not None and state.offset > order.through:
-                return Outcome(order, True, f"{order.count:,} offsets were skipped")
+            if passed is None and state is not None and state.offset > order.through:
+                passed = clock()
     finally:
         reader.close()
+    if passed is not None:
+        return Outcome(
+            order,
+            False,
+            "the partitioner has gone past these offsets and does not say that it skipped them: the batch was read after "
+            "all. Only if the partitioner ended right behind the skip is its answer lost: then "
+            f"{settings.topic('rejected')} has a record of it, with the reason `skipped`",
+        )
     return Outcome(
         order,
         None,

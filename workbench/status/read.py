@@ -15,7 +15,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import queries
 from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
-from partitioner_service.route import REASONS, TOO_LARGE, UNREADABLE
+from partitioner_service.rejected import EVERY_REASON
 from partitioner_service.sink import REASON
 from topics.admin import describe, topic_names
 from topics.plans import plan_in
@@ -115,7 +115,7 @@ def _rejected(settings: Settings, partitions: int) -> Rejected:
 def _reason(message: Record) -> str:
     """Why a record was rejected. A question mark if no partitioner has written the record."""
     reason = dict(message.headers() or ()).get(REASON)
-    known = {name.encode(): name for name in (UNREADABLE, TOO_LARGE, *REASONS.values())}
+    known = {name.encode(): name for name in EVERY_REASON}
     return known.get(reason, "?") if isinstance(reason, bytes) else "?"
 
 

@@ -27,7 +27,7 @@ from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
-from partitioner_service.route import REASONS, TOO_LARGE, UNREADABLE
+from partitioner_service.rejected import EVERY_REASON
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
 LABELS = {
@@ -153,7 +153,7 @@ def test_every_reason_of_the_partitioner_is_said_from_the_start() -> None:
     instruments = PartitionerInstruments(settings())
     instruments.watch(lambda: STATUS | {"rejected_by_reason": {}}, lambda: None)
     said = {labels[0] for name, labels in scraped(instruments) if name == "evenflow_tuples_rejected_total"}
-    assert said == {*REASONS.values(), UNREADABLE, TOO_LARGE, "after-end"}
+    assert said == set(EVERY_REASON)
 
 
 def test_nothing_is_exported_that_the_catalogue_does_not_name() -> None:

@@ -11,13 +11,16 @@ from rich.console import Console
 from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
 from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
+from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import SILENT_MS, wrong
+from workbench.status.read import _reason
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
+from workbench.verify.inputs import REASONS
 
 NOW = 1_700_000_000_000
 QUERY = Query(window=4_000, slide=1_000, out_of_orderness=500)
@@ -147,6 +150,16 @@ def test_a_share_of_rejected_above_one_per_cent_is_said(rejected: int, said: lis
     committed = state(20_700, routed=100 - rejected, rejected=rejected)
     reasons = Rejected(by_reason={"late": 8, "unreadable": 4}, whole=True)
     assert wrong(facts(partition(0, committed), written=(20_000, NOW), rejected=reasons)) == said
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_reason_for_which_a_partitioner_rejects_is_named(reason: str) -> None:
+    class Record:
+        def headers(self) -> list[tuple[str, bytes]]:
+            return [("evenflow-reason", reason.encode())]
+
+    assert _reason(Record()) == reason  # type: ignore[arg-type]
+    assert set(EVERY_REASON) == set(REASONS), "verify has a list of its own"
 
 
 def test_records_that_are_gone_before_they_were_read_are_said() -> None:
