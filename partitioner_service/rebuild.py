@@ -4,6 +4,9 @@ How far an input partition was read is told by the query's own topics (`traces`)
 over its records, from the offset where the query began: they are read again, parsed and judged as at the first time, and
 nothing is routed. The rejected records say what the input does not: the marks that a partition was given while it was
 idle, and what the clock showed. Every verdict must be the one that the rejected topic has, or nothing is committed.
+The frames must hold as many tuples as these records have, and the sessions that wrote the frames must be whole: else a
+routed partition has lost its end, nothing is committed, and no result can come out without it. The states name the last
+session of their partition, so whoever takes over tells its total, as after any other takeover.
 A mark that was given, but neither told nor used, is not found again. A step of the partition's time may then count as a
 leap that was none (`steady_from`): idle partitions follow it later. No verdict depends on that.
 
@@ -34,7 +37,7 @@ from partitioner_service.ends import LogEnds
 from partitioner_service.learned import new_partitioner
 from partitioner_service.route import Router, Slice
 from partitioner_service.slices import Slicer
-from partitioner_service.traces import Routed, Ruling, read_rejected, read_routed, refuse_trimmed
+from partitioner_service.traces import Routed, Ruling, read_rejected, read_routed
 from partitioner_service.unfetchable import UnfetchableBatches
 from partitioner_service.watchdog import Watchdog
 from topics import clients
@@ -87,11 +90,21 @@ class _Rebuild:
     def states(self) -> dict[int, PartitionState]:
         """The states of the input partitions whose committed offsets are gone."""
         begun = self._begun()
-        missing = self._missing()
+        known = all_states(self._settings, stable=True)
+        missing = self._missing(known)
         self._refuse_losses(begun, missing)
-        told = read_routed(self._settings)
-        refuse_trimmed(self._routed, told, {p: self._input.end[p] for p in missing})
-        return {partition: self._state(partition, begun, told) for partition in missing}
+        told = read_routed(self._settings, self._routed)
+        folds = {partition: self._fold(partition, begun, told) for partition in missing}
+        told.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, told, known))
+        return {partition: fold.state for partition, fold in folds.items()}
+
+    def _tuples(self, begun: Beginning, told: Routed, known: Mapping[int, PartitionState]) -> int:
+        """How many tuples the input partitions have whose states are still there."""
+        if self._settings.query.explosion is None:
+            return sum(state.routed for state in known.values())
+        # A record is several tuples here, and the states count records.
+        self._refuse_losses(begun, list(known))
+        return sum(self._fold(p, begun, told, following=s.offset).tuples for p, s in sorted(known.items()))
 
     def _begun(self) -> Beginning:
         begun = read_beginning(self._settings)
@@ -102,9 +115,8 @@ class _Rebuild:
             )
         return begun
 
-    def _missing(self) -> list[int]:
-        """The input partitions without a committed offset."""
-        known = all_states(self._settings, stable=True)
+    def _missing(self, known: Mapping[int, PartitionState]) -> list[int]:
+        """The input partitions without a committed offset. known: the committed states."""
         missing = sorted(set(range(self._settings.input_partitions)) - set(known))
         group = data_plane_group(self._settings)
         if not missing:
@@ -140,12 +152,14 @@ class _Rebuild:
                 hint=_SEE,
             )
 
-    def _state(self, partition: int, begun: Beginning, told: Routed) -> PartitionState:
+    def _fold(self, partition: int, begun: Beginning, told: Routed, *, following: int | None = None) -> Fold:
+        """All records that were read of this partition. following: the next offset, None to find it."""
         rulings = read_rejected(self._settings, self._rejected, partition)
         begin = begun.first_offset(partition)
         skips = {offset: one.through for offset, one in rulings.items() if one.through is not None}
         last = (offset if one.through is None else one.through for offset, one in rulings.items())
-        following = max([begin, told.reached.get(partition, 0), *(offset + 1 for offset in last)])
+        if following is None:
+            following = max([begin, told.reached.get(partition, 0), *(offset + 1 for offset in last)])
         if following > self._input.end[partition]:
             raise DataLossError(
                 f"{self._input.name}[{partition}] ends at offset {self._input.end[partition]}, but the query has read up to "
@@ -153,6 +167,7 @@ class _Rebuild:
                 hint=_SEE,
             )
         log.info("reading %s[%d] again from offset %d to %d", self._input.name, partition, begin, following)
+        session, frames = told.session(partition)
         state = PartitionState(
             fingerprint=self._settings.fingerprint,
             topic_id=self._input.topic_id,
@@ -160,6 +175,8 @@ class _Rebuild:
             rejected_id=self._rejected.topic_id,
             begin=begin,
             offset=begin,
+            session=session,
+            frames=frames,
         )
         judged = {offset: one for offset, one in rulings.items() if offset not in skips}
         fold = Fold(self._settings, state, judged, routed=told.routed.get(partition, 0))
@@ -171,7 +188,8 @@ class _Rebuild:
             begin = through + 1
         for records in self._records(partition, begin, following):
             fold.read(records)
-        return fold.finish(following, told=told.marks.get(partition))
+        fold.finish(following, told=told.marks.get(partition))
+        return fold
 
     def _records(self, partition: int, begin: int, end: int) -> Iterator[list[Any]]:
         others = {p: first for p, first in self._input.begin.items() if p != partition}
@@ -184,13 +202,14 @@ class Fold:
     """The state of one input partition, record by record, held against its rejections.
 
     rulings: the rejections by offset. routed: the offset behind the last record that a frame holds. No later record can
-    have been routed.
+    have been routed. tuples: how many tuples of these records were routed.
     """
 
     def __init__(
         self, settings: Settings, state: PartitionState, rulings: Mapping[int, Ruling], *, routed: int
     ) -> None:
         self.state = state
+        self.tuples = 0
         self._query = settings.query
         self._rulings = rulings
         self._rejected = np.array(sorted(rulings), np.int64)
@@ -225,12 +244,15 @@ class Fold:
         )
 
     def finish(self, following: int, *, told: int | None) -> PartitionState:
-        """The state behind the last record. told: the largest mark (ms) that workers were told, None if none was."""
+        """The state behind the last record, which is that of this fold from then on.
+
+        told: the largest mark (ms) that workers were told, None if none was."""
         state = self.state
         # The partition's own mark never falls. So a mark above it was given while it was idle.
         if told is not None and told > state.mark(self._query):
             state = replace(state, idle_mark=told)
-        return replace(state, offset=following)
+        self.state = replace(state, offset=following)
+        return self.state
 
     def _pieces(self, whole: Slice) -> Iterator[Slice]:
         """The slice, cut where the partition had been given another mark, and where the routed records end."""
@@ -259,7 +281,8 @@ class Fold:
             given = max(ruling.mark, self.state.idle_mark or ruling.mark)
             self.state = replace(self.state, idle_mark=given)
         before = self.state
-        states, rejections = self._router.judge([piece], {self._partition: before})
+        states, rejections, tuples = self._router.judge([piece], {self._partition: before})
+        self.tuples += tuples
         self.state = states[self._partition]
         found = {
             _OFFSET(piece.records[position]): group.reason

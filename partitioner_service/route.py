@@ -229,14 +229,19 @@ class Router:
 
     def judge(
         self, slices: Sequence[Slice], states: dict[int, PartitionState]
-    ) -> tuple[dict[int, PartitionState], list[Rejections]]:
-        """The state after each of these slices, and what was rejected. Nothing is routed. As `route`."""
+    ) -> tuple[dict[int, PartitionState], list[Rejections], int]:
+        """The state after each of these slices, what was rejected, and how many tuples would be routed.
+
+        Nothing is routed. As `route`.
+        """
         after: dict[int, PartitionState] = {}
         rejections: list[Rejections] = []
+        tuples = 0
         for piece, part in zip(slices, self._parse(slices), strict=True):
-            after[piece.partition], _, refused = self._judge_slice(piece, part, states[piece.partition])
+            after[piece.partition], good, refused = self._judge_slice(piece, part, states[piece.partition])
             rejections.extend(refused)
-        return after, rejections
+            tuples += sum(len(some.times) for some in good)
+        return after, rejections, tuples
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples, which tell every worker the marks.

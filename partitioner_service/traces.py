@@ -6,21 +6,25 @@ before it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from operator import methodcaller
 from typing import NamedTuple
 
 from evenflow.errors import DataLossError
 from evenflow.settings import Settings
+from evenflow.twostep.sequences import RangeSequences, Sessions
 from evenflow.windows import END_MARK
-from evenflow.wire import decode_frame
+from evenflow.wire import FrameHeader, decode_frame
 from partitioner_service.sink import CLOCK, MARK, REASON, SKIPPED, SOURCE, THROUGH
 from topics.reader import read_range
 from topics.records import Record
 from topics.state import TopicState
 
 _VALUE = methodcaller("value")
+_ANEW = (
+    "nothing was committed. No result can be made exact from what is left: rebuild the query under a new name (see "
+    "'Frames that are gone' in docs/operations.md), and look for the cause in Kafka"
+)
 
 
 class Ruling(NamedTuple):
@@ -36,63 +40,106 @@ class Ruling(NamedTuple):
     through: int | None = None
 
 
-@dataclass
 class Routed:
-    """What the routed frames tell, by input partition.
+    """What all routed frames of a query tell.
 
-    routed: the offset behind the last record that a frame holds. reached: the offset up to which everything was read.
-    marks: the largest mark (ms) that was told, without those that say that the partition has ended. lanes: the routed
-    partitions in which there is a word about the input partition.
+    By input partition, routed: the offset behind the last record that a frame holds. reached: the offset up to which
+    everything was read. marks: the largest mark (ms) that was told, without those that say that the partition has ended.
+    tuples: how many tuples the frames hold, all together.
     """
 
-    routed: dict[int, int] = field(default_factory=dict)
-    reached: dict[int, int] = field(default_factory=dict)
-    marks: dict[int, int] = field(default_factory=dict)
-    lanes: dict[int, set[int]] = field(default_factory=dict)
+    def __init__(self, settings: Settings) -> None:
+        self.routed: dict[int, int] = {}
+        self.reached: dict[int, int] = {}
+        self.marks: dict[int, int] = {}
+        self.tuples = 0
+        self._topic = settings.topic("routed")
+        self._fingerprint = settings.fingerprint
+        # Nothing is saved, so no session is ever forgotten.
+        self._sessions = Sessions(None, routed=settings.routed_partitions, most=1, partial=False)
+        self._last: dict[int, int] = {}
 
-    def _note(self, partition: int, offset: int, worker: int) -> None:
-        self.reached[partition] = max(self.reached.get(partition, 0), offset)
-        self.lanes.setdefault(partition, set()).add(worker)
+    def add(self, block: Sequence[Record]) -> None:
+        """Take the next records, in offset order within each routed partition.
 
-    def add(self, worker: int, data: bytes, *, fingerprint: str) -> None:
-        """Take a frame of this worker. Raises ProtocolError or IncompatibleStateError for one that is not ours."""
-        header = decode_frame(data, fingerprint=fingerprint).header
+        Raises ProtocolError or IncompatibleStateError for a frame that is not ours, DataLossError if frames are missing
+        before one of these.
+        """
+        ranges: dict[int, RangeSequences] = {}
+        for record in block:
+            worker = record.partition()
+            frame = decode_frame(_VALUE(record) or b"", fingerprint=self._fingerprint)
+            ranges.setdefault(worker, RangeSequences(worker)).add(frame, record.offset())
+            self.tuples += frame.batch.num_rows
+            self._note(worker, frame.header)
+        for sequences in ranges.values():
+            self._sessions.add(sequences.rows().tolist(), f"the frames of {self._topic}")
+
+    def _note(self, worker: int, header: FrameHeader) -> None:
         for partition, _, last in header.offsets.tolist():
-            self._note(partition, last + 1, worker)
+            self._reach(partition, last + 1)
             self.routed[partition] = max(self.routed.get(partition, 0), last + 1)
         for partition, mark, reached in header.told.tolist():
-            self._note(partition, reached, worker)
+            self._reach(partition, reached)
             if mark < END_MARK:
                 self.marks[partition] = max(self.marks.get(partition, mark), mark)
+            # A stint begins with a frame that tells to every worker, so one routed partition knows every owner.
+            if worker == 0:
+                self._last[partition] = header.session
+
+    def _reach(self, partition: int, offset: int) -> None:
+        self.reached[partition] = max(self.reached.get(partition, 0), offset)
+
+    def session(self, partition: int) -> tuple[int, int]:
+        """The last session that owned this input partition, and how many frames it has written. (0, 0): none has."""
+        session = self._last.get(partition, 0)
+        return session, self._sessions.seen(session)
+
+    def refuse_gone(self) -> None:
+        """Raise DataLossError if the last frames of a session are gone, as far as later sessions told its total."""
+        if not self._sessions.settled():
+            raise DataLossError(
+                f"some partitions of {self._topic} were told how many frames a session had written, and others were not: "
+                "the last frames of those are gone",
+                hint=_ANEW,
+            )
+
+    def refuse_other(self, tuples: int) -> None:
+        """Raise DataLossError unless the frames hold so many tuples.
+
+        tuples: how many the records of the input have that were read and not rejected.
+        """
+        if self.tuples != tuples:
+            raise DataLossError(
+                f"the records that the query has read have {tuples:,} tuples that were routed, but the frames of "
+                f"{self._topic} hold {self.tuples:,}: "
+                + (
+                    "the last frames of a routed partition are gone"
+                    if self.tuples < tuples
+                    else "something was routed twice"
+                ),
+                hint=_ANEW,
+            )
 
 
-def read_routed(settings: Settings) -> Routed:
-    """Read all routed frames that are left."""
-    found = Routed()
-    for block in read_range(settings.kafka, settings.topic("routed")):
-        for record in block:
-            found.add(record.partition(), _VALUE(record) or b"", fingerprint=settings.fingerprint)
-    return found
+def read_routed(settings: Settings, topic: TopicState) -> Routed:
+    """Read all routed frames.
 
-
-def refuse_trimmed(routed: TopicState, found: Routed, ends: Mapping[int, int]) -> None:
-    """Raise DataLossError if deleted frames can have told of more than the frames that are left.
-
-    Within a routed partition the offsets of an input partition only grow. So a deleted frame told less than any that is
-    left in the same routed partition. ends: where the logs of the input partitions in question end.
+    topic: the routed topic. Raises DataLossError if any frame is gone, as far as the frames alone show it.
+    `Routed.refuse_other` shows the rest.
     """
-    trimmed = {worker for worker, first in routed.begin.items() if first > 0}
-    doubtful = sorted(
-        partition
-        for partition, end in ends.items()
-        if trimmed - found.lanes.get(partition, set()) and found.reached.get(partition, 0) < end
-    )
-    if doubtful:
+    trimmed = sorted(worker for worker, first in topic.begin.items() if first > 0)
+    if trimmed:
         raise DataLossError(
-            f"retention has deleted frames of {routed.name}, and those that are left do not tell how far the input "
-            f"partitions {doubtful} were read",
-            hint="see 'Rebuild after data loss' in docs/operations.md: a query of another name computes results anew",
+            f"the first frames of the routed partitions {trimmed} of {topic.name} were deleted, by retention or by hand: "
+            "whether all tuples that were read are in the frames is no longer known",
+            hint=_ANEW,
         )
+    found = Routed(settings)
+    for block in read_range(settings.kafka, topic.name):
+        found.add(block)
+    found.refuse_gone()
+    return found
 
 
 def read_rejected(settings: Settings, rejected: TopicState, partition: int) -> dict[int, Ruling]:

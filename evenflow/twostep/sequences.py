@@ -191,6 +191,11 @@ class Sessions:
         self._unsettled = open_
         return not open_
 
+    def seen(self, session: int) -> int:
+        """How many frames of this session were read, from all routed partitions together."""
+        row = self._rows.get(session)
+        return 0 if row is None else int(row[1 : 1 + self._routed].sum())
+
     def saved(self) -> Int64s:
         """The `most` sessions that were named last, as one array."""
         # Those that no range has named since are the oldest. `sorted` leaves them in their order.
