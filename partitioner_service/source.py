@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
@@ -117,8 +117,7 @@ class Source:
         most: records. timeout: how long (s) to wait for them. Raises what went wrong in a rebalance,
         DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
         """
-        if self.unfetchable.due():
-            self.rewind(self.states)
+        self._try_again(self.unfetchable.due() & self.states.keys())
         before = self.rebalances
         # The callbacks of a rebalance run inside `consume`. What they raise is kept in `_failure`.
         messages = cast(list[Record], self._consumer.consume(most, timeout))
@@ -147,9 +146,24 @@ class Source:
         self.rewinds += 1
         self.states = dict(states)
         self.ends.forget()
-        self.unfetchable.again()
+        self.unfetchable.all_again()
         self.just_assigned = True
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
+
+    def _try_again(self, stuck: set[int]) -> None:
+        """Fetch these partitions again from where they are stuck. All others are fetched as before."""
+        if not stuck:
+            return
+        self.unfetchable.again(stuck)
+        # Resumed before the seek, because a resumed partition goes on where librdkafka thinks that it was.
+        self.hold(self.paused - stuck)
+        try:
+            for partition in stuck:
+                self._consumer.seek(TopicPartition(self._topic, partition, self.states[partition].offset))
+                self.ends.left(partition)
+        except KafkaException as error:
+            log.warning("input partitions %s are assigned again: %s", numbers(stuck), error)
+            self.rewind(self.states)
 
     @property
     def paused(self) -> set[int]:
@@ -157,8 +171,12 @@ class Source:
         return self._fetching.paused
 
     def hold(self, partitions: Iterable[int]) -> None:
-        """Pause exactly these owned partitions, and those that are stuck."""
-        self._fetching.hold((set(partitions) | self.unfetchable.batches.keys()) & set(self.states))
+        """Pause exactly these owned partitions, and those that are stuck.
+
+        One that is tried again is not paused before its first record: it could lose its position in librdkafka.
+        """
+        wanted = (set(partitions) - self.unfetchable.trying) | self.unfetchable.batches.keys()
+        self._fetching.hold(wanted & self.states.keys())
 
     def check(self, states: Mapping[int, PartitionState]) -> None:
         """Raise unless these committed states belong to this query and these very topics, whoever owns them."""

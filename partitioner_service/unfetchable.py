@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ class UnfetchableBatches:
         self._batches: dict[int, Unfetchable] = {}
         self._since: dict[int, float] = {}
         self._tried: dict[int, float] = {}
+        self.trying: set[int] = set()
+        """Partitions that are fetched again, and of which neither a record nor an error has come yet."""
 
     @property
     def batches(self) -> Mapping[int, Unfetchable]:
@@ -64,6 +66,7 @@ class UnfetchableBatches:
                     *(self._topic, partition, offset, error.str()),
                 )
             self._batches[partition] = Unfetchable(partition, offset, error.str())
+            self.trying.discard(partition)
             self._tried[partition] = self._clock()
         return True
 
@@ -78,24 +81,33 @@ class UnfetchableBatches:
             if partition in states
         }
 
-    def due(self) -> bool:
-        """Whether it is time to fetch a batch again."""
-        return any(self._clock() - at >= _RETRY for at in self._tried.values())
+    def due(self) -> set[int]:
+        """The partitions whose batch it is time to fetch again."""
+        return {partition for partition, at in self._tried.items() if self._clock() - at >= _RETRY}
 
-    def again(self) -> None:
-        """All partitions are fetched again. Those that are stuck still are reported again soon."""
+    def again(self, partitions: Collection[int]) -> None:
+        """These partitions are fetched again. Those that are stuck still are reported again soon."""
+        for partition in partitions:
+            self._batches.pop(partition, None)
+            self._tried.pop(partition, None)
+            self.trying.add(partition)
+
+    def all_again(self) -> None:
+        """All partitions are assigned anew, and so fetched again."""
         self._batches.clear()
         self._tried.clear()
+        self.trying.clear()
 
     def passed(self, partition: int) -> None:
         """A record of this partition has come, or an order has led past the batch."""
+        self.trying.discard(partition)
         if partition in self._since and partition not in self._batches:
             log.info("%s[%d] is read again", self._topic, partition)
             del self._since[partition]
 
     def forget(self) -> None:
         """The partitions are given up."""
-        self.again()
+        self.all_again()
         self._since.clear()
 
     def standing_still(self, states: Mapping[int, PartitionState]) -> list[dict[str, Any]]:

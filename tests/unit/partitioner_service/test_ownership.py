@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
 
 from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
@@ -72,6 +72,8 @@ class Consumer:
     def __init__(self) -> None:
         self.assigned: list[tuple[int, int]] = []
         self.asleep: set[int] = set()
+        self.sought: list[tuple[int, int]] = []
+        self.refusal: KafkaException | None = None
         self.records: list[Record] = []
         self.during: Any = None
         self.callbacks: dict[str, Any] = {}
@@ -90,6 +92,11 @@ class Consumer:
     def unassign(self) -> None:
         self.assigned = []
 
+    def seek(self, partition: TopicPartition) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.sought.append((partition.partition, partition.offset))
+
     def pause(self, partitions: list[TopicPartition]) -> None:
         self.asleep |= {entry.partition for entry in partitions}
 
@@ -101,6 +108,7 @@ class Consumer:
 def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
     fake = Consumer()
     monkeypatch.setattr(source.clients, "consumer", lambda *words, **more: fake)
+    monkeypatch.setattr(source, "log_ends", lambda *words, **more: {})
     return fake
 
 
@@ -210,6 +218,54 @@ def test_the_end_of_a_partition_counts_unless_records_came_after_it(
     reader.read(10, 0)
     now.append(30.0)
     assert reader.ends.since(0) == (30.0 if at_end else 0.0)
+
+
+class Bomb(Record):
+    """What librdkafka says of a batch of partition 0 that does not decompress."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]
+        return KafkaError(KafkaError._BAD_COMPRESSION)
+
+
+def stuck_beside_an_end(consumer: Consumer, now: list[float]) -> Source:
+    """Partition 0 is stuck at offset 5 and partition 1 is at the end of its log. Half a minute has passed."""
+    reader = reading(lambda commit: None, clock=lambda: now[-1])
+    reader.rewind({0: state(5), 1: state(7)})
+    consumer.assigned = []
+    reader.ends.reached(1, 7)
+    consumer.records = [Bomb(5)]
+    reader.read(10, 0)
+    assert (consumer.asleep, consumer.sought) == ({0}, [])
+    now.append(31.0)
+    consumer.records = []
+    return reader
+
+
+def test_only_the_partition_that_is_stuck_is_fetched_again(consumer: Consumer) -> None:
+    now = [0.0]
+    reader = stuck_beside_an_end(consumer, now)
+    reader.read(10, 0)
+    assert (consumer.sought, consumer.assigned, consumer.asleep) == ([(0, 5)], [], set())
+    assert reader.ends.since(1) == 31.0, "it can fall asleep"
+    reader.hold([0, 1])
+    assert consumer.asleep == {1}, "no record has come yet, so its position could be lost"
+    consumer.records = [Bomb(5)]
+    reader.read(10, 0)
+    assert consumer.asleep == {0, 1}
+    now.append(62.0)
+    consumer.records = [Record(5)]
+    assert bounds(reader.read(10, 0)) == [[(5, 5)]]
+    assert consumer.sought == [(0, 5), (0, 5)]
+    reader.hold([0])
+    assert consumer.asleep == {0}
+
+
+def test_a_partition_that_cannot_be_sought_is_assigned_again(consumer: Consumer) -> None:
+    reader = stuck_beside_an_end(consumer, [0.0])
+    consumer.refusal = KafkaException(KafkaError(KafkaError._STATE))
+    reader.read(10, 0)
+    assert (consumer.assigned, consumer.asleep) == ([(0, 5), (1, 7)], set())
+    assert reader.unfetchable.due() == set()
 
 
 class Plane:

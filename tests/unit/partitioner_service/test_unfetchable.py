@@ -119,12 +119,12 @@ def test_a_stuck_partition_is_fetched_again_after_a_while_and_is_told_once(
     reading.offsets([Message(5, "_BAD_COMPRESSION")], states)
     assert not reading.stuck.due()
     reading.now = 31.0
-    assert reading.stuck.due()
-    reading.stuck.again()
+    assert reading.stuck.due() == {0}
+    reading.stuck.again({0})
     reading.offsets([Message(5, "_BAD_COMPRESSION")], states)
     assert caplog.text.count("cannot be read on") == 1
     assert reading.stuck.standing_still(states)[0]["seconds"] == 31.0
-    reading.stuck.again()
+    reading.stuck.again({0})
     assert reading.offsets([Message(5)], states) == [(0, 5, 5)]
     assert "in[0] is read again" in caplog.text
     assert reading.stuck.standing_still(states) == []
