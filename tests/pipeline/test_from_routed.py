@@ -153,7 +153,11 @@ def test_a_mark_that_an_idle_partition_was_given_is_found_again(kafka_settings: 
     assert before[1].rejected == 2
     assert before[1].idle_mark == 10_500
     forget(settings)
-    assert continue_from_routed(settings) == awake(before)
+    # Partition 0 may have slept at its own mark, which says nothing and is not found again.
+    found, known = continue_from_routed(settings), awake(before)
+    for states in (found, known):
+        states[0] = replace(states[0], idle_mark=None)
+    assert found == known
 
 
 def test_what_cannot_be_found_again_exactly_is_refused(kafka_settings: Any, query_name: str) -> None:
