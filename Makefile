@@ -19,7 +19,7 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start 
 	service-formats service-metrics service-metrics-spark partitioners growth reducer-emit elasticity-spike scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s fuzz lint format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s fuzz lint kernels format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -41,8 +41,9 @@ demo: setup ## the whole pipeline on this machine, compared with a direct aggreg
 monitoring: setup ## the demo under load with Prometheus and the live page (FLAGS="--seconds 300", ...)
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
-test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
-	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit tests/faults -m "not more and not long" --durations=40 $(FLAGS)
+test: setup ## lint, types, layers, and the tests on two cores (JOBS=...)
+	@$(MAKE) --no-print-directory -j 2 lint kernels
+	$(PYTEST) $(BY_FILE) tests/pipeline tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -79,6 +80,9 @@ lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+kernels: setup ## compile the kernels, which every process of the tests would else do by itself
+	$(BIN)/python -m partitioner_service.precompile
 
 format: setup ## put the code into the one format
 	$(BIN)/ruff check --fix .
