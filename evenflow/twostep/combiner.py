@@ -181,6 +181,9 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
 def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:
     """The blob of these rows, cut into parts near `max_bytes`. Each part names the rows of the segments that it holds."""
     parts = list(cut(_batch(rows), max_bytes))
+    if len(parts) == 1:
+        yield BlobPart(header.bucket, encode_blob(parts[0], header), 0, 1)
+        return
     begin = 0
     for number, batch in enumerate(parts):
         end = begin + batch.num_rows

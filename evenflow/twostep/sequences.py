@@ -68,11 +68,13 @@ class RangeSequences:
         self._totals: dict[int, int] = {}
         # Sessions in the order in which they were named, the last one at the end.
         self._named: dict[int, None] = {}
+        self._newest = 0
 
     def add(self, frame: Frame, offset: int) -> None:
         """Take in the next frame. Raises DataLossError for a gap, ProtocolError for a number that came before."""
         session, number = frame.header.session, frame.sequence
-        self._name(session)
+        if session != self._newest:
+            self._name(session)
         last = self._last.get(session)
         if last is None:
             self._first[session] = number
@@ -87,6 +89,7 @@ class RangeSequences:
     def _name(self, session: int) -> None:
         self._named.pop(session, None)
         self._named[session] = None
+        self._newest = session
 
     def rows(self) -> Rows:
         """A record `SEQUENCE` for each session, in the order in which the sessions were last named.

@@ -14,7 +14,9 @@ from evenflow.errors import DataLossError
 _SIZE = struct.Struct("<q")
 DAMAGED = "restore the checkpoint from a copy; if there is none, rebuild the query under a new name (docs/operations.md)"
 """What to do about a state that is damaged."""
+# Without threads: the tables are small, and every core has a task already.
 _COMPRESSED: Any = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READING: Any = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class BucketState(Protocol):
@@ -62,5 +64,5 @@ def table_bytes(table: pa.Table) -> bytes:
 
 def table_of(data: bytes) -> pa.Table:
     """The table that `table_bytes` wrote."""
-    with pa.ipc.open_stream(data) as reader:
+    with pa.ipc.open_stream(data, options=_READING) as reader:
         return reader.read_all()

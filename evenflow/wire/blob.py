@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, Rows, records
+from evenflow.arrays import Int64s, Rows, plain, records
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
 from evenflow.wire.envelope import (
@@ -157,17 +157,7 @@ def _header(fields: StrictObject) -> BlobHeader:
         _check(segment, header)
     if _outside(header.lanes["routed"], routed) or _outside(header.lanes["partition"], inputs):
         raise ProtocolError("a blob has lanes that do not exist")
-    sequences = header.sequences
-    if (
-        _outside(sequences["routed"], routed)
-        or (sequences["session"] < 1).any()
-        or (sequences["frames"] < 0).any()
-        or (sequences["first"] < -1).any()
-        or (sequences["last"] >= 2**62).any()
-        or (sequences["last"] < sequences["first"]).any()
-        or ((sequences["first"] < 0) & (sequences["last"] >= 0)).any()
-    ):
-        raise ProtocolError("a blob has numbers of frames that do not exist")
+    _check_sequences(header.sequences, routed)
     return header
 
 
@@ -181,6 +171,25 @@ def _check(segment: Segment, header: BlobHeader) -> None:
         and 0 <= segment.marks < len(header.marks)
     ):
         raise ProtocolError(f"a blob cannot hold {segment}")
+
+
+def _check_sequences(sequences: Rows, routed: int) -> None:
+    """Raise ProtocolError for impossible records `SEQUENCE`."""
+    if not len(sequences):
+        return
+    # The columns of `SEQUENCE`: routed partition, session, first, last, frames.
+    least, most = (found(plain(sequences), axis=0).tolist() for found in (np.min, np.max))
+    first, last = sequences["first"], sequences["last"]
+    if (
+        not 0 <= least[0] <= most[0] < routed
+        or least[1] < 1
+        or least[2] < -1
+        or most[3] >= 2**62
+        or least[4] < 0
+        or (last < first).any()
+        or ((first < 0) & (last >= 0)).any()
+    ):
+        raise ProtocolError("a blob has numbers of frames that do not exist")
 
 
 def _outside(values: Int64s, count: int) -> bool:

@@ -36,8 +36,14 @@ _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _TRAILER = struct.Struct("<IIqI")
 _CHECKED = struct.Struct("<IIq")
 _MESSAGE = struct.Struct("<iI")
-_LARGEST_REMEMBERED = 65_536
-"""Longest schema message (bytes) that is kept decoded: 64 of these are the most that the cache holds."""
+_REMEMBERED = 256
+"""So many schema messages are kept decoded.
+
+A task reads one routed partition after another, and each has the blocks of the micro-batch. So the headers of a
+partition are met again in the next one, if a micro-batch has no more blocks than this.
+"""
+_LARGEST_REMEMBERED = 16_384
+"""Longest schema message (bytes) that is kept decoded. That of 100 input partitions has some 6,000."""
 _LARGEST_HEADER = 16 * 1024 * 1024
 _WORD = 100
 _UNREADABLE = (
@@ -222,7 +228,7 @@ def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tu
     return read(fields), schema.remove_metadata()
 
 
-_remembered = lru_cache(maxsize=64)(_first_message)
+_remembered = lru_cache(maxsize=_REMEMBERED)(_first_message)
 
 
 def _aligned(data: Data) -> pa.Buffer:

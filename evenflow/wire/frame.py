@@ -116,7 +116,10 @@ def decode_frame(data: Data, *, fingerprint: str) -> Frame:
 
     Raises as `open_record` does, and ProtocolError for an impossible header.
     """
-    return Frame(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
+    header, batch, part, parts, sequence = open_record(
+        data, kind=_KIND, fingerprint=fingerprint, read=_header
+    )
+    return Frame(header=header, batch=batch, part=part, parts=parts, sequence=sequence)
 
 
 def _header(fields: StrictObject) -> FrameHeader:
@@ -147,8 +150,9 @@ def _header(fields: StrictObject) -> FrameHeader:
 
 
 def _check_partitions(name: str, partitions: Int64s, count: int) -> None:
-    strange = partitions[(partitions < 0) | (partitions >= count)]
-    if len(strange):
-        raise ProtocolError(f"a frame's {name}: there is no input partition {int(strange[0])} of {count}")
-    if len(set(partitions.tolist())) != len(partitions):
+    listed = partitions.tolist()  # a few numbers, for which numpy takes longer
+    if listed and not 0 <= min(listed) <= max(listed) < count:
+        strange = next(number for number in listed if not 0 <= number < count)
+        raise ProtocolError(f"a frame's {name}: there is no input partition {strange} of {count}")
+    if len(set(listed)) != len(listed):
         raise ProtocolError(f"a frame's {name} name an input partition twice")
