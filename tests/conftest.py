@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from uuid import uuid4
@@ -17,6 +18,15 @@ def _state_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Nothing that a test starts keeps its state in the user's home."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_lives() -> Iterator[None]:
+    """Java compiles for drivers that live for seconds: its second compiler took a quarter of the suites' CPU time."""
+    with pytest.MonkeyPatch.context() as patch:
+        options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+        patch.setenv("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {options}".strip())
         yield
 
 
