@@ -9,7 +9,8 @@ import time
 from typing import Any
 
 from evenflow.progress import PartitionState
-from evenflow.settings import Settings
+from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.model import KafkaExtras
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
@@ -25,6 +26,12 @@ def some_rows(
         (rng.randrange(partitions), {"k": f"key{int(rng.paretovariate(0.6)) % keys}", "t": i, "v": i % 7})
         for i in range(n)
     ]
+
+
+def soon_missed(kafka: KafkaSettings) -> KafkaSettings:
+    """Settings with which a killed member is missed after 3 s. By default its partitions rest for 10 s."""
+    extras = KafkaExtras(librdkafka={"session.timeout.ms": 3_000})
+    return kafka.model_copy(update={"extras": extras})
 
 
 def run(settings: Settings) -> DataPlane:

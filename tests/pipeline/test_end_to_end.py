@@ -36,6 +36,7 @@ from tests.pipeline.end_to_end import (
     transaction_is_open,
     wait_for,
 )
+from tests.pipeline.planes import soon_missed
 from tests.pipeline.routed import holders_of_the_hottest, read_routed
 from tests.pipeline.spark_stream import Result
 from workbench.broker import EmbeddedBroker
@@ -130,7 +131,10 @@ def test_partitioner_and_application_killed_or_stopped_in_mid_stream_go_on_exact
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
     settings = make_settings(
-        kafka_settings, query_name, tmp_path, partitioner={"commit_interval": 1_000, "block_tuples": 200}
+        soon_missed(kafka_settings),
+        query_name,
+        tmp_path,
+        partitioner={"commit_interval": 1_000, "block_tuples": 200},
     )
     stream = Stream(settings)
     with Pipeline(settings, tmp_path) as pipeline:
@@ -164,7 +168,10 @@ def test_two_partitioners_rebalance_with_open_transactions_and_the_results_stay_
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
     settings = make_settings(
-        kafka_settings, query_name, tmp_path, partitioner={"commit_interval": 2_000, "block_tuples": 200}
+        soon_missed(kafka_settings),
+        query_name,
+        tmp_path,
+        partitioner={"commit_interval": 2_000, "block_tuples": 200},
     )
     stream = Stream(settings)
     with Pipeline(settings, tmp_path) as pipeline:

@@ -14,7 +14,16 @@ from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.sink import CommitAborted, Sink
-from tests.pipeline.planes import began, parts_of, run, some_rows, start_thread, total, wait_until
+from tests.pipeline.planes import (
+    began,
+    parts_of,
+    run,
+    some_rows,
+    soon_missed,
+    start_thread,
+    total,
+    wait_until,
+)
 from tests.pipeline.routed import (
     create_topics,
     every_lane_ended,
@@ -124,7 +133,7 @@ KILLED = textwrap.dedent(
 @pytest.mark.parametrize("when", ["inside", "between"])
 def test_a_partitioner_killed_in_mid_stream_is_continued_exactly(kafka_settings, query_name, when, tmp_path):
     options = {"block_tuples": 300, "commit_interval": 1, "transaction_timeout": 10_000}
-    settings = make_settings(kafka_settings, query_name, partitioner=options)
+    settings = make_settings(soon_missed(kafka_settings), query_name, partitioner=options)
     create_topics(settings)
     rows = some_rows(4_000)
     write(settings, rows)

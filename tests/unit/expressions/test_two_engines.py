@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -143,6 +144,14 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@cache
+def database() -> duckdb.DuckDBPyConnection:
+    """One for all examples: to open it takes as long as an example."""
+    db = duckdb.connect(config={"threads": 1})
+    opened(db)
+    return db
+
+
 def check(text: str, table: dict[str, list[Any]]) -> None:
     try:
         expression = typed(read(text, "x"), lambda name: kind_of(TYPES[name]), "x")
@@ -154,11 +163,11 @@ def check(text: str, table: dict[str, list[Any]]) -> None:
     rows = len(columns["a"])
     engine = Engine(Columns(TYPES, {"x": expression}))
     computed, wrong, _ = engine.compute({name: columns[name] for name in engine.reads}, rows)
-    with duckdb.connect() as db:
-        opened(db)
-        db.register("columns", pa.table({"n": pa.array(np.arange(rows)), **columns}))
-        value, fits = derived_sql(expression)
-        found = db.sql(f"SELECT {value} AS v, {fits} AS fits FROM columns ORDER BY n").fetchall()
+    db = database()
+    db.register("columns", pa.table({"n": pa.array(np.arange(rows)), **columns}))
+    value, fits = derived_sql(expression)
+    found = db.sql(f"SELECT {value} AS v, {fits} AS fits FROM columns ORDER BY n").fetchall()
+    db.unregister("columns")
     for row, (value, fits) in enumerate(found):
         assert bool(wrong["x"][row]) == (not fits), (text, row, value, fits, computed["x"][row])
         if fits:
