@@ -13,6 +13,8 @@ SECONDS ?= 10
 PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 # The tests of a file stay in one process, to share what they start; long files come first.
 BY_FILE = --dist loadfile --no-loadscope-reorder
+# `make test-more`: any test in any process, but for those of a group (`xdist_group`), which share a long preparation.
+BY_GROUP = --dist loadgroup --no-loadscope-reorder
 
 # Of benchmarks that share their code, one: a smoke run of all takes a quarter of an hour.
 SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-bad-records service-expressions \
@@ -59,7 +61,7 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
-	$(PYTEST) tests -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+	$(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers api-server
 	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)

@@ -18,7 +18,7 @@ from monitoring.live.glance import Glance
 from monitoring.serving import served
 from tests.unit.monitoring.live.test_picture import SETTINGS, batch, decision, instance, make
 
-pytestmark = [pytest.mark.browser, pytest.mark.more]
+pytestmark = [pytest.mark.browser, pytest.mark.more, pytest.mark.xdist_group("live_page")]
 _PATIENCE = 15_000
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
 

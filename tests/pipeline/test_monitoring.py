@@ -20,7 +20,12 @@ from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape
 from workbench.ports import WebPorts
 from workbench.prometheus import Prometheus
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(420)]
+pytestmark = [
+    pytest.mark.pipeline,
+    pytest.mark.more,
+    pytest.mark.timeout(420),
+    pytest.mark.xdist_group("monitoring"),
+]
 _PATIENCE = 240.0
 _QUIET = {
     "evenflow_tuples_rejected_total",

@@ -26,7 +26,12 @@ from workbench.ports import CONTROLLER_JOB, HOST, free_ports
 from workbench.processes import ChildProcess
 from workbench.prometheus import Prometheus
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.pipeline,
+    pytest.mark.more,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("scrapes"),
+]
 
 WORKERS, INSTANCES, PARTITIONS = 100, 100, 1_000
 MOST_LINES = 24

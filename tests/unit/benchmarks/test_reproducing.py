@@ -30,6 +30,8 @@ from evenflow.partitioners import Partitioner, names
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
 
+pytestmark = pytest.mark.xdist_group("reproducing")
+
 CLAIMS = [claim for section in SECTIONS.values() for claim in section.CLAIMS]
 KEPT = Store(Path(__file__).parents[3] / "docs/reproducing/results.json")
 FIGURES = st.integers(0, 1000)
