@@ -31,7 +31,7 @@ from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
 from topics.offsets import first_offsets
-from topics.query_record import Beginning, read_beginning, write_beginning
+from topics.query_record import Beginning, read_beginning, recorded_partitions, write_beginning
 from topics.state import TopicState
 
 log = logging.getLogger(__name__)
@@ -71,11 +71,22 @@ def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int
     After a refusal another instance is committing.
     """
     for look in range(looks):
-        if len(all_states(settings)) == settings.input_partitions:
+        if _complete(settings, all_states(settings)):
             return True
         if look + 1 < looks:
             pause(_LOOK_SECONDS)
     return False
+
+
+def _complete(settings: Settings, known: Mapping[int, PartitionState]) -> bool:
+    """Whether every partition that the query has taken so far has its state.
+
+    Partitions that were added to the topic since then are taken in by `added`.
+    """
+    if len(known) == settings.input_partitions:
+        return True
+    count = recorded_partitions(settings)
+    return count is not None and count < settings.input_partitions and set(range(count)) <= set(known)
 
 
 class _Claim:
@@ -113,7 +124,7 @@ class _Claim:
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
         begun = read_beginning(self._settings) is not None
         known = all_states(self._settings, stable=True)
-        if len(known) == self._settings.input_partitions:
+        if _complete(self._settings, known):
             return []
         self._refuse_lost(topics, known, begun=begun)
         begin = first_offsets(self._settings.kafka, topics[self._input], self._settings.input.start)

@@ -47,8 +47,8 @@ def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleState
     """The error for an `input.partitions` that is not the number of partitions of this topic."""
     return IncompatibleStateError(
         f"topic {topic.name} has {topic.partitions} partitions, but input.partitions is set to {settings.input.partitions}",
-        hint="take input.partitions out of the settings: the number is read from the topic. If partitions were added to "
-        "the topic since the query began, give the query a new name",
+        hint="take input.partitions out of the settings: the number is read from the topic, and partitions that are "
+        "added to the topic are taken in",
     )
 
 

@@ -25,7 +25,12 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from partitioner_service.claim import GONE
-from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
+from partitioner_service.committed import (
+    Stopping,
+    added_partitions,
+    committed_offsets,
+    data_plane_group,
+)
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
