@@ -71,22 +71,20 @@ def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int
     After a refusal another instance is committing.
     """
     for look in range(looks):
-        if _complete(settings, all_states(settings)):
+        known = all_states(settings)
+        if len(known) == settings.input_partitions or _complete(known, recorded_partitions(settings)):
             return True
         if look + 1 < looks:
             pause(_LOOK_SECONDS)
     return False
 
 
-def _complete(settings: Settings, known: Mapping[int, PartitionState]) -> bool:
-    """Whether every partition that the query has taken so far has its state.
+def _complete(known: Mapping[int, PartitionState], count: int | None) -> bool:
+    """Whether each of the `count` partitions that the query has taken in has its state.
 
     Partitions that were added to the topic since then are taken in by `added`.
     """
-    if len(known) == settings.input_partitions:
-        return True
-    count = recorded_partitions(settings)
-    return count is not None and count < settings.input_partitions and set(range(count)) <= set(known)
+    return count is not None and set(range(count)) <= set(known)
 
 
 class _Claim:
@@ -122,11 +120,13 @@ class _Claim:
         # written after a claim, and the query's record with it. So if either is there, the offsets must all be
         # there. In the other order a claim in between would look like a loss.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
-        begun = read_beginning(self._settings) is not None
+        beginning = read_beginning(self._settings)
         known = all_states(self._settings, stable=True)
-        if _complete(self._settings, known):
+        if len(known) == self._settings.input_partitions:
             return []
-        self._refuse_lost(topics, known, begun=begun)
+        if beginning is not None and _complete(known, len(beginning.begin)):
+            return []
+        self._refuse_lost(topics, known, begun=beginning is not None)
         begin = first_offsets(self._settings.kafka, topics[self._input], self._settings.input.start)
         return [
             TopicPartition(
