@@ -95,7 +95,7 @@ def test_a_slow_partition_of_another_instance_holds_ours_back_also_while_the_pee
     monkeypatch.setattr(pace, "_PEER_REFRESH", 0.0)
     broken = ServiceError("no coordinator")
 
-    def fails(reader: object, settings: Settings) -> Any:
+    def fails(reader: object, settings: Settings, **more: int) -> Any:
         raise broken
 
     monkeypatch.setattr(pace, "committed_states", fails)
