@@ -1,11 +1,13 @@
 """Input partitions that are added to the topic while the query lives (pipeline rule 26).
 
 The query takes a new partition in with one transaction of the data plane. Its frames go to every worker and tell that
-there are more input partitions, and at which mark the new ones begin. The same transaction commits their first states.
+there are more input partitions, and at which mark the new ones begin. The same transaction commits their first states,
+and the record of how the query began, which has them from then on.
 
-The owner of the lowest partition that has not ended takes them in, with the mark of that partition, as the workers know
-it by these frames. A pane closes only when the marks of all lanes have passed it. So no pane that ends after that mark
-can have closed before the frames are merged, and the tuples of such panes count. Older tuples are rejected as `idle`.
+The owner of the lowest partition that has not ended takes them in, with the least mark of its own partitions, as the
+workers know it by these frames. A pane closes only when the marks of all lanes have passed it. So no pane that ends after
+that mark can have closed before the frames are merged, and the tuples of such panes count. Older tuples are rejected as
+`idle`.
 
 Only one instance can do so. The broker accepts the offsets of an instance only while it is a member of the group in its
 present generation. Whether a lower partition has ended is read from committed states after all pending transactions.
@@ -20,12 +22,13 @@ from dataclasses import replace
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.talking.words import numbers, partitions
+from evenflow.talking.words import moment, numbers, partitions
 from evenflow.windows import NO_MARK
 from partitioner_service.route import Router
 from partitioner_service.sink import Sink
 from partitioner_service.source import Source
-from topics.query_record import read_beginning
+from topics.query_record import Beginning, read_beginning
+from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +36,10 @@ _EVERY_SECONDS = 1.0
 
 
 class Added:
-    """Takes added partitions in where this instance may, and waits for the instance that may otherwise."""
+    """Takes added partitions in where this instance may, and waits for the instance that may otherwise.
+
+    watch: notices that the input topic has got partitions.
+    """
 
     def __init__(
         self,
@@ -42,19 +48,22 @@ class Added:
         router: Router,
         sink: Sink,
         *,
+        watch: TopicWatch,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self._topic = settings.topic("input")
         self._source = source
         self._router = router
         self._sink = sink
+        self._watch = watch
         self._clock = clock
         self._looked_at = -_EVERY_SECONDS
 
-    def claims(self) -> dict[int, PartitionState]:
+    def first_states(self) -> dict[int, PartitionState]:
         """First states of the partitions that this instance takes in now, mostly none. Their frames are written.
 
-        The caller commits them at once.
+        The caller commits them at once, and then calls `taken_in`.
 
         Raises IncompatibleStateError if every old partition has ended, because then nobody can take new ones in.
         """
@@ -70,12 +79,32 @@ class Added:
         own = self._source.states.get(first)
         if own is None or own.ended:
             return {}
-        states = self._first_states(own, new)
-        count = max(new) + 1
-        self._sink.write_frames(self._router.take_in({**self._source.states, **states}, inputs=count))
-        self._write_beginning(states)
-        log.info("the topic has got input %s: they are taken in", partitions(new))
+        states = first_states(
+            self._settings,
+            self._source.states,
+            own,
+            {partition: self._source.begins(partition) for partition in new},
+        )
+        beginning = self._beginning()
+        begin = {**beginning.begin, **{partition: state.begin for partition, state in states.items()}}
+        known = self._settings.origin.with_input_partitions(len(begin))
+        self._sink.write_frames(self._router.take_in({**self._source.states, **states}, inputs=len(begin)))
+        self._sink.write_beginning(known, replace(beginning, identity=known.identity(), begin=begin))
         return states
+
+    def taken_in(self, states: Mapping[int, PartitionState]) -> None:
+        """Note that these first states are committed."""
+        self._source.added -= states.keys()
+        self._source.taken += len(states)
+        mark = next(iter(states.values())).idle_mark
+        log.info(
+            "%s has got %s: taken in from the first record on, %s",
+            self._topic,
+            partitions(states),
+            "and no window has closed without them"
+            if mark is None
+            else f"for the windows that end after {moment(mark)}",
+        )
 
     def may_read_more(self) -> bool:
         """Whether partitions of this instance have been taken in that it does not read yet."""
@@ -83,7 +112,9 @@ class Added:
 
     def _due(self) -> bool:
         """Whether it is time to look, because there are added partitions."""
-        if not (self._source.added or self._source.waiting):
+        source = self._source
+        more = source.rebalances and self._watch.partitions(self._topic) > source.taken
+        if not (more or source.added or source.waiting):
             return False
         now = self._clock()
         if now - self._looked_at < _EVERY_SECONDS:
@@ -91,35 +122,40 @@ class Added:
         self._looked_at = now
         return True
 
-    def _write_beginning(self, states: Mapping[int, PartitionState]) -> None:
-        """Note that the query has these partitions, too. From then on, offsets of them that are gone are a loss."""
-        before = read_beginning(self._settings.origin)
-        if before is None:
+    def _beginning(self) -> Beginning:
+        found = read_beginning(self._settings.origin)
+        if found is None:
             raise IncompatibleStateError(
                 f"the record of how query {self._settings.query.name} began is gone from "
                 f"{self._settings.topic('snapshots')}",
                 hint="give the query a new name",
             )
-        begin = {**before.begin, **{partition: state.begin for partition, state in states.items()}}
-        known = self._settings.origin.with_input_partitions(len(begin))
-        self._sink.write_beginning(known, replace(before, identity=known.identity(), begin=begin))
-
-    def _first_states(self, own: PartitionState, new: frozenset[int]) -> dict[int, PartitionState]:
-        """States at the beginning of these partitions, with the mark of an own one."""
-        mark = own.mark(self._settings.query)
-        found = {}
-        for partition in sorted(new):
-            begin = self._source.begins(partition)
-            found[partition] = PartitionState(
-                fingerprint=own.fingerprint,
-                topic_id=own.topic_id,
-                routed_id=own.routed_id,
-                rejected_id=own.rejected_id,
-                begin=begin,
-                offset=begin,
-                idle_mark=None if mark == NO_MARK else mark,
-            )
         return found
+
+
+def first_states(
+    settings: Settings,
+    owned: Mapping[int, PartitionState],
+    like: PartitionState,
+    begins: Mapping[int, int],
+) -> dict[int, PartitionState]:
+    """States at the beginning of new partitions, with the least mark of the partitions that an instance owns.
+
+    like: state of a partition with the same topics. begins: new partition -> offset of its first record.
+    """
+    mark = min(state.mark(settings.query) for state in owned.values())
+    return {
+        partition: PartitionState(
+            fingerprint=like.fingerprint,
+            topic_id=like.topic_id,
+            routed_id=like.routed_id,
+            rejected_id=like.rejected_id,
+            begin=begin,
+            offset=begin,
+            idle_mark=None if mark == NO_MARK else mark,
+        )
+        for partition, begin in sorted(begins.items())
+    }
 
 
 def all_have_ended(settings: Settings, new: frozenset[int]) -> IncompatibleStateError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from confluent_kafka import (
@@ -76,8 +76,7 @@ def load_states(
     """
     topic = settings.topic("input")
     states: dict[int, PartitionState] = {}
-    entries = committed_offsets(consumer, [TopicPartition(topic, p) for p in partitions], stopping)
-    added = added_partitions(settings, {entry.partition for entry in entries if entry.offset < 0})
+    entries, added = offsets_and_added(consumer, settings, partitions, stopping)
     for entry in entries:
         if entry.partition in added:
             continue
@@ -101,25 +100,38 @@ def load_states(
     return states
 
 
-def added_partitions(settings: Settings, missing: set[int]) -> set[int]:
-    """Those of the partitions without a committed state that were added to the topic since the query began.
+def offsets_and_added(
+    consumer: Consumer, settings: Settings, partitions: Iterable[int], stopping: Callable[[], bool]
+) -> tuple[list[TopicPartition], set[int]]:
+    """The committed offsets of these partitions, and which of them were added and are not taken in yet.
 
-    The others had a state, which is lost.
+    Any other partition without an offset had one, which is lost. Raises as `committed_offsets` does,
+    IncompatibleStateError if the record of the query's beginning cannot be read.
     """
-    recorded = recorded_partitions(settings) if missing else None
-    return set() if recorded is None else {p for p in missing if p >= recorded}
+    topic = settings.topic("input")
+    asked = [TopicPartition(topic, p) for p in partitions]
+    entries = committed_offsets(consumer, asked, stopping)
+    if all(entry.offset >= 0 for entry in entries):
+        return entries, set()
+    # Partitions are taken in with their offsets and this record in one transaction. So what this record counts has
+    # offsets now. The offsets that were read above may be older than the record.
+    recorded = recorded_partitions(settings)
+    entries = committed_offsets(consumer, asked, stopping)
+    missing = {entry.partition for entry in entries if entry.offset < 0}
+    return entries, set() if recorded is None else {p for p in missing if p >= recorded}
 
 
 def stable_states(
     consumer: Consumer, settings: Settings, stopping: Callable[[], bool], *, partitions: int
-) -> dict[int, PartitionState]:
+) -> tuple[dict[int, PartitionState], set[int]]:
     """Committed states of the first `partitions` input partitions, once no transaction is pending that may change one.
 
-    A partition without an offset is absent.
+    A partition without an offset is absent. The second of the pair are those that were added and are not taken in yet.
 
-    Raises as `committed_offsets` does, IncompatibleStateError for a state that cannot be read.
+    Raises as `offsets_and_added` does, IncompatibleStateError for a state that cannot be read.
     """
-    return _decoded(committed_offsets(consumer, _first_partitions(settings, partitions), stopping))
+    entries, added = offsets_and_added(consumer, settings, range(partitions), stopping)
+    return _decoded(entries), added
 
 
 def _first_partitions(settings: Settings, count: int) -> list[TopicPartition]:

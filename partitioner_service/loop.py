@@ -128,9 +128,10 @@ class Loop:
 
         Returns whether reading goes on from the committed states.
         """
-        claims = self.parts.added.claims()
-        if claims:
-            self.commit(claims)
+        states = self.parts.added.first_states()
+        if states:
+            self.commit(states)
+            self.parts.added.taken_in(states)
         if not self.parts.added.may_read_more():
             return False
         if self.parts.sink.open_for is not None:
@@ -185,10 +186,10 @@ class Loop:
             self.commit()
             self.parts.skips.answer(order, SkipAnswer(True, f"{order.count:,} offsets were skipped"))
 
-    def commit(self, claims: Mapping[int, PartitionState] | None = None) -> None:
+    def commit(self, added: Mapping[int, PartitionState] | None = None) -> None:
         """Make what was written visible, together with the states of the input partitions.
 
-        claims: first states of input partitions that the query takes in.
+        added: first states of input partitions that the query takes in.
         """
         states, session = self.parts.source.states, self.parts.router.session
         due = self._renewal.due(states)
@@ -199,7 +200,7 @@ class Loop:
         # that is no longer a member of the group.
         changed = session.signed(changed or states)
         began = self._clock()
-        self.parts.sink.commit({**changed, **session.signed(claims or {})}, self.parts.source.group_metadata)
+        self.parts.sink.commit({**changed, **session.signed(added or {})}, self.parts.source.group_metadata)
         self.parts.source.committed.update(changed)
         states.update(changed)
         self._renewal.committed(changed)
@@ -273,6 +274,7 @@ class Loop:
         everyone = self.parts.pace.everyone()
         if len(everyone) < self.parts.source.taken or not all(s.ended for s in everyone.values()):
             return False
+        self.parts.source.look()
         if self.parts.source.added:
             raise all_have_ended(self._settings, self.parts.source.added)
         # If the input has already ended, no partition needs to be assigned. So states that an assignment

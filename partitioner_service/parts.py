@@ -107,7 +107,7 @@ def open_parts(
         source=source,
         pace=pace,
         skips=skips,
-        added=Added(settings, source, router, sink, clock=clock),
+        added=Added(settings, source, router, sink, watch=watch, clock=clock),
         watch=watch,
     )
 

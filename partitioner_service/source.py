@@ -19,7 +19,6 @@ from evenflow.settings import Settings
 from evenflow.talking.words import numbers
 from partitioner_service.committed import (
     TopicIds,
-    added_partitions,
     check_continues,
     data_plane_group,
     load_states,
@@ -192,9 +191,8 @@ class Source:
         """
         topic = self._consumer.list_topics(self._topic, timeout=_METADATA_SECONDS).topics[self._topic]
         count = max(self._settings.input_partitions, self.taken, len(topic.partitions))
-        everyone = stable_states(self._consumer, self._settings, self._stopping, partitions=count)
-        self.taken = len(everyone)
-        self.added = frozenset(added_partitions(self._settings, set(range(count)) - set(everyone)))
+        everyone, added = stable_states(self._consumer, self._settings, self._stopping, partitions=count)
+        self.taken, self.added = len(everyone), frozenset(added)
         return everyone
 
     @property
@@ -237,13 +235,13 @@ class Source:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
+        self._assigned = partitions
         try:
             states = load_states(
                 consumer, self._settings, [p.partition for p in partitions], self._topic_ids, self._stopping
             )
             # The session that had these partitions may have committed its last frames with partitions that another
             # instance gets now. So the states of all partitions are read, and after those of our own.
-            self._assigned = partitions
             self.totals = totals(self.look())
             self.committed = dict(states)
             self.rewind(states)

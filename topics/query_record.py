@@ -1,11 +1,11 @@
 """The beginning of a query, kept in Kafka from the moment when the query begins: what it is, and where it began to read.
 
 This is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as the query has
-topics. It is written in the transaction that commits the first offsets, and again when input partitions
-that were added are taken in. Because of this record any command can refuse
-changed settings before it starts anything, and can name the settings that changed. It also says that the query has begun
-where nothing else does: committed offsets can expire before anything was routed. The record's key holds a slash, so no
-partitioner instance has the same key: names of instances have no slash.
+topics. It is written in the transaction that commits the first offsets, and again in that which takes in partitions that
+were added to the input. Because of this record any command can refuse changed settings before it starts anything, and can
+name the settings that changed. It also says that the query has begun where nothing else does: committed offsets can expire
+before anything was routed. The record's key holds a slash, so no partitioner instance has the same key: names of instances
+have no slash.
 """
 
 from __future__ import annotations
@@ -108,12 +108,6 @@ def _decoded(fields: StrictObject) -> Beginning:
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
     )
-
-
-def read_identity(settings: Settings) -> dict[str, Any] | None:
-    """The identity that the query began with. As `read_beginning`."""
-    beginning = read_beginning(settings)
-    return None if beginning is None else beginning.identity
 
 
 def recorded_partitions(settings: Settings) -> int | None:
