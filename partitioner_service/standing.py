@@ -53,7 +53,11 @@ class Standing:
         self._note_reading({p: state.read for p, state in everyone.items()})
         fastest = max((s.max_time for s in everyone.values() if s.max_time is not None), default=None)
         awake = {p: shown for p, shown in own.items() if not shown["ended"] and not shown["idle"]}
-        found = [self._others(len(own), status), self._nothing_read(awake) if quiet else None, self._ahead(awake)]
+        found = [
+            self._others(len(own), status),
+            self._nothing_read(awake) if quiet else None,
+            self._ahead(awake),
+        ]
         if fastest is not None:
             found += [self._first(awake), self._newer(awake, fastest), self._leapt(awake, everyone, status)]
         known = [concern for concern in found if concern is not None]
@@ -177,7 +181,9 @@ class Standing:
             fields={"partitions": sorted(ahead), "ahead_ms": largest - now},
         )
 
-    def _leapt(self, awake: Mapping[str, Shown], everyone: Mapping[int, PartitionState], status: Shown) -> Concern | None:
+    def _leapt(
+        self, awake: Mapping[str, Shown], everyone: Mapping[int, PartitionState], status: Shown
+    ) -> Concern | None:
         """The slowest partition that is awake leapt away from idle ones, which do not follow it."""
         timeout = self._settings.partitioner.idle_timeout
         if timeout is None or len(everyone) < status["input_partitions"]:

@@ -78,8 +78,10 @@ def _reading(facts: Facts) -> Iterator[str]:
 def _adding(facts: Facts) -> Iterator[str]:
     """Partitions that the topic has got, and that nobody has taken in: a partitioner does within seconds."""
     if facts.added and (facts.ended or not facts.members):
-        why = "had ended before" if facts.ended else "has no partitioner that runs and takes them in"
-        yield f"{count(facts.added, 'partition')} were added to {facts.topic}, and the query {why}"
+        yield (
+            f"the topic has got {count(facts.added, 'partition')} that the query has not taken in, and "
+            + ("all others had ended before" if facts.ended else "no partitioner is running")
+        )
 
 
 def _waiting(facts: Facts) -> Iterator[str]:
