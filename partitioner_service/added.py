@@ -1,4 +1,4 @@
-"""Input partitions that are added to the topic while the query lives (pipeline rule 26).
+"""Input partitions that are added to the topic while the query lives.
 
 The query takes a new partition in with one transaction of the data plane. Its frames go to every worker and tell that
 there are more input partitions, and at which mark the new ones begin. The same transaction commits their first states,
@@ -73,23 +73,17 @@ class Added:
         new = self._source.added
         if not new:
             return {}
-        first = min((p for p, state in everyone.items() if not state.ended), default=None)
-        if first is None:
+        if all(state.ended for state in everyone.values()):
             raise all_have_ended(self._settings, new)
-        own = self._source.states.get(first)
-        if own is None or own.ended:
+        if not may_take_in(everyone, self._source.states):
             return {}
-        states = first_states(
-            self._settings,
-            self._source.states,
-            own,
-            {partition: self._source.begins(partition) for partition in new},
-        )
+        begins = {partition: self._source.begins(partition) for partition in new}
+        states = first_states(self._settings, self._source.states, begins)
         beginning = self._beginning()
         begin = {**beginning.begin, **{partition: state.begin for partition, state in states.items()}}
         known = self._settings.origin.with_input_partitions(len(begin))
         self._sink.write_frames(self._router.take_in({**self._source.states, **states}, inputs=len(begin)))
-        self._sink.write_beginning(known, replace(beginning, identity=known.identity(), begin=begin))
+        self._sink.write_beginning(replace(beginning, identity=known.identity(), begin=begin))
         return states
 
     def taken_in(self, states: Mapping[int, PartitionState]) -> None:
@@ -133,17 +127,25 @@ class Added:
         return found
 
 
+def may_take_in(everyone: Mapping[int, PartitionState], owned: Mapping[int, PartitionState]) -> bool:
+    """Whether an instance is the one that takes new partitions in: it owns the lowest that has not ended.
+
+    everyone: the committed states of all input partitions that are taken in. owned: the working states of the instance.
+    If that partition has ended there, the instance waits until this is committed, and another partition is the lowest.
+    """
+    lowest = min((partition for partition, state in everyone.items() if not state.ended), default=None)
+    own = None if lowest is None else owned.get(lowest)
+    return own is not None and not own.ended
+
+
 def first_states(
-    settings: Settings,
-    owned: Mapping[int, PartitionState],
-    like: PartitionState,
-    begins: Mapping[int, int],
+    settings: Settings, owned: Mapping[int, PartitionState], begins: Mapping[int, int]
 ) -> dict[int, PartitionState]:
     """States at the beginning of new partitions, with the least mark of the partitions that an instance owns.
 
-    like: state of a partition with the same topics. begins: new partition -> offset of its first record.
+    begins: new partition -> offset of its first record.
     """
-    mark = min(state.mark(settings.query) for state in owned.values())
+    mark, like = min(state.mark(settings.query) for state in owned.values()), next(iter(owned.values()))
     return {
         partition: PartitionState(
             fingerprint=like.fingerprint,

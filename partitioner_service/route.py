@@ -278,11 +278,15 @@ class Router:
     def take_in(self, states: dict[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
         """Frames without tuples for every worker, which tell that there are more input partitions from now on.
 
+        Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
+
         states: of the partitions that the instance owns, and the first states of the new ones. inputs: how many input
         partitions there are now.
         """
-        self._framer.inputs = inputs
-        return self._framer.pack(self._no_shares(), records(0, OFFSETS), self._tell(states))
+        before, self._framer.inputs = self._framer.inputs, inputs
+        frames = self._framer.pack(self._no_shares(), records(0, OFFSETS), self._tell(states))
+        self._framer.inputs = before
+        return frames
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition if the slowest has passed a pane, else none."""

@@ -27,7 +27,7 @@ from partitioner_service.route import Rejections
 from partitioner_service.session import Session
 from partitioner_service.watchdog import IN_DOUBT, Watchdog
 from topics import clients
-from topics.query_record import Beginning, write_beginning
+from topics.query_record import IDENTITY_KEY, Beginning, encode_beginning
 from topics.records import Record
 from topics.skip_orders import SkipOrder
 
@@ -75,6 +75,7 @@ class Sink:
         self._input = settings.topic("input")
         self._routed = settings.topic("routed")
         self._rejected = settings.topic("rejected")
+        self._snapshots = settings.topic("snapshots")
         self._rejected_partitions = rejected_partitions or settings.input_partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
         self._session = session
@@ -116,10 +117,10 @@ class Sink:
             self._produce(self._routed, frame, None, worker)
         self._producer.poll(0)
 
-    def write_beginning(self, settings: Settings, beginning: Beginning) -> None:
+    def write_beginning(self, beginning: Beginning) -> None:
         """Write anew how the query began, once it takes in partitions that were added to its input."""
         self.begin()
-        write_beginning(self._producer, settings, beginning)
+        self._produce(self._snapshots, encode_beginning(beginning), IDENTITY_KEY, 0)
 
     def write_rejected(self, records: Sequence[Record], group: Rejections) -> None:
         """Write the rejected records of a slice unchanged.

@@ -52,7 +52,12 @@ class Beginning:
 
 def write_beginning(producer: Producer, settings: Settings, beginning: Beginning) -> None:
     """Hand the record to a producer. The transaction of this producer must be open."""
-    begin = [beginning.begin[partition] for partition in range(settings.input_partitions)]
+    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=encode_beginning(beginning))
+
+
+def encode_beginning(beginning: Beginning) -> bytes:
+    """The record's value."""
+    begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
     fields = {
         "v": _VERSION,
         "identity": beginning.identity,
@@ -60,7 +65,7 @@ def write_beginning(producer: Producer, settings: Settings, beginning: Beginning
         "begin": begin,
         "began_at": beginning.began_at,
     }
-    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=json.dumps(fields).encode())
+    return json.dumps(fields).encode()
 
 
 def read_beginning(settings: Settings) -> Beginning | None:

@@ -26,13 +26,13 @@ _TIMES_ABSENT = 3
 
 
 class Answer(Protocol):
-    """The answer about one topic, which may not be there yet: a `Future` of a description with `topic_id` and `partitions`."""
+    """The answer about one topic, which may not be there yet: a `Future` of a topic's description."""
 
     def done(self) -> bool:
         """Whether the answer has come."""
 
     def result(self) -> Any:
-        """The description of the topic. Raises KafkaException."""
+        """The description of the topic, with `topic_id` and `partitions`. Raises KafkaException."""
 
 
 Ask = Callable[[list[str]], dict[str, Answer]]

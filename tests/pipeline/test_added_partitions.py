@@ -1,4 +1,4 @@
-"""Input partitions that are added while a query lives, on a real broker and through real Spark (pipeline rule 26)."""
+"""Input partitions that are added while a query lives, on a real broker and through real Spark."""
 
 from __future__ import annotations
 

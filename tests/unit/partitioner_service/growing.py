@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenflow.windows import NO_MARK
-from partitioner_service.added import first_states
+from partitioner_service.added import first_states, may_take_in
 from partitioner_service.session import totals
 from tests.unit.partitioner_service.lossy import INPUTS, SETTINGS, Instance, Run
 
@@ -36,16 +36,21 @@ class GrowingRun(Run):
     def take_in(self, instance: Instance, *, dies: bool = False) -> None:
         """As `Loop`: take in what the topic has besides, if this instance may. dies: before its transaction commits."""
         new = range(len(self.committed), len(self.input))
-        first = min((p for p, state in self.committed.items() if not state.ended), default=None)
-        own = None if first is None else instance.states.get(first)
-        if not new or own is None or own.ended:
+        if not new or not may_take_in(self.committed, instance.states):
             return
         self._begin_stint(instance)
-        states = first_states(SETTINGS, instance.states, own, dict.fromkeys(new, 0))
+        states = first_states(SETTINGS, instance.states, dict.fromkeys(new, 0))
         instance.open += instance.router.take_in({**instance.states, **states}, inputs=len(self.input))
+        for other in self.instances:
+            # Others go on meanwhile, and believe to be the one, too.
+            if other is not instance and self.draw.random() < 0.3:
+                self.work(other)
+                self.commit(other)
+                self.take_in(other)
         if dies:
             self.abort(instance)
             return
+        assert not states.keys() & self.committed.keys(), "two instances have taken the same partition in"
         self.commit(instance, states)
         for p, state in states.items():
             self.taken_at[p] = NO_MARK if state.idle_mark is None else state.idle_mark
