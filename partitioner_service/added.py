@@ -24,6 +24,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import moment, numbers, partitions
 from evenflow.windows import NO_MARK
+from evenflow.wire import MOST_PARTITIONS
 from partitioner_service.route import Router
 from partitioner_service.sink import Sink
 from partitioner_service.source import Source
@@ -65,7 +66,8 @@ class Added:
 
         The caller commits them at once, and then calls `taken_in`.
 
-        Raises IncompatibleStateError if every old partition has ended, because then nobody can take new ones in.
+        Raises IncompatibleStateError if every old partition has ended, because then nobody can take new ones in, or if
+        there are too many.
         """
         if not self._due():
             return {}
@@ -81,6 +83,8 @@ class Added:
         states = first_states(self._settings, self._source.states, begins)
         beginning = self._beginning()
         begin = {**beginning.begin, **{partition: state.begin for partition, state in states.items()}}
+        if len(begin) > MOST_PARTITIONS:
+            raise too_many(self._settings, len(begin))
         known = self._settings.origin.with_input_partitions(len(begin))
         self._sink.write_frames(self._router.take_in({**self._source.states, **states}, inputs=len(begin)))
         self._sink.write_beginning(replace(beginning, identity=known.identity(), begin=begin))
@@ -158,6 +162,14 @@ def first_states(
         )
         for partition, begin in sorted(begins.items())
     }
+
+
+def too_many(settings: Settings, partitions: int) -> IncompatibleStateError:
+    """The error for an input topic with more partitions than a frame can name."""
+    return IncompatibleStateError(
+        f"{settings.topic('input')} has got {partitions:,} partitions, and a query has at most {MOST_PARTITIONS:,}",
+        hint="give the query a new name and a topic with fewer partitions",
+    )
 
 
 def all_have_ended(settings: Settings, new: frozenset[int]) -> IncompatibleStateError:
