@@ -4,13 +4,14 @@ The query takes a new partition in with one transaction of the data plane. Its f
 there are more input partitions, and at which mark the new ones begin. The same transaction commits their first states,
 and the record of how the query began, which has them from then on.
 
-The owner of the lowest partition that has not ended takes them in, with the least mark of its own partitions, as the
-workers know it by these frames. A pane closes only when the marks of all lanes have passed it. So no pane that ends after
-that mark can have closed before the frames are merged, and the tuples of such panes count. Older tuples are rejected as
-`idle`.
+The owner of the slowest partition takes them in, with the mark of that partition, as the workers know it by these frames.
+A pane closes only when the marks of all lanes have passed it. So no pane that ends after that mark can have closed before
+the frames are merged, and the tuples of such panes count. Older tuples are rejected as `idle`.
 
-Only one instance can do so. The broker accepts the offsets of an instance only while it is a member of the group in its
-present generation. Whether a lower partition has ended is read from committed states after all pending transactions.
+Only one instance can do so. Which partition is the slowest is read from committed states after all pending transactions,
+and marks never fall. From that look to its transaction the owner commits nothing else. So its partition stays where it was
+for all others, and nobody else can find another one to be slower. The broker accepts the offsets of an instance only while
+it is a member of the group in its present generation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import replace
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
 from evenflow.talking.words import moment, numbers, partitions
 from evenflow.windows import NO_MARK
 from evenflow.wire import MOST_PARTITIONS
@@ -64,23 +65,23 @@ class Added:
     def first_states(self) -> dict[int, PartitionState]:
         """First states of the partitions that this instance takes in now, mostly none. Their frames are written.
 
-        The caller commits them at once, and then calls `taken_in`.
+        No transaction may be open. The caller commits the states at once, and then calls `taken_in`.
 
         Raises IncompatibleStateError if every old partition has ended, because then nobody can take new ones in, or if
         there are too many.
         """
-        if not self._due():
-            return {}
+        self._looked_at = self._clock()
         everyone = self._source.look()
         new = self._source.added
         if not new:
             return {}
         if all(state.ended for state in everyone.values()):
             raise all_have_ended(self._settings, new)
-        if not may_take_in(everyone, self._source.states):
+        slowest = slowest_of(self._settings.query, everyone)
+        if slowest not in self._source.states:
             return {}
         begins = {partition: self._source.begins(partition) for partition in new}
-        states = first_states(self._settings, self._source.states, begins)
+        states = first_states(self._settings.query, everyone[slowest], begins)
         beginning = self._beginning()
         begin = {**beginning.begin, **{partition: state.begin for partition, state in states.items()}}
         if len(begin) > MOST_PARTITIONS:
@@ -108,17 +109,14 @@ class Added:
         """Whether partitions of this instance have been taken in that it does not read yet."""
         return bool(self._source.waiting - self._source.added)
 
-    def _due(self) -> bool:
+    @property
+    def due(self) -> bool:
         """Whether it is time to look, because there are added partitions."""
         source = self._source
         more = source.rebalances and self._watch.partitions(self._topic) > source.taken
         if not (more or source.added or source.waiting):
             return False
-        now = self._clock()
-        if now - self._looked_at < _EVERY_SECONDS:
-            return False
-        self._looked_at = now
-        return True
+        return self._clock() - self._looked_at >= _EVERY_SECONDS
 
     def _beginning(self) -> Beginning:
         found = read_beginning(self._settings.origin)
@@ -131,31 +129,25 @@ class Added:
         return found
 
 
-def may_take_in(everyone: Mapping[int, PartitionState], owned: Mapping[int, PartitionState]) -> bool:
-    """Whether an instance is the one that takes new partitions in: it owns the lowest that has not ended.
-
-    everyone: the committed states of all input partitions that are taken in. owned: the working states of the instance.
-    If that partition has ended there, the instance waits until this is committed, and another partition is the lowest.
-    """
-    lowest = min((partition for partition, state in everyone.items() if not state.ended), default=None)
-    own = None if lowest is None else owned.get(lowest)
-    return own is not None and not own.ended
+def slowest_of(query: Query, everyone: Mapping[int, PartitionState]) -> int:
+    """The input partition with the least mark, the first one of several. everyone: the states of all, at least one."""
+    return min(everyone, key=lambda partition: (everyone[partition].mark(query), partition))
 
 
 def first_states(
-    settings: Settings, owned: Mapping[int, PartitionState], begins: Mapping[int, int]
+    query: Query, slowest: PartitionState, begins: Mapping[int, int]
 ) -> dict[int, PartitionState]:
-    """States at the beginning of new partitions, with the least mark of the partitions that an instance owns.
+    """States at the beginning of new partitions, with the mark of the slowest partition.
 
     begins: new partition -> offset of its first record.
     """
-    mark, like = min(state.mark(settings.query) for state in owned.values()), next(iter(owned.values()))
+    mark = slowest.mark(query)
     return {
         partition: PartitionState(
-            fingerprint=like.fingerprint,
-            topic_id=like.topic_id,
-            routed_id=like.routed_id,
-            rejected_id=like.rejected_id,
+            fingerprint=slowest.fingerprint,
+            topic_id=slowest.topic_id,
+            routed_id=slowest.routed_id,
+            rejected_id=slowest.rejected_id,
             begin=begin,
             offset=begin,
             idle_mark=None if mark == NO_MARK else mark,

@@ -128,10 +128,13 @@ class Loop:
 
         Returns whether reading goes on from the committed states.
         """
-        states = self.parts.added.first_states()
-        if states:
-            self.commit(states)
-            self.parts.added.taken_in(states)
+        if self.parts.added.due:
+            if self.parts.sink.open_for is not None:
+                self.commit()
+            states = self.parts.added.first_states()
+            if states:
+                self.commit(states)
+                self.parts.added.taken_in(states)
         if not self.parts.added.may_read_more():
             return False
         if self.parts.sink.open_for is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenflow.windows import NO_MARK
-from partitioner_service.added import first_states, may_take_in
+from partitioner_service.added import first_states, slowest_of
 from partitioner_service.session import totals
 from tests.unit.partitioner_service.lossy import INPUTS, SETTINGS, Instance, Run
 
@@ -36,10 +36,12 @@ class GrowingRun(Run):
     def take_in(self, instance: Instance, *, dies: bool = False) -> None:
         """As `Loop`: take in what the topic has besides, if this instance may. dies: before its transaction commits."""
         new = range(len(self.committed), len(self.input))
-        if not new or not may_take_in(self.committed, instance.states):
-            return
         self._begin_stint(instance)
-        states = first_states(SETTINGS, instance.states, dict.fromkeys(new, 0))
+        self.commit(instance)
+        slowest = slowest_of(SETTINGS.query, self.committed)
+        if not new or slowest not in instance.states or self.committed[slowest].ended:
+            return
+        states = first_states(SETTINGS.query, self.committed[slowest], dict.fromkeys(new, 0))
         instance.open += instance.router.take_in({**instance.states, **states}, inputs=len(self.input))
         for other in self.instances:
             # Others go on meanwhile, and believe to be the one, too.
