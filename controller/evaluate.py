@@ -18,7 +18,7 @@ from evenflow.elasticity.observation import Part
 from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
 from evenflow.talking.words import span
-from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage, inputs_of
 
 LEAST_PATIENCE = 20.0
 """Seconds of silence that are never too long."""
@@ -241,10 +241,14 @@ def counted(settings: Settings, known: Collected, now: float) -> list[Heard[Part
     limit = patience(settings)
     return in_charge(
         (heard for heard in reversed(known.partitioners.values()) if heard.age(now) < limit),
-        partitions=settings.input_partitions,
+        partitions=_inputs(settings, known),
         owned=lambda heard: heard.record.owned,
         anyway=lambda heard: not heard.record.owned,
     )
+
+
+def _inputs(settings: Settings, known: Collected) -> int:
+    return inputs_of((heard.record for heard in list(known.partitioners.values())), settings.input_partitions)
 
 
 def stale(settings: Settings, known: Collected, now: float) -> list[str]:
@@ -254,7 +258,7 @@ def stale(settings: Settings, known: Collected, now: float) -> list[str]:
 
 def _silent_partitioners(settings: Settings, known: Collected, now: float) -> list[str]:
     alive = counted(settings, known, now)
-    unowned = settings.input_partitions - sum(heard.record.owned for heard in alive)
+    unowned = _inputs(settings, known) - sum(heard.record.owned for heard in alive)
     # If the controller scales the instances, `partitioner.instances` does not say how many run now.
     expected = 1 if settings.control.replicas_of is not None else settings.partitioner.instances
     if len(alive) >= expected:

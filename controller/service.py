@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
-from evenflow.telemetry import DecisionRecord, Telemetry
+from evenflow.telemetry import DecisionRecord, Telemetry, inputs_of
 from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.glance import Glance
@@ -211,7 +211,7 @@ class Controller:
         }
         answering = in_charge(
             reversed(partitioners),
-            partitions=self._settings.input_partitions,
+            partitions=inputs_of((heard.record for heard in partitioners), self._settings.input_partitions),
             owned=lambda heard: heard.record.owned,
             anyway=lambda heard: heard.age(now) < limit,
         )

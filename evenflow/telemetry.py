@@ -16,6 +16,7 @@ refuses other versions. A reader compares `fingerprint` with that of its own que
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -41,6 +42,11 @@ Part = Literal["combine", "reduce"]
 def parts_of(stage: Stage) -> tuple[Part, ...]:
     """The parts of the pipeline that a Spark stage runs."""
     return ("combine", "reduce") if stage == "fused" else (stage,)
+
+
+def inputs_of(records: Iterable[PartitionerRecord], began_with: int) -> int:
+    """How many input partitions the query has, by what instances say. began_with: how many this process has seen."""
+    return max([began_with, *(record.inputs or 0 for record in records)])
 
 
 # JSON has no tuples. Pydantic's strict mode would refuse a list where a tuple is asked for.
@@ -94,8 +100,9 @@ class HotKey(BaseModel):
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
-    started: when this process started. owned: number of input partitions that the instance reads. epoch,
-    workers: the plan in force (0: none) and its p. tuples: how many were routed since `started`. read,
+    started: when this process started. owned: number of input partitions that the instance reads. inputs: how many
+    the query has taken in, whoever owns them (older instances do not say it). epoch, workers: the plan in force
+    (0: none) and its p. tuples: how many were routed since `started`. read,
     rejected, filtered: numbers of records since `started` (older instances do not say read and filtered).
     lag: records of the owned partitions that are not read yet. event_time: largest event time seen. mark:
     least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
@@ -115,6 +122,7 @@ class PartitionerRecord(Record):
     instance: Name
     started: Count
     owned: Count
+    inputs: Count | None = None
     epoch: Count
     workers: Count
     tuples: Count

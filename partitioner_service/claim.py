@@ -31,7 +31,7 @@ from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
 from topics.offsets import first_offsets
-from topics.query_record import Beginning, read_beginning, write_beginning
+from topics.query_record import Beginning, read_beginning, recorded_partitions, write_beginning
 from topics.state import TopicState
 
 log = logging.getLogger(__name__)
@@ -71,11 +71,20 @@ def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int
     After a refusal another instance is committing.
     """
     for look in range(looks):
-        if len(all_states(settings)) == settings.input_partitions:
+        known = all_states(settings)
+        if len(known) == settings.input_partitions or _complete(known, recorded_partitions(settings)):
             return True
         if look + 1 < looks:
             pause(_LOOK_SECONDS)
     return False
+
+
+def _complete(known: Mapping[int, PartitionState], count: int | None) -> bool:
+    """Whether each of the `count` partitions that the query has taken in has its state.
+
+    Partitions that were added to the topic since then are taken in by `added`.
+    """
+    return count is not None and set(range(count)) <= set(known)
 
 
 class _Claim:
@@ -111,11 +120,13 @@ class _Claim:
         # written after a claim, and the query's record with it. So if either is there, the offsets must all be
         # there. In the other order a claim in between would look like a loss.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
-        begun = read_beginning(self._settings) is not None
+        beginning = read_beginning(self._settings)
         known = all_states(self._settings, stable=True)
         if len(known) == self._settings.input_partitions:
             return []
-        self._refuse_lost(topics, known, begun=begun)
+        if beginning is not None and _complete(known, len(beginning.begin)):
+            return []
+        self._refuse_lost(topics, known, begun=beginning is not None)
         begin = first_offsets(self._settings.kafka, topics[self._input], self._settings.input.start)
         return [
             TopicPartition(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from confluent_kafka import (
@@ -23,7 +23,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from topics import clients
 from topics.groups import members
-from topics.query_record import partitions_added
+from topics.query_record import recorded_partitions
 
 log = logging.getLogger(__name__)
 
@@ -69,16 +69,19 @@ def load_states(
 ) -> dict[int, PartitionState]:
     """Committed states of these partitions. Waits while a transaction of an earlier owner is pending.
 
+    A partition that was added to the topic, and that the query has not taken in yet, is absent.
+
     stopping: whether the service was told to stop. Raises IncompatibleStateError or DataLossError if a state
     cannot be continued, Stopping if `stopping` becomes true while this waits.
     """
     topic = settings.topic("input")
-    states = {}
-    for entry in committed_offsets(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
+    states: dict[int, PartitionState] = {}
+    entries, added = offsets_and_added(consumer, settings, partitions, stopping)
+    for entry in entries:
+        if entry.partition in added:
+            continue
         where = f"{topic}[{entry.partition}]"
         if entry.offset < 0:  # no fresh start: `claim` has given every partition its first offset
-            if entry.partition >= settings.input_partitions:
-                raise partitions_added(settings, settings.input_partitions)
             raise IncompatibleStateError(
                 f"{where} has no committed offset although the query has begun",
                 hint=f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow partition "
@@ -97,19 +100,43 @@ def load_states(
     return states
 
 
-def stable_states(
-    consumer: Consumer, settings: Settings, stopping: Callable[[], bool]
-) -> dict[int, PartitionState]:
-    """Committed state of every input partition, whoever owns it, once no transaction is pending that may change one.
+def offsets_and_added(
+    consumer: Consumer, settings: Settings, partitions: Iterable[int], stopping: Callable[[], bool]
+) -> tuple[list[TopicPartition], set[int]]:
+    """The committed offsets of these partitions, and which of them were added and are not taken in yet.
 
-    Raises as `committed_offsets` does, IncompatibleStateError for a state that cannot be read.
+    Any other partition without an offset had one, which is lost. Raises as `committed_offsets` does,
+    IncompatibleStateError if the record of the query's beginning cannot be read.
     """
-    return _decoded(committed_offsets(consumer, _every_partition(settings), stopping))
-
-
-def _every_partition(settings: Settings) -> list[TopicPartition]:
     topic = settings.topic("input")
-    return [TopicPartition(topic, number) for number in range(settings.input_partitions)]
+    asked = [TopicPartition(topic, p) for p in partitions]
+    entries = committed_offsets(consumer, asked, stopping)
+    if all(entry.offset >= 0 for entry in entries):
+        return entries, set()
+    # Partitions are taken in with their offsets and this record in one transaction. So what this record counts has
+    # offsets now. The offsets that were read above may be older than the record.
+    recorded = recorded_partitions(settings)
+    entries = committed_offsets(consumer, asked, stopping)
+    missing = {entry.partition for entry in entries if entry.offset < 0}
+    return entries, set() if recorded is None else {p for p in missing if p >= recorded}
+
+
+def stable_states(
+    consumer: Consumer, settings: Settings, stopping: Callable[[], bool], *, partitions: int
+) -> tuple[dict[int, PartitionState], set[int]]:
+    """Committed states of the first `partitions` input partitions, once no transaction is pending that may change one.
+
+    A partition without an offset is absent. The second of the pair are those that were added and are not taken in yet.
+
+    Raises as `offsets_and_added` does, IncompatibleStateError for a state that cannot be read.
+    """
+    entries, added = offsets_and_added(consumer, settings, range(partitions), stopping)
+    return _decoded(entries), added
+
+
+def _first_partitions(settings: Settings, count: int) -> list[TopicPartition]:
+    topic = settings.topic("input")
+    return [TopicPartition(topic, number) for number in range(count)]
 
 
 def _decoded(entries: list[TopicPartition]) -> dict[int, PartitionState]:
@@ -191,16 +218,21 @@ def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
     )
 
 
-def committed_states(reader: Consumer, settings: Settings) -> dict[int, PartitionState]:
+def committed_states(
+    reader: Consumer, settings: Settings, *, partitions: int | None = None
+) -> dict[int, PartitionState]:
     """Last committed state of every input partition, whoever owns it.
 
-    A partition without an offset is absent.
+    partitions: how many there are, None for as many as the settings say. A partition without an offset is absent.
 
     Raises ServiceError if the broker does not know the offsets within `kafka.request_timeout`.
     """
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
     try:
-        answer = committed_offsets(reader, _every_partition(settings), lambda: time.monotonic() >= deadline)
+        count = settings.input_partitions if partitions is None else partitions
+        answer = committed_offsets(
+            reader, _first_partitions(settings, count), lambda: time.monotonic() >= deadline
+        )
     except Stopping as error:
         raise ServiceError(f"the group {data_plane_group(settings)} has no coordinator: {error}") from None
     return _decoded(answer)

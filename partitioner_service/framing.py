@@ -38,13 +38,15 @@ class Shares:
 class Framer:
     """Packs the frames of a block. The session numbers them in the order in which they are packed.
 
+    inputs: how many input partitions there are, as the frames say.
+
     A record has one epoch, so a worker's tuples of two plans travel as two parts.
     """
 
     def __init__(self, settings: Settings, session: Session) -> None:
         self._session = session
         self._fingerprint = settings.fingerprint
-        self._inputs = settings.input_partitions
+        self.inputs = settings.input_partitions
         self._routed = settings.routed_partitions
         self._most_bytes = settings.partitioner.frame_bytes
         self._schema = AggregatePlan.of(settings.query).frame_schema
@@ -111,7 +113,7 @@ class Framer:
         header = wire.FrameHeader(
             fingerprint=self._fingerprint,
             epoch=epoch,
-            input_partitions=self._inputs,
+            input_partitions=self.inputs,
             routed_partitions=self._routed,
             offsets=offsets,
             told=told,

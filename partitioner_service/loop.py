@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from evenflow.errors import ServiceError
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service import status
 from partitioner_service.aborts import Aborts
+from partitioner_service.added import all_have_ended
 from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.onlooker import Onlooker
 from partitioner_service.parts import Parts
@@ -92,6 +94,8 @@ class Loop:
         self.parts.watch.check()
         try:
             self._begin_stint()
+            if self._take_in_added():
+                return  # the blocks are read again
             self._work_through_all(blocks)
             self._obey_orders()
             self._put_to_sleep()
@@ -115,7 +119,28 @@ class Loop:
         """Write the first frames of a stint, before any other frame of it."""
         source, router = self.parts.source, self.parts.router
         if source.states and router.session.stint_due:
-            self.parts.sink.write_frames(router.begin_stint(source.states, source.totals))
+            self.parts.sink.write_frames(
+                router.begin_stint(source.states, source.totals, inputs=source.taken)
+            )
+
+    def _take_in_added(self) -> bool:
+        """Take in input partitions that were added to the topic, or begin to read those that were taken in.
+
+        Returns whether reading goes on from the committed states.
+        """
+        if self.parts.added.due:
+            if self.parts.sink.open_for is not None:
+                self.commit()
+            states = self.parts.added.first_states()
+            if states:
+                self.commit(states)
+                self.parts.added.taken_in(states)
+        if not self.parts.added.may_read_more():
+            return False
+        if self.parts.sink.open_for is not None:
+            self.commit()
+        self.parts.source.assign_again()
+        return True
 
     def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
         """Route these blocks.
@@ -164,8 +189,11 @@ class Loop:
             self.commit()
             self.parts.skips.answer(order, SkipAnswer(True, f"{order.count:,} offsets were skipped"))
 
-    def commit(self) -> None:
-        """Make what was written visible, together with the states of the input partitions."""
+    def commit(self, added: Mapping[int, PartitionState] | None = None) -> None:
+        """Make what was written visible, together with the states of the input partitions.
+
+        added: first states of input partitions that the query takes in.
+        """
         states, session = self.parts.source.states, self.parts.router.session
         due = self._renewal.due(states)
         changed = {p: s for p, s in states.items() if p in due or s != self.parts.source.committed.get(p)}
@@ -175,7 +203,7 @@ class Loop:
         # that is no longer a member of the group.
         changed = session.signed(changed or states)
         began = self._clock()
-        self.parts.sink.commit(changed, self.parts.source.group_metadata)
+        self.parts.sink.commit({**changed, **session.signed(added or {})}, self.parts.source.group_metadata)
         self.parts.source.committed.update(changed)
         states.update(changed)
         self._renewal.committed(changed)
@@ -247,8 +275,11 @@ class Loop:
                 self._aborts.note(error)
                 return False
         everyone = self.parts.pace.everyone()
-        if len(everyone) < self._settings.input_partitions or not all(s.ended for s in everyone.values()):
+        if len(everyone) < self.parts.source.taken or not all(s.ended for s in everyone.values()):
             return False
+        self.parts.source.look()
+        if self.parts.source.added:
+            raise all_have_ended(self._settings, self.parts.source.added)
         # If the input has already ended, no partition needs to be assigned. So states that an assignment
         # would refuse are refused here.
         self.parts.source.check(everyone)

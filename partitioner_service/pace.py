@@ -46,9 +46,9 @@ class Pace:
     def everyone(self) -> dict[int, PartitionState]:
         """States of all input partitions: our own as they are now, those of the peers as last committed."""
         own = self._source.states
-        if len(own) < self._settings.input_partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
+        if len(own) < self._source.taken and self._clock() - self._peers_at >= _PEER_REFRESH:
             try:
-                self._peers = committed_states(self._reader, self._settings)
+                self._peers = committed_states(self._reader, self._settings, partitions=self._source.taken)
                 self._peers_at = self._clock()
             except (EvenflowError, KafkaException) as error:
                 log.warning("could not read the other instances' progress: %s", error)
@@ -88,7 +88,7 @@ class Pace:
         if not sleepy:
             return {}
         everyone = self.everyone()
-        if len(everyone) < self._settings.input_partitions:
+        if len(everyone) < self._source.taken:
             return {}
         query = self._settings.query
         marks = {
@@ -114,8 +114,9 @@ class Pace:
     def hold_back_the_hasty(self) -> None:
         """Pause the owned partitions that are more than `max_skew` ahead of the slowest. Resume the others.
 
-        A partition without a tuple counts as if it stood at the first tuple of the whole input. So the others
-        cannot run away from it. A sleeping partition holds back only those that leapt away from it.
+        A partition without a tuple counts as if it stood at the first tuple of the whole input, or at the mark that
+        it was given. So the others cannot run away from it. A sleeping partition holds back only those that leapt away
+        from it.
         """
         states = self._source.states
         if not states:
@@ -125,8 +126,8 @@ class Pace:
         if leaps.first is None:
             return
         live = [
-            leaps.first if s.max_time is None else s.max_time
-            for s in everyone.values()
+            (leaps.place(p) or 0) if s.max_time is None else s.max_time
+            for p, s in everyone.items()
             if not s.ended and not s.asleep
         ]
         if not live:

@@ -93,7 +93,7 @@ def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[s
     figures = {
         "state": status["state"],
         "healthy": "yes" if healthy["healthy"] else f"no: {healthy['reason']}",
-        "input partitions owned": f"{len(own)} of {settings.input_partitions}",
+        "input partitions owned": f"{len(own)} of {status.get('input_partitions', settings.input_partitions)}",
         "tuples routed": f"{status.get('tuples', 0):,} ({status.get('tuples_per_second', 0):,.0f}/s)",
         "records filtered": f"{status.get('filtered', 0):,} of {status.get('read', 0):,} read",
         "records rejected": by_reason(status.get("rejected_by_reason", {})) or "none",

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from evenflow.settings import Settings
+from partitioner_service.added import Added
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
 from partitioner_service.committed import TopicIds, committed_states, state_reader
@@ -39,6 +40,7 @@ class Parts:
     source: Source
     pace: Pace
     skips: Skips
+    added: Added
     watch: TopicWatch
 
 
@@ -69,7 +71,14 @@ def open_parts(
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
     router.plans.learn_published(plan_log.published())
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))
-    sink = Sink(settings, session=session, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
+    sink = Sink(
+        settings,
+        session=session,
+        rejected_limit=rejected_limit,
+        rejected_partitions=topics[names[2]].partitions,
+        watchdog=watchdog,
+        clock=clock,
+    )
     # `closing` closes in reverse order. The pace is opened after the source and must be closed after it too,
     # so its place is taken now.
     after_the_source = closing.enter_context(ExitStack())
@@ -98,6 +107,7 @@ def open_parts(
         source=source,
         pace=pace,
         skips=skips,
+        added=Added(settings, source, router, sink, watch=watch, clock=clock),
         watch=watch,
     )
 

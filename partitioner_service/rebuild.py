@@ -175,6 +175,7 @@ class _Rebuild:
             rejected_id=self._rejected.topic_id,
             begin=begin,
             offset=begin,
+            idle_mark=told.given(partition, begin),
             session=session,
             frames=frames,
         )

@@ -168,6 +168,7 @@ class Reports:
             instance=self._settings.partitioner.instance,
             started=self._started,
             owned=len(states),
+            inputs=source.taken,
             epoch=router.plans.epoch,
             workers=observed.workers,
             tuples=work.tuples,

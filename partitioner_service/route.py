@@ -256,15 +256,16 @@ class Router:
         return self._framer.pack(self._no_shares(), records(0, OFFSETS), told)
 
     def begin_stint(
-        self, states: dict[int, PartitionState], totals: Mapping[int, int]
+        self, states: dict[int, PartitionState], totals: Mapping[int, int], *, inputs: int
     ) -> list[tuple[int, bytes]]:
         """The first frames of a stint, one for every worker, even if no mark has moved.
 
         They tell where the stint begins and how many frames each session has written.
 
         states: the state of every partition that the instance owns. totals: frames by session, as committed when
-        these partitions were assigned.
+        these partitions were assigned. inputs: how many input partitions the query has taken in by then.
         """
+        self._framer.inputs = inputs
         told = self._tell(states)
         # The total of this session counts these frames as well: a worker that lacks its own must notice.
         known = {**totals, self.session.number: self.session.total + self._routed}
@@ -272,6 +273,19 @@ class Router:
             self._no_shares(), records(0, OFFSETS), told, totals=records_of(sorted(known.items()), TOTAL)
         )
         self.session.begun()
+        return frames
+
+    def take_in(self, states: dict[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
+        """Frames without tuples for every worker, which tell that there are more input partitions from now on.
+
+        Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
+
+        states: of the partitions that the instance owns, and the first states of the new ones. inputs: how many input
+        partitions there are now.
+        """
+        before, self._framer.inputs = self._framer.inputs, inputs
+        frames = self._framer.pack(self._no_shares(), records(0, OFFSETS), self._tell(states))
+        self._framer.inputs = before
         return frames
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Rows:

@@ -27,6 +27,7 @@ from partitioner_service.route import Rejections
 from partitioner_service.session import Session
 from partitioner_service.watchdog import IN_DOUBT, Watchdog
 from topics import clients
+from topics.query_record import IDENTITY_KEY, Beginning, encode_beginning
 from topics.records import Record
 from topics.skip_orders import SkipOrder
 
@@ -52,8 +53,9 @@ class CommitAborted(Exception):
 class Sink:
     """The transactional producer of one partitioner identity.
 
-    rejected_limit: `max.message.bytes` of the rejected topic. session: is told what became of each transaction.
-    Making a sink fences any other process of this identity.
+    rejected_limit, rejected_partitions: `max.message.bytes` and number of partitions of the rejected topic. None: as
+    many as input partitions. session: is told what became of each transaction. Making a sink fences any other process
+    of this identity.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Sink:
         *,
         session: Session,
         rejected_limit: int,
+        rejected_partitions: int | None = None,
         watchdog: Watchdog,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -72,7 +75,8 @@ class Sink:
         self._input = settings.topic("input")
         self._routed = settings.topic("routed")
         self._rejected = settings.topic("rejected")
-        self._rejected_partitions = settings.input_partitions
+        self._snapshots = settings.topic("snapshots")
+        self._rejected_partitions = rejected_partitions or settings.input_partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
         self._session = session
         self._opened: float | None = None
@@ -112,6 +116,11 @@ class Sink:
         for worker, frame in frames:
             self._produce(self._routed, frame, None, worker)
         self._producer.poll(0)
+
+    def write_beginning(self, beginning: Beginning) -> None:
+        """Write anew how the query began, once it takes in partitions that were added to its input."""
+        self.begin()
+        self._produce(self._snapshots, encode_beginning(beginning), IDENTITY_KEY, 0)
 
     def write_rejected(self, records: Sequence[Record], group: Rejections) -> None:
         """Write the rejected records of a slice unchanged.

@@ -36,6 +36,7 @@ from topics.records import Record
 
 log = logging.getLogger(__name__)
 
+_METADATA_SECONDS = 30.0
 _ASK_SECONDS = 2.0
 """How long the brokers may take to say where logs end."""
 
@@ -49,7 +50,9 @@ class Source:
     states: working state of every owned partition. committed: the states of the last commit. just_assigned:
     no record has come since the last assignment (pausing before the first record can lose the position in
     librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end. totals: how many
-    frames each session has written, as committed at the last assignment. unfetchable: partitions that are stuck.
+    frames each session has written, as committed at the last assignment. taken: how many input partitions the query
+    has taken in by then, whoever owns them. added: partitions that the topic has besides. Nobody reads them yet.
+    unfetchable: partitions that are stuck.
     """
 
     def __init__(
@@ -65,6 +68,9 @@ class Source:
         self.states: dict[int, PartitionState] = {}
         self.committed: dict[int, PartitionState] = {}
         self.totals: dict[int, int] = {}
+        self.taken = settings.input_partitions
+        self.added: frozenset[int] = frozenset()
+        self._assigned: list[TopicPartition] = []
         self.just_assigned = False
         self.rebalances = 0
         self.rewinds = 0
@@ -178,6 +184,39 @@ class Source:
         wanted = (set(partitions) - self.unfetchable.trying) | self.unfetchable.batches.keys()
         self._fetching.hold(wanted & self.states.keys())
 
+    def look(self) -> dict[int, PartitionState]:
+        """The committed states of all input partitions, once no transaction is pending.
+
+        `taken` and `added` are brought up to date.
+        """
+        topic = self._consumer.list_topics(self._topic, timeout=_METADATA_SECONDS).topics[self._topic]
+        count = max(self._settings.input_partitions, self.taken, len(topic.partitions))
+        everyone, added = stable_states(self._consumer, self._settings, self._stopping, partitions=count)
+        self.taken, self.added = len(everyone), frozenset(added)
+        return everyone
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """Partitions that were assigned to this instance before the query took them in."""
+        return frozenset(entry.partition for entry in self._assigned) - frozenset(self.states)
+
+    def begins(self, partition: int) -> int:
+        """Offset of the first record that the log of this partition holds."""
+        low, _ = self._consumer.get_watermark_offsets(
+            TopicPartition(self._topic, partition), timeout=_METADATA_SECONDS
+        )
+        return int(low)
+
+    def assign_again(self) -> None:
+        """Go on with the partitions of the last assignment that the query has taken in by now.
+
+        No transaction may be open. Raises what goes wrong, as `read` does.
+        """
+        self._on_assign(self._consumer, self._assigned)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
     def check(self, states: Mapping[int, PartitionState]) -> None:
         """Raise unless these committed states belong to this query and these very topics, whoever owns them."""
         for partition, state in states.items():
@@ -196,13 +235,14 @@ class Source:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
+        self._assigned = partitions
         try:
             states = load_states(
                 consumer, self._settings, [p.partition for p in partitions], self._topic_ids, self._stopping
             )
             # The session that had these partitions may have committed its last frames with partitions that another
             # instance gets now. So the states of all partitions are read, and after those of our own.
-            self.totals = totals(stable_states(consumer, self._settings, self._stopping)) if states else {}
+            self.totals = totals(self.look())
             self.committed = dict(states)
             self.rewind(states)
             log.info("assigned input partitions %s: %s", numbers(states), _where(states))
@@ -230,6 +270,7 @@ class Source:
         log.info("gave up input partitions %s", numbers(self.states))
         self.states = {}
         self.committed = {}
+        self._assigned = []
         self.ends.forget()
         self.unfetchable.forget()
         consumer.unassign()

@@ -53,9 +53,13 @@ class Standing:
         self._note_reading({p: state.read for p, state in everyone.items()})
         fastest = max((s.max_time for s in everyone.values() if s.max_time is not None), default=None)
         awake = {p: shown for p, shown in own.items() if not shown["ended"] and not shown["idle"]}
-        found = [self._others(len(own)), self._nothing_read(awake) if quiet else None, self._ahead(awake)]
+        found = [
+            self._others(len(own), status),
+            self._nothing_read(awake) if quiet else None,
+            self._ahead(awake),
+        ]
         if fastest is not None:
-            found += [self._first(awake), self._newer(awake, fastest), self._leapt(awake, everyone)]
+            found += [self._first(awake), self._newer(awake, fastest), self._leapt(awake, everyone, status)]
         known = [concern for concern in found if concern is not None]
         # A paused partition waits for another one. If that one stands still, its own concern says all.
         if not any(concern.name in STANDS_STILL for concern in known):
@@ -67,12 +71,12 @@ class Standing:
         if read != self._read:
             self._read, self._read_at = read, self._clock()
 
-    def _others(self, owned: int) -> Concern | None:
+    def _others(self, owned: int, status: Shown) -> Concern | None:
         """There are other instances, but `partitioner.instances` is 1.
 
         Partitioners that remember where keys live have to know that they are not alone.
         """
-        all_of_them = self._settings.input_partitions
+        all_of_them = status["input_partitions"]
         if self._settings.partitioner.instances > 1 or not 0 < owned < all_of_them:
             return None
         return Concern(
@@ -177,10 +181,12 @@ class Standing:
             fields={"partitions": sorted(ahead), "ahead_ms": largest - now},
         )
 
-    def _leapt(self, awake: Mapping[str, Shown], everyone: Mapping[int, PartitionState]) -> Concern | None:
+    def _leapt(
+        self, awake: Mapping[str, Shown], everyone: Mapping[int, PartitionState], status: Shown
+    ) -> Concern | None:
         """The slowest partition that is awake leapt away from idle ones, which do not follow it."""
         timeout = self._settings.partitioner.idle_timeout
-        if timeout is None or len(everyone) < self._settings.input_partitions:
+        if timeout is None or len(everyone) < status["input_partitions"]:
             return None
         query = self._settings.query
         idle = {int(p) for p, shown in awake.items() if (shown["at_end_s"] or 0) >= timeout / 1000}
@@ -212,10 +218,10 @@ class Standing:
         paused = [int(p) for p, shown in own.items() if shown["paused"] and shown.get("stuck_at") is None]
         if not paused:
             return []
-        begun = [s.first_time for s in everyone.values() if s.first_time is not None]
-        # As `Pace` does it: a partition without a tuple stands at the first tuple of all.
+        # As `Pace` does it.
+        leaps = Leaps(self._settings, everyone)
         at = {
-            p: min(begun) if s.max_time is None else s.max_time
+            p: (leaps.place(p) or 0) if s.max_time is None else s.max_time
             for p, s in everyone.items()
             if not s.ended and not s.asleep
         }

@@ -99,6 +99,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         "query": query.name,
         "partitioner": settings.partitioner.name,
         "plan_epoch": router.plans.epoch,
+        "input_partitions": source.taken,
         "next_plan": upcoming and {"epoch": upcoming.plan.epoch, "begins": _shown(upcoming.begins)},
         "assignment": {
             str(p): {

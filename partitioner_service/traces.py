@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evenflow.errors import DataLossError
 from evenflow.settings import Settings
 from evenflow.twostep.sequences import RangeSequences, Sessions
-from evenflow.windows import END_MARK
+from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import FrameHeader, decode_frame
 from partitioner_service.sink import CLOCK, MARK, REASON, SKIPPED, SOURCE, THROUGH
 from topics.reader import read_range
@@ -44,13 +44,15 @@ class Routed:
     """What all routed frames of a query tell.
 
     By input partition, routed: the offset behind the last record that a frame holds. reached: the offset up to which
-    everything was read. marks: the largest mark (ms) that was told, without those that say that the partition has ended.
+    everything was read. first: the least offset up to which frames say that everything was read, and the largest mark (ms)
+    that they told there. marks: the largest mark (ms) that was told, without those that say that the partition has ended.
     tuples: how many tuples the frames hold, all together.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.routed: dict[int, int] = {}
         self.reached: dict[int, int] = {}
+        self.first: dict[int, tuple[int, int]] = {}
         self.marks: dict[int, int] = {}
         self.tuples = 0
         self._topic = settings.topic("routed")
@@ -82,6 +84,9 @@ class Routed:
         for partition, mark, reached in header.told.tolist():
             self._reach(partition, reached)
             if mark < END_MARK:
+                before, told = self.first.get(partition, (reached, mark))
+                if reached <= before:
+                    self.first[partition] = reached, max(mark, told) if reached == before else mark
                 self.marks[partition] = max(self.marks.get(partition, mark), mark)
             # A stint begins with a frame that tells to every worker, so one routed partition knows every owner.
             if worker == 0:
@@ -89,6 +94,11 @@ class Routed:
 
     def _reach(self, partition: int, offset: int) -> None:
         self.reached[partition] = max(self.reached.get(partition, 0), offset)
+
+    def given(self, partition: int, begin: int) -> int | None:
+        """The mark (ms) that a partition was given before its first record was read. None: none that is known."""
+        reached, mark = self.first.get(partition, (begin, NO_MARK))
+        return mark if reached == begin and mark != NO_MARK else None
 
     def session(self, partition: int) -> tuple[int, int]:
         """The last session that owned this input partition, and how many frames it has written. (0, 0): none has."""

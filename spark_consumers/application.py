@@ -70,7 +70,7 @@ def run(
     refuse_unshared(settings)
     _LOG.info("checkpoint: %s", settings.query_checkpoint)
     wait_for_room(settings)
-    settings = admitted(settings, drains=True)
+    settings = admitted(settings)
     run_queries = queries(settings)
     for one in run_queries:
         refuse_changed_notes(one, chosen)

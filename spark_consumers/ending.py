@@ -16,9 +16,11 @@ import numpy as np
 from evenflow.arrays import Int64s
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from evenflow.twostep.lanes import grown
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
 from topics.admin import describe
+from topics.query_record import recorded_partitions
 from topics.reader import read_range
 from topics.state import TopicState
 
@@ -44,8 +46,8 @@ class EndOfTopic:
         self._note = _note_frame if role == "routed" else _note_blob
         self._fingerprint = (settings.origin if role == "routed" else settings).fingerprint
         # In a routed partition a lane is an input partition; in a bucket it is each (routed, input) pair.
-        inputs, routed = settings.input_partitions, settings.routed_partitions
-        self._shape = (1 if role == "routed" else routed, inputs)
+        self._rows = 1 if role == "routed" else settings.routed_partitions
+        self._inputs = settings.input_partitions
         self._marks: dict[int, Int64s] = {}
         self._low: dict[int, int] = {}
         self._high: dict[int, int] = {}
@@ -55,6 +57,8 @@ class EndOfTopic:
         state = describe(self._settings.kafka, [self._topic]).get(self._topic)
         if state is None or any(committed.get(number, 0) < end for number, end in state.end.items()):
             return False
+        # Partitions may have been added to the input since the start.
+        self._inputs = recorded_partitions(self._settings) or self._settings.input_partitions
         return self._all_ended(state)
 
     def _all_ended(self, state: TopicState) -> bool:
@@ -88,7 +92,9 @@ class EndOfTopic:
         return bool((self._of(number) == NO_MARK).any())
 
     def _of(self, number: int) -> Int64s:
-        return self._marks.setdefault(number, np.full(self._shape, NO_MARK, np.int64))
+        known = self._marks.get(number, np.empty((self._rows, 0), np.int64))
+        self._marks[number] = grown(known, self._inputs, NO_MARK)
+        return self._marks[number]
 
     def _look(self, spans: Mapping[int, _Span]) -> bool:
         """Note the marks of the records in these spans of the partitions.
@@ -104,23 +110,28 @@ class EndOfTopic:
         end = nowhere | {number: span.end for number, span in wanted.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
-                self._note(self._of(message.partition()), message.value() or b"", self._fingerprint)
+                number = message.partition()
+                self._marks[number] = self._note(self._of(number), message.value() or b"", self._fingerprint)
         return True
 
     def _partitions(self) -> int:
         return max(self._settings.routed_partitions, self._settings.spark.buckets)
 
 
-def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> None:
-    told = decode_frame(value, fingerprint=fingerprint).header.told
+def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> Int64s:
+    header = decode_frame(value, fingerprint=fingerprint).header
+    told, marks = header.told, grown(marks, header.input_partitions, NO_MARK)
     # A frame names a partition once, so no mark is lost in the assignment.
     marks[0, told["partition"]] = np.maximum(marks[0, told["partition"]], told["mark"])
+    return marks
 
 
-def _note_blob(marks: Int64s, value: bytes, fingerprint: str) -> None:
+def _note_blob(marks: Int64s, value: bytes, fingerprint: str) -> Int64s:
     """Note the marks of a blob. As in the reducer, the marks of a segment count only with its last row."""
     header = decode_blob(value, fingerprint=fingerprint).header
+    marks = grown(marks, header.input_partitions, NO_MARK)
     for segment in header.segments:
         if segment.begin + segment.rows == segment.total:
-            lanes = marks[segment.routed]
+            lanes = marks[segment.routed, : header.input_partitions]
             np.maximum(lanes, header.marks[segment.marks], out=lanes)
+    return marks

@@ -18,10 +18,11 @@ def unread(settings: Settings) -> int | None:
     None if the broker does not answer. Transaction markers count as records.
     """
     topic = settings.topic("input")
-    numbers = range(settings.input_partitions)
     try:
         reader = clients.consumer(settings.kafka, group=settings.data_plane_group)
         try:
+            # Partitions may have been added since this process began.
+            numbers = list(reader.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
             committed = reader.committed([TopicPartition(topic, p) for p in numbers], timeout=_SECONDS)
         finally:
             reader.close()

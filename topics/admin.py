@@ -95,7 +95,8 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "snapshots": (1, snapshots),
     }
     made: dict[TopicRole, TopicSpec] = {
-        role: TopicSpec(name=settings.topic(role), partitions=partitions, config=config)
+        # The rejected topic was made with the input partitions that there were then, and any number will do.
+        role: TopicSpec(settings.topic(role), partitions, config, may_have_fewer=role == "rejected")
         for role, (partitions, config) in made_as.items()
     }
     return {"input": input_topic(settings), **made}
@@ -139,7 +140,9 @@ def check_topic(spec: TopicSpec, state: TopicState) -> None:
     Raises IncompatibleStateError for another number of partitions, ConfigError for a record limit that is too
     small.
     """
-    if state.partitions != spec.partitions:
+    if state.partitions != spec.partitions and not (
+        spec.may_have_fewer and state.partitions < spec.partitions
+    ):
         raise IncompatibleStateError(
             f"topic {spec.name} has {state.partitions} partitions, the settings need {spec.partitions}",
             hint="the number is fixed for the life of a query: set it back (partitioner.routed_partitions, "

@@ -1,10 +1,11 @@
 """The beginning of a query, kept in Kafka from the moment when the query begins: what it is, and where it began to read.
 
 This is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as the query has
-topics. It is written in the transaction that commits the first offsets. Because of this record any command can refuse
-changed settings before it starts anything, and can name the settings that changed. It also says that the query has begun
-where nothing else does: committed offsets can expire before anything was routed. The record's key holds a slash, so no
-partitioner instance has the same key: names of instances have no slash.
+topics. It is written in the transaction that commits the first offsets, and again in that which takes in partitions that
+were added to the input. Because of this record any command can refuse changed settings before it starts anything, and can
+name the settings that changed. It also says that the query has begun where nothing else does: committed offsets can expire
+before anything was routed. The record's key holds a slash, so no partitioner instance has the same key: names of instances
+have no slash.
 """
 
 from __future__ import annotations
@@ -51,7 +52,12 @@ class Beginning:
 
 def write_beginning(producer: Producer, settings: Settings, beginning: Beginning) -> None:
     """Hand the record to a producer. The transaction of this producer must be open."""
-    begin = [beginning.begin[partition] for partition in range(settings.input_partitions)]
+    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=encode_beginning(beginning))
+
+
+def encode_beginning(beginning: Beginning) -> bytes:
+    """The record's value."""
+    begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
     fields = {
         "v": _VERSION,
         "identity": beginning.identity,
@@ -59,7 +65,7 @@ def write_beginning(producer: Producer, settings: Settings, beginning: Beginning
         "begin": begin,
         "began_at": beginning.began_at,
     }
-    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=json.dumps(fields).encode())
+    return json.dumps(fields).encode()
 
 
 def read_beginning(settings: Settings) -> Beginning | None:
@@ -109,21 +115,10 @@ def _decoded(fields: StrictObject) -> Beginning:
     )
 
 
-def read_identity(settings: Settings) -> dict[str, Any] | None:
-    """The identity that the query began with. As `read_beginning`."""
-    beginning = read_beginning(settings)
-    return None if beginning is None else beginning.identity
-
-
-def partitions_added(settings: Settings, before: int) -> IncompatibleStateError:
-    """The error for an input topic that has got more partitions than the `before` with which the query began."""
-    topic, name = settings.topic("input"), settings.origin.query.name
-    return IncompatibleStateError(
-        f"partitions were added to {topic} since query {name} began with {before}, and a query cannot take new ones in",
-        hint="what was routed is committed, and the Spark application still emits the windows that it closes. Then "
-        "give the query a new name: it reads all partitions of the topic from their beginning (query.emit_from keeps "
-        "windows that are already out from coming again)",
-    )
+def recorded_partitions(settings: Settings) -> int | None:
+    """How many input partitions the query has taken so far. None if the query has not begun, or no record says it."""
+    beginning = read_beginning(settings.origin)
+    return None if beginning is None else len(beginning.begin)
 
 
 def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) -> None:
@@ -135,8 +130,6 @@ def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) ->
     beginning = beginning or read_beginning(settings)
     if beginning is None:
         return
-    if len(beginning.begin) < settings.input_partitions:
-        raise partitions_added(settings, len(beginning.begin))
     changed = settings.changes_since(beginning.identity)
     if changed:
         raise IncompatibleStateError(

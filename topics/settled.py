@@ -29,15 +29,15 @@ def settled(settings: Settings) -> Settings:
     return settings.with_input_partitions(state.partitions)
 
 
-def admitted(settings: Settings, *, drains: bool = False) -> Settings:
+def admitted(settings: Settings) -> Settings:
     """As `settled`. Also raises IncompatibleStateError if the query began with other settings than these.
 
-    drains: whether the caller only finishes what was routed. If partitions were added to the input topic since the
-    query began, it then gets the number with which the query began. Everybody else is refused.
+    If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
+    partitions that it has taken in.
     """
     known = settled(settings)
     beginning = read_beginning(known.origin)
-    if drains and beginning is not None and len(beginning.begin) < known.input_partitions:
+    if beginning is not None and len(beginning.begin) < known.input_partitions:
         known = known.with_input_partitions(len(beginning.begin))
     refuse_changed(known, beginning=beginning)
     return known
@@ -47,8 +47,8 @@ def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleState
     """The error for an `input.partitions` that is not the number of partitions of this topic."""
     return IncompatibleStateError(
         f"topic {topic.name} has {topic.partitions} partitions, but input.partitions is set to {settings.input.partitions}",
-        hint="take input.partitions out of the settings: the number is read from the topic. If partitions were added to "
-        "the topic since the query began, give the query a new name",
+        hint="take input.partitions out of the settings: the number is read from the topic, and partitions that are "
+        "added to the topic are taken in",
     )
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 class TopicSpec:
     """What a topic must be. config: what the topic is created with.
 
-    The replication factor comes from the settings.
+    The replication factor comes from the settings. may_have_fewer: whether a topic that exists may have fewer
+    partitions.
     """
 
     name: str
     partitions: int
     config: Mapping[str, str]
+    may_have_fewer: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ _TIMES_ABSENT = 3
 
 
 class Answer(Protocol):
-    """The answer about one topic, which may not be there yet: a `Future` of a description with a `topic_id`."""
+    """The answer about one topic, which may not be there yet: a `Future` of a topic's description."""
 
     def done(self) -> bool:
         """Whether the answer has come."""
 
     def result(self) -> Any:
-        """The description of the topic. Raises KafkaException."""
+        """The description of the topic, with `topic_id` and `partitions`. Raises KafkaException."""
 
 
 Ask = Callable[[list[str]], dict[str, Answer]]
@@ -55,12 +55,18 @@ class TopicWatch:
         ask: Ask | None = None,
     ) -> None:
         self._kafka = kafka
-        self._ids = {topic.name: topic.topic_id for topic in topics}
+        known = list(topics)
+        self._ids = {topic.name: topic.topic_id for topic in known}
         self._clock = clock
         self._ask = self._describe if ask is None else ask
         self._asked_at = clock()
         self._answers: dict[str, Answer] = {}
         self._absent = dict.fromkeys(self._ids, 0)
+        self._partitions = {topic.name: topic.partitions for topic in known}
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions this topic had when it was looked at last. More may have been added since the start."""
+        return self._partitions[topic]
 
     def check(self) -> None:
         """Look at answers that have come, and ask again if it is time. This never waits.
@@ -77,7 +83,7 @@ class TopicWatch:
 
     def _judge(self, name: str, answer: Answer) -> None:
         try:
-            now = url_safe(str(answer.result().topic_id))
+            found = answer.result()
         except KafkaException as error:
             absent = error.args[0].code() in UNKNOWN_TOPIC
             self._absent[name] = self._absent[name] + 1 if absent else 0
@@ -85,10 +91,12 @@ class TopicWatch:
                 raise _lost(f"{name} was deleted while the service ran") from None
             return
         self._absent[name] = 0
+        now = url_safe(str(found.topic_id))
         if now != self._ids[name]:
             raise _lost(
                 f"{name} was deleted and created again while the service ran (topic id {self._ids[name]} is now {now})"
             )
+        self._partitions[name] = len(found.partitions)
 
     def _describe(self, names: list[str]) -> dict[str, Answer]:
         client = admin(self._kafka)

@@ -120,7 +120,7 @@ class InputSettings(Section):
         default=None,
         ge=1,
         le=256,
-        description="Partitions of the input topic, fixed for the life of a query. None: as many as the topic has. If "
+        description="Partitions of the input topic. None: as many as the topic has, also once some are added. If "
         f"evenflow makes the topic, it gets this many partitions, and {DEFAULT_PARTITIONS} if none.",
     )
     producers: int = Field(

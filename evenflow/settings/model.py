@@ -445,8 +445,15 @@ class Settings(BaseSettings):
         return fields if query.emit == "all" else fields | {"emit": query.emit}
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
-        """What has changed since the query began, one line for each setting. identity: that of the beginning."""
-        found = changes(identity, self.identity())
+        """What has changed since the query began, one line for each setting. identity: that of the beginning.
+
+        Input partitions that were added since then are no change.
+        """
+        now = self.identity()
+        before = _partitions(identity)
+        if before is not None and before < now["input"]["partitions"]:
+            now["input"]["partitions"] = before
+        found = changes(identity, now)
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"
         return [
@@ -458,5 +465,17 @@ class Settings(BaseSettings):
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits over `identity()`. Every frame, blob, committed state and checkpoint holds them."""
-        return fingerprint(self.identity())
+        """16 hex digits over `identity()`. Every frame, blob, committed state and checkpoint holds them.
+
+        The number of input partitions is left out, because partitions may be added.
+        """
+        identity = self.identity()
+        del identity["input"]["partitions"]
+        return fingerprint(identity)
+
+
+def _partitions(identity: dict[str, Any]) -> int | None:
+    """The number of input partitions in an identity, None if it has none."""
+    fields = identity.get("input")
+    count = fields.get("partitions") if isinstance(fields, dict) else None
+    return count if type(count) is int else None

@@ -22,11 +22,12 @@ from evenflow.arrays import Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.distinct import distinct
-from evenflow.twostep.lanes import RoutedLanes
+from evenflow.twostep.lanes import RoutedLanes, grown
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import RangeSequences
 from evenflow.twostep.since import Since, since, together
 from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
+from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
@@ -108,7 +109,7 @@ def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
     # A worker is a routed partition, so keys are counted for each range by itself.
     held = sum(map(distinct, np.split(hashes, ends[:-1])))
     came = together(*(entry.came for entry in ranges))
-    marks = np.max(np.stack([entry.lanes.marks for entry in ranges]), axis=0)
+    marks = np.max(_marks(ranges), axis=0)
     work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came)
     return Tally(tuples=tuples, told=tuple(marks.tolist()), work={("combine", NO_BATCH): work})
 
@@ -145,7 +146,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
         partials, hashes, [entry.partials.num_rows for entry in ranges], layout.buckets
     )
     # Many ranges were told the same marks. Each different line of marks is written once, and segments name its number.
-    told, lines = np.unique(np.stack([entry.lanes.marks for entry in ranges]), axis=0, return_inverse=True)
+    told, lines = np.unique(_marks(ranges), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
     sequences = cast(Rows, np.concatenate([entry.sequences for entry in ranges]))
@@ -161,7 +162,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             topic_id=layout.topic_id,
             bucket=bucket,
             buckets=layout.buckets,
-            input_partitions=layout.input_partitions,
+            input_partitions=told.shape[1],
             routed_partitions=layout.routed_partitions,
             # A segment of no rows is named, too: it moves the bucket's merged offset on.
             segments=tuple(
@@ -176,6 +177,12 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             sequences=sequences,
         )
         yield from blob_parts(rows, header, layout.max_bytes)
+
+
+def _marks(ranges: list[_Range]) -> Int64s:
+    """The marks of each range, shape (ranges, input partitions). Some ranges may know of fewer input partitions."""
+    inputs = max(len(entry.lanes.marks) for entry in ranges)
+    return np.stack([grown(entry.lanes.marks, inputs, NO_MARK) for entry in ranges])
 
 
 def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:

@@ -31,20 +31,26 @@ def routed_twice(routed: int, partition: int, offset: int, reached: int) -> Prot
     )
 
 
+def grown(lanes: Int64s, inputs: int, value: int) -> Int64s:
+    """Lanes of at least so many input partitions, where new ones have this value. Shape (..., inputs)."""
+    more = max(0, inputs - lanes.shape[-1])
+    return np.pad(lanes, [(0, 0)] * (lanes.ndim - 1) + [(0, more)], constant_values=value)
+
+
 class RoutedLanes:
     """The lanes of one routed partition, over a range of its frames in ascending offsets.
 
     marks: largest mark (ms) told of each input partition, or NO_MARK. first: first input offset that the
     range has of each input partition, or UNREAD. reached: next input offset after the range, or UNREAD. All
-    have shape (input partitions,).
+    have shape (input partitions,), with as many as the frames say: partitions may be added.
     """
 
     def __init__(self, layout: Layout, routed: int) -> None:
         self._layout = layout
         self._routed = routed
-        self.marks = np.full(layout.input_partitions, NO_MARK, np.int64)
-        self.first = np.full(layout.input_partitions, UNREAD, np.int64)
-        self.reached = np.full(layout.input_partitions, UNREAD, np.int64)
+        self.marks = np.empty(0, np.int64)
+        self.first = np.empty(0, np.int64)
+        self.reached = np.empty(0, np.int64)
         self._open: dict[bytes, tuple[int, int]] = {}
 
     def add(self, frame: Frame, offset: int) -> None:
@@ -55,6 +61,11 @@ class RoutedLanes:
         """
         self._check_layout(frame, offset)
         header = frame.header
+        if header.input_partitions > len(self.marks):
+            self.marks = grown(self.marks, header.input_partitions, NO_MARK)
+            self.first, self.reached = (
+                grown(lanes, header.input_partitions, UNREAD) for lanes in (self.first, self.reached)
+            )
         if len(header.offsets):
             partitions, reached = header.offsets["partition"], header.offsets["last"] + 1
             if self._begins(frame, offset):
@@ -114,11 +125,10 @@ class RoutedLanes:
         )
 
     def _check_layout(self, frame: Frame, offset: int) -> None:
-        inputs, routed = frame.header.input_partitions, frame.header.routed_partitions
-        ours = (self._layout.input_partitions, self._layout.routed_partitions)
-        if (inputs, routed) != ours:
+        routed, ours = frame.header.routed_partitions, self._layout.routed_partitions
+        if routed != ours:
             raise IncompatibleStateError(
-                f"routed partition {self._routed}, offset {offset}: the frame is of {inputs} input and {routed} routed "
-                f"partitions, but this query has {ours[0]} and {ours[1]}",
+                f"routed partition {self._routed}, offset {offset}: the frame is of {routed} routed partitions, but "
+                f"this query has {ours}",
                 hint="the number of partitions is fixed for the life of a query: give the query a new name",
             )

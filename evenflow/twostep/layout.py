@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Shape of a query. All of it but `max_bytes` is fixed for the life of the query.
+    """Shape of a query. All of it but `max_bytes` and `input_partitions` is fixed for the life of the query.
 
     fingerprint: that of the query. topic_id: Kafka's id of the routed topic. input_partitions,
     routed_partitions, buckets: how many there are. max_bytes: a larger blob is cut into parts. frames_of: for

@@ -63,6 +63,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row, sequences.get(segment.routed, ())))
             row += segment.rows
+    bucket.grow(max((blob.header.input_partitions for blob in blobs), default=0))
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
     taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
@@ -100,8 +101,9 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
         del bucket.meta.pending[segment.routed]
         bucket.merged[segment.routed] = segment.last
         # Marks count only now, because a pane may not close before all rows of a segment have come.
-        marks = bucket.marks[segment.routed]
-        np.maximum(marks, come.blob.header.marks[segment.marks], out=marks)
+        told = come.blob.header.marks[segment.marks]
+        marks = bucket.marks[segment.routed, : len(told)]
+        np.maximum(marks, told, out=marks)
     return come.row + known, segment.rows - known
 
 
@@ -142,13 +144,13 @@ def _check_origin(layout: Layout, blob: Blob) -> None:
             "it was deleted and made again",
             hint="give the query a new name, or rebuild it (docs/operations.md)",
         )
-    theirs = (header.buckets, header.input_partitions, header.routed_partitions)
-    ours = (layout.buckets, layout.input_partitions, layout.routed_partitions)
+    theirs = (header.buckets, header.routed_partitions)
+    ours = (layout.buckets, layout.routed_partitions)
     if theirs != ours:
         raise IncompatibleStateError(
-            "a blob is of {} buckets, {} input and {} routed partitions, ".format(*theirs)
-            + "but this query has {}, {} and {}".format(*ours),
-            hint="the number of partitions and buckets is fixed for the life of a query: give the query a new name",
+            "a blob is of {} buckets and {} routed partitions, ".format(*theirs)
+            + "but this query has {} and {}".format(*ours),
+            hint="the number of routed partitions and buckets is fixed for the life of a query: give the query a new name",
         )
 
 

@@ -28,7 +28,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.twostep.directory import Directory, Node
-from evenflow.twostep.lanes import UNREAD
+from evenflow.twostep.lanes import UNREAD, grown
 from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import Sessions
@@ -219,6 +219,13 @@ class Bucket:
                 hint="give the query a new name, or rebuild it (docs/operations.md)",
             )
         return cls(plan, state, meta, needed(state, LANES))
+
+    def grow(self, inputs: int) -> None:
+        """Make room for the lanes of at least so many input partitions. New lanes have no mark yet."""
+        if inputs > self.meta.input_partitions:
+            self.meta.input_partitions = inputs
+            self.marks = grown(self.marks, inputs, NO_MARK)
+            self.reached = grown(self.reached, inputs, UNREAD)
 
     def node(self, node: Node) -> pa.Table | None:
         """Partials of a node (key_schema), or None if the node has no tuple."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import starmap, zip_longest
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from evenflow.arrays import UInt64s
 from evenflow.sketches.hyperloglog import HyperLogLog
 from evenflow.twostep.since import Since, together
+from evenflow.windows import NO_MARK
 
 Part = Literal["combine", "reduce"]
 PRECISION = 10
@@ -148,14 +150,16 @@ class Tally:
             windows=max(stand.windows for stand in each),
             panes=max(stand.panes for stand in each),
             next_end=min(nexts, default=None),
-            marks=tuple(min(column) for column in zip(*(stand.marks for stand in each), strict=True)),
+            marks=tuple(
+                min(column) for column in zip_longest(*(stand.marks for stand in each), fillvalue=NO_MARK)
+            ),
         )
 
 
 def _newest(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     if not one or not other:
         return one or other
-    return tuple(map(max, one, other))
+    return tuple(starmap(max, zip_longest(one, other, fillvalue=NO_MARK)))
 
 
 def _added(

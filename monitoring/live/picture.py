@@ -23,6 +23,7 @@ from evenflow.telemetry import (
     PartWork,
     Stage,
     Telemetry,
+    inputs_of,
     parse,
     present_load,
 )
@@ -187,7 +188,7 @@ class Picture:
         """
         return in_charge(
             sorted(self._instances.values(), key=lambda one: now - one.at),
-            partitions=self._partitions,
+            partitions=inputs_of((one.record for one in self._instances.values()), self._partitions),
             owned=lambda one: one.record.owned,
             anyway=lambda one: now - one.at < SILENT,
         )[::-1]

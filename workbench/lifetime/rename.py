@@ -23,7 +23,7 @@ from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query_record import IDENTITY_KEY, read_beginning, read_identity
+from topics.query_record import IDENTITY_KEY, read_beginning
 from topics.records import Record
 from topics.settled import admitted, settled
 from topics.state import TopicSpec, TopicState
@@ -67,7 +67,8 @@ def examine(
     them. Raises IncompatibleStateError if a service of the query runs, if the query has not begun, or if the new name is
     taken. Raises ConfigError if the name is the same, and DataLossError if the frames are not all there.
     """
-    before, after = admitted(before), settled(after)
+    before = admitted(before)
+    after = settled(after).with_input_partitions(before.input_partitions)
     if before.query.name == after.query.name:
         raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
     assert before.fingerprint == after.fingerprint, "only the name may differ"
@@ -164,7 +165,7 @@ def _refuse_taken(after: Settings) -> None:
         ],
     )
     left = [topic.name for topic in written.values() if topic.records]
-    if read_identity(after) is not None or left:
+    if read_beginning(after) is not None or left:
         raise IncompatibleStateError(
             f"an earlier query {name} has left topics ({', '.join(left) or after.topic('snapshots')})",
             hint=reset,

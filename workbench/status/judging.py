@@ -31,6 +31,7 @@ def wrong(facts: Facts) -> list[str]:
         *_lost(facts),
         *_stuck(facts),
         *_reading(facts),
+        *_adding(facts),
         *_waiting(facts),
         *_aggregating(facts),
         *_rejecting(facts),
@@ -72,6 +73,15 @@ def _stuck(facts: Facts) -> Iterator[str]:
 def _reading(facts: Facts) -> Iterator[str]:
     if facts.lag and not facts.members and not facts.ended:
         yield f"no partitioner is running, and {count(facts.lag, 'record')} wait to be read"
+
+
+def _adding(facts: Facts) -> Iterator[str]:
+    """Partitions that the topic has got, and that nobody has taken in: a partitioner does within seconds."""
+    if facts.added and (facts.ended or not facts.members):
+        yield (
+            f"the topic has got {count(facts.added, 'partition')} that the query has not taken in, and "
+            + ("all others had ended before" if facts.ended else "no partitioner is running")
+        )
 
 
 def _waiting(facts: Facts) -> Iterator[str]:

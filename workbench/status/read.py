@@ -19,7 +19,7 @@ from partitioner_service.rejected import EVERY_REASON
 from partitioner_service.sink import REASON
 from topics.admin import describe, topic_names
 from topics.plans import plan_in
-from topics.query_record import read_identity
+from topics.query_record import read_beginning
 from topics.reader import read_newest
 from topics.records import Record
 from topics.settled import missing_input
@@ -48,15 +48,18 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         troubles.append(missing_input(settings, topic_names(settings.kafka)).message)
     else:
         settings = settings.with_input_partitions(state.partitions)
+    begun = None if state is None else _told(troubles, lambda: read_beginning(settings), None)
+    # Partitions that were added to the topic, and that the query has not taken in yet, hold no window back.
+    if begun is not None and len(begun.begin) < settings.input_partitions:
+        settings = settings.with_input_partitions(len(begun.begin))
     partitions = () if state is None else _partitions(settings, state, troubles)
-    recorded = None if state is None else _told(troubles, lambda: read_identity(settings), None)
     alive = look(settings)
     return Facts(
         query=settings.query.name,
         topic=topic,
         now=round(now() * 1000),
-        recorded=recorded is not None,
-        changed=() if recorded is None else tuple(settings.changes_since(recorded)),
+        recorded=begun is not None,
+        changed=() if begun is None else tuple(settings.changes_since(begun.identity)),
         partitions=partitions,
         rejected=_rejected(settings, len(partitions)),
         windows=windows_of(settings.query, partitions, newest_written(settings)),
@@ -68,6 +71,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         stages=tuple(stages(settings)),
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,
+        added=0 if state is None else state.partitions - len(partitions),
         views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
     )
 
@@ -98,7 +102,7 @@ def _partitions(settings: Settings, topic: TopicState, troubles: list[str]) -> t
         PartitionFacts.of(
             settings.query, partition, (topic.begin[partition], topic.end[partition]), states.get(partition)
         )
-        for partition in sorted(topic.begin)
+        for partition in range(settings.input_partitions)
     )
 
 

@@ -60,7 +60,7 @@ def verify(
     (records were deleted while they were read, or the committed offsets are gone).
     """
     sink = sink_of(settings)
-    settings = admitted(settings, drains=True)
+    settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
     skipped = Skips()
     # Read before the offsets, so that a query that begins in between does not look like a loss.
@@ -101,7 +101,7 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
     """
     topic, state = settings.topic("input"), _described(settings, "input")
     found = []
-    # Nothing was read of partitions that were added to the topic since the query began.
+    # Nothing was read of partitions that were added to the topic, and that the query has not taken in yet.
     read = [TopicPartition(topic, p) for p in sorted(state.begin) if begun is None or p in begun.begin]
     for entry in _committed_offsets(settings, read):
         if entry.offset < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -43,6 +44,7 @@ class Instance:
         self.session = Session(WORKERS, number=number)
         self.router = Router(SETTINGS, create("hashing", workers=WORKERS), session=self.session)
         self.states: dict[int, PartitionState] = {}
+        self.inputs = INPUTS
         self.open: list[tuple[int, bytes]] = []
 
 
@@ -103,7 +105,7 @@ class Run:
     def _begin_stint(self, instance: Instance) -> None:
         if instance.states and instance.session.stint_due:
             instance.open += instance.router.begin_stint(
-                instance.states, self.totals[instance.session.number]
+                instance.states, self.totals[instance.session.number], inputs=instance.inputs
             )
 
     def _slice(self, p: int, first: int, count: int) -> Slice:
@@ -114,7 +116,7 @@ class Run:
         }
         return Slice(p, first, first + count - 1, values, markers=ends)
 
-    def commit(self, instance: Instance) -> None:
+    def commit(self, instance: Instance, added: Mapping[int, PartitionState] | None = None) -> None:
         """As `Loop.commit`: the frames become visible with the states that changed."""
         if not instance.open:
             return
@@ -128,6 +130,7 @@ class Run:
         instance.open = []
         instance.states.update(changed)
         self.committed.update(changed)
+        self.committed.update(instance.session.signed(added or {}))
         instance.session.keep()
 
     def abort(self, instance: Instance) -> None:
@@ -144,10 +147,11 @@ class Run:
                 self.commit(instance)
             self.abort(instance)
             instance.states = {}
-        for p in range(INPUTS):
-            self.draw.choice(self.instances).states[p] = self.committed[p]
+        for p, state in sorted(self.committed.items()):
+            self.draw.choice(self.instances).states[p] = state
         self.totals = {i.session.number: totals(self.committed) for i in self.instances}
         for instance in self.instances:
+            instance.inputs = len(self.committed)
             instance.session.begin_stint()
 
     def restart(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +21,17 @@ class Began(Exception):
 
 
 def attempt(
-    monkeypatch: pytest.MonkeyPatch, *, known: list[int], ends: dict[str, int], begun: bool = False
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    known: list[int],
+    ends: dict[str, int],
+    begun: bool = False,
+    recorded: int | None = None,
 ) -> None:
-    """One claim on a broker with these committed partitions and ends of topics. begun: the query's record is there."""
+    """One claim on a broker with these committed partitions and ends of topics.
+
+    begun: the query's record is there. recorded: how many input partitions it names.
+    """
     topics = {
         f"q.{role}": TopicState(
             name=f"q.{role}", topic_id=role, partitions=2, begin={0: 0, 1: 0}, end={0: 0, 1: end}, config={}
@@ -39,7 +48,7 @@ def attempt(
 
     def read(settings: Settings) -> Any:
         order.append("record")
-        return SETTINGS if begun else None
+        return SimpleNamespace(begin=dict.fromkeys(range(recorded or 2))) if begun else None
 
     def states(settings: Settings, stable: bool = False) -> Any:
         order.append("offsets")
@@ -47,6 +56,7 @@ def attempt(
 
     monkeypatch.setattr(claim, "read_beginning", read)
     monkeypatch.setattr(claim, "all_states", states)
+    monkeypatch.setattr(claim, "recorded_partitions", lambda settings: recorded)
     monkeypatch.setattr(claim, "lock", lambda settings, watchdog: None)
     monkeypatch.setattr(claim, "commit_first", commit)
     try:
@@ -63,6 +73,14 @@ def test_a_query_of_which_nothing_is_known_begins(monkeypatch: pytest.MonkeyPatc
 
 def test_a_query_that_has_begun_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     attempt(monkeypatch, known=[0, 1], ends={"routed": 5})
+
+
+def test_a_partition_that_was_added_since_the_query_began_is_left_to_the_data_plane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempt(monkeypatch, known=[0], ends={"routed": 5}, begun=True, recorded=1)
+    with pytest.raises(IncompatibleStateError, match=r"input partitions \[0\]"):
+        attempt(monkeypatch, known=[1], ends={"routed": 5}, begun=True, recorded=1)
 
 
 @pytest.mark.parametrize(

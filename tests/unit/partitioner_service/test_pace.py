@@ -24,6 +24,7 @@ class Source:
 
     def __init__(self, **states: PartitionState) -> None:
         self.states = {int(name[1:]): state for name, state in states.items()}
+        self.taken = 0
         self.held: set[int] | None = None
         self.now = 0.0
         self.log_ends: dict[int, int] = {}
@@ -50,7 +51,7 @@ def at(first: int | None, largest: int | None, **fields: Any) -> PartitionState:
 def paced(source: Source, peers: Any, monkeypatch: pytest.MonkeyPatch, *, partitions: int) -> Pace:
     """With a max_skew of 10 s; `peers` is what the group has committed, or the error that reading it meets."""
 
-    def committed_states(reader: object, settings: Settings) -> Any:
+    def committed_states(reader: object, settings: Settings, **more: int) -> Any:
         if isinstance(peers, Exception):
             raise peers
         return peers
@@ -62,6 +63,7 @@ def paced(source: Source, peers: Any, monkeypatch: pytest.MonkeyPatch, *, partit
         input={"partitions": partitions},
         partitioner={"max_skew": "10s", "idle_timeout": "5s"},
     )
+    source.taken = partitions
     return Pace(settings, source)  # type: ignore[arg-type]
 
 
@@ -93,7 +95,7 @@ def test_a_slow_partition_of_another_instance_holds_ours_back_also_while_the_pee
     monkeypatch.setattr(pace, "_PEER_REFRESH", 0.0)
     broken = ServiceError("no coordinator")
 
-    def fails(reader: object, settings: Settings) -> Any:
+    def fails(reader: object, settings: Settings, **more: int) -> Any:
         raise broken
 
     monkeypatch.setattr(pace, "committed_states", fails)

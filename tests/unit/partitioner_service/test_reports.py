@@ -58,7 +58,10 @@ class Instance:
 
     def record(self) -> PartitionerRecord:
         source: Any = SimpleNamespace(
-            states=self.states, lag=self.lags.get, unfetchable=UnfetchableBatches("in")
+            taken=len(self.states),
+            states=self.states,
+            lag=self.lags.get,
+            unfetchable=UnfetchableBatches("in"),
         )
         record = self.reports.record(source, self.router, self.work, ignored=4)
         assert parse(record.encode()) == record

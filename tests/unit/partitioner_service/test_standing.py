@@ -66,6 +66,7 @@ class Instance:
     def status(self) -> dict[str, Any]:
         return {
             "state": "running",
+            "input_partitions": self.settings.input_partitions,
             "assignment": self.shown,
             "tuples": sum(shown["read"] for shown in self.shown.values()) - self.rejected.total,
             "read": sum(shown["read"] for shown in self.shown.values()),

@@ -62,6 +62,7 @@ class Topic:
     def __init__(self, patch: pytest.MonkeyPatch, records: list[list[bytes]]) -> None:
         self.records = records
         self.reads = self.handed_out = 0
+        patch.setattr(ending, "recorded_partitions", lambda settings: None)
         patch.setattr(ending, "describe", lambda kafka, names: {names[0]: self.state})
         patch.setattr(ending, "read_range", self.read)
 

@@ -1,4 +1,4 @@
-"""Partitions that were added to the input topic since the query began: the true cause, and who may finish."""
+"""Partitions that were added to the input topic since the query began are no other settings."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from topics.state import TopicState
 SETTINGS = Settings(query={"name": "q"})
 
 
-@pytest.fixture
-def began_with_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The topic has three partitions now."""
-    topic = TopicState("q.input", "t", 3, {}, {}, {})
-    began = SETTINGS.with_input_partitions(2)
-    beginning = Beginning(identity=began.identity(), input_id="t", begin={0: 5, 1: 7}, began_at=0)
+def admitted(monkeypatch: pytest.MonkeyPatch, *, recorded: int, partitions: int) -> Settings:
+    """The settings for a topic of so many partitions, of which the query has taken in as many as are recorded."""
+    topic = TopicState("q.input", "t", partitions, {}, {}, {})
+    began = SETTINGS.with_input_partitions(recorded)
+    begin = dict.fromkeys(range(recorded), 5)
+    beginning = Beginning(identity=began.identity(), input_id="t", begin=begin, began_at=0)
     monkeypatch.setattr(settled, "describe", lambda kafka, names: {"q.input": topic})
     monkeypatch.setattr(settled, "read_beginning", lambda settings: beginning)
+    return settled.admitted(SETTINGS)
 
 
-def test_a_service_is_refused_with_the_true_cause(began_with_two: None) -> None:
-    with pytest.raises(
-        IncompatibleStateError, match=r"partitions were added to q\.input since query q began with 2"
-    ):
-        settled.admitted(SETTINGS)
-
-
-def test_who_only_finishes_what_was_routed_goes_on_with_the_partitions_of_the_beginning(
-    began_with_two: None,
+def test_everybody_begins_with_the_partitions_that_the_query_has_taken_in(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = settled.admitted(SETTINGS, drains=True)
+    known = admitted(monkeypatch, recorded=2, partitions=4)
     assert known.input_partitions == 2
-    assert known.fingerprint == SETTINGS.with_input_partitions(2).fingerprint
+    grown = admitted(monkeypatch, recorded=4, partitions=4)
+    assert grown.input_partitions == 4
+    assert known.fingerprint == grown.fingerprint
+
+
+def test_a_topic_with_fewer_partitions_than_were_taken_in_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(IncompatibleStateError, match="partitions"):
+        admitted(monkeypatch, recorded=3, partitions=2)

@@ -24,6 +24,7 @@ class Watched:
     def __init__(self) -> None:
         self.now = 0.0
         self.ids: dict[str, Any] = {"q.input": "id+1/==", "q.routed": "id2"}
+        self.partitions = 1
         self.asked: list[dict[str, Future[Any]]] = []
         topics = [
             TopicState(name=name, topic_id=known, partitions=1, begin={}, end={}, config={})
@@ -41,7 +42,7 @@ class Watched:
             if isinstance(found, Exception):
                 future.set_exception(found)
             else:
-                future.set_result(SimpleNamespace(topic_id=found))
+                future.set_result(SimpleNamespace(topic_id=found, partitions=[0] * self.partitions))
 
     def after(self, seconds: float) -> None:
         """Time passes, is noticed, and the brokers answer."""
@@ -89,3 +90,11 @@ def test_a_topic_that_is_absent_again_and_again_was_deleted() -> None:
         watched.after(5)
     with pytest.raises(DataLossError, match=r"q\.routed was deleted while"):
         watched.after(5)
+
+
+def test_partitions_that_were_added_are_counted() -> None:
+    watched = Watched()
+    assert watched.watch.partitions("q.input") == 1
+    watched.partitions = 3
+    watched.after(3)
+    assert watched.watch.partitions("q.input") == 3

@@ -243,7 +243,7 @@ def test_frames_out_of_order_of_another_query_or_of_other_columns_are_refused() 
     with pytest.raises(IncompatibleStateError, match="written for query f"):
         combine_task(pipe.plan, replace(layout, fingerprint="other"), [(0, frames)])
     with pytest.raises(
-        IncompatibleStateError, match="2 input and 3 routed partitions, but this query has 2 and 4"
+        IncompatibleStateError, match="the frame is of 3 routed partitions, but this query has 4"
     ):
         combine_task(pipe.plan, replace(layout, routed_partitions=4), [(0, frames)])
     with pytest.raises(ProtocolError, match="columns"):

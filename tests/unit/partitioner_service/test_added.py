@@ -1,0 +1,70 @@
+"""Input partitions that are added while a query lives: every result is exact, whenever they are taken in."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from evenflow.errors import DataLossError, EvenflowError, ProtocolError
+from evenflow.windows import NO_MARK
+from tests.unit.partitioner_service.growing import GrowingRun
+from tests.unit.partitioner_service.lossy import INPUTS
+from tests.unit.partitioner_service.test_lost_frames import lose
+
+SEEDS = st.integers(0, 2**32)
+
+
+def a_run(seed: int, *, most: int = 60) -> GrowingRun:
+    run = GrowingRun(Random(seed))
+    for _ in range(run.draw.randrange(1, most)):
+        run.step()
+        if run.draw.random() < 0.3:
+            run.micro_batch()
+    return run
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS)
+@example(10)  # all others end after a taking-in that was aborted
+def test_results_are_exact_whenever_partitions_are_added_and_whoever_takes_them_in(seed: int) -> None:
+    run = a_run(seed)
+    run.finish()
+    assert run.noticed() is None
+    assert run.found == run.expected
+
+
+@settings(max_examples=120, deadline=None)
+@given(SEEDS)
+def test_any_lost_frame_is_noticed_while_partitions_are_added(seed: int) -> None:
+    run = GrowingRun(Random(seed))
+    draw, lost = run.draw, False
+    error: EvenflowError | None = None
+    for number in range(draw.randrange(5, 50)):
+        run.step()
+        if draw.random() < 0.15 or number == 4:
+            lost = lose(run) or lost
+        try:
+            if draw.random() < 0.3:
+                run.micro_batch()
+        except EvenflowError as raised:
+            error = raised
+            break
+    if error is None:
+        if draw.random() < 0.5:
+            run.finish()
+        lost = lose(run) or lost
+        run.restart()
+        error = run.noticed()
+    assert (error is not None) == lost
+    assert error is None or isinstance(error, DataLossError | ProtocolError)
+
+
+def test_runs_take_partitions_in_at_every_kind_of_moment() -> None:
+    runs = [a_run(seed) for seed in range(60)]
+    marks = [mark for run in runs for mark in run.taken_at.values()]
+    assert any(mark == NO_MARK for mark in marks)
+    assert any(mark > 3_000 for mark in marks)
+    assert any(len(run.committed) > INPUTS + 2 for run in runs)
+    assert any(run.owners for run in runs)
