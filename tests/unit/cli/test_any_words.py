@@ -58,6 +58,7 @@ def ended(words: list[str]) -> tuple[int, str]:
 @settings(max_examples=300, deadline=None)
 @example(command=("skip",), words=["0", "9" * 400, "--because", "x"])
 @example(command=("skip",), words=["-1", "0"])
+@example(command=("key",), words=["--base64", "?"])
 @example(command=("verify",), words=["--due-within", "1e400"])
 @example(command=("topics", "create"), words=["-h"])
 def test_any_words_end_in_words(command: tuple[str, ...], words: list[str]) -> None:
@@ -73,7 +74,7 @@ def test_any_words_end_in_words(command: tuple[str, ...], words: list[str]) -> N
     "words",
     [
         ["doctor"], ["status"], ["status", "--json"], ["reset", "--yes"], ["skip", "0", "0", "--because", "x"],
-        ["rename", "other"], ["plan", "--workers", "2"], ["topics", "create"], ["query", "check"], ["verify"],
+        ["rename", "other"], ["key", "a"], ["plan", "--workers", "2"], ["topics", "create"], ["query", "check"], ["verify"],
     ],
     ids=" ".join,
 )  # fmt: skip
