@@ -43,7 +43,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 # No proxy either: the address is one of the pipeline's own network.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
-_Number = Annotated[int, Field(ge=0)]
+_Number = Annotated[int, Field(ge=0, le=1 << 20)]
 
 
 class _Holder(BaseModel):
