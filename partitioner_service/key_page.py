@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from evenflow.errors import ConfigError, EvenflowError
+from evenflow.partitioners.preview import TUPLES
 from evenflow.settings import Settings
 from evenflow.settings.typed_key import example, key_bytes
 from evenflow.talking.words import clock, moment
-from partitioner_service.key_answer import TUPLES
 
 PATH = "/key/"
 PATIENCE = 5.0
@@ -89,7 +89,8 @@ async def answered(
     except ConfigError as error:
         return Page(400, trouble=(error.message, error.hint or ""))
     try:
-        return Page(200, answer=await asyncio.wait_for(asyncio.wrap_future(ask(key)), patience))
+        waiting = asyncio.wrap_future(ask(key))
+        return Page(200, answer=await asyncio.wait_for(waiting, patience))
     except TimeoutError:
         return Page(
             503,

@@ -56,7 +56,9 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
         """Where one key goes, and why. The only page that a key is asked of."""
 
         async def get(self, request: Request, rest: str) -> Any:
-            asked = question_of(request.raw_path, request.headers.get("Accept", ""))
+            # Faust's type leaves out what aiohttp's request has: the path as it came, which no router has unquoted.
+            raw: str = request.raw_path  # type: ignore[attr-defined]
+            asked = question_of(raw, request.headers.get("Accept", ""))
             page = await answered(settings, asked, plane.ask)
             if asked.wants_json:
                 return self.json(as_json(page), status=page.status, headers=KEY_HEADERS)

@@ -102,7 +102,9 @@ def ask_all(settings: Settings, key: bytes, *, at: Sequence[str] = (), patience:
     if not places:
         places = _places(settled(settings))
     with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
-        replies = pool.map(lambda place: _ask(settings.query.name, *place, key, patience), places)
+        replies = pool.map(
+            lambda place: _ask(settings.query.name, place[0], place[1], key=key, patience=patience), places
+        )
         return sorted(replies, key=lambda reply: reply.instance)
 
 
@@ -139,7 +141,7 @@ def instances_of(
     return [record for _, record in counted]
 
 
-def _ask(query: str, instance: str, address: str | None, key: bytes, patience: float) -> Reply:
+def _ask(query: str, instance: str, address: str | None, *, key: bytes, patience: float) -> Reply:
     if address is None:
         return Reply(instance=instance, address=None, trouble="it has not said where its pages are")
     url = f"http://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"

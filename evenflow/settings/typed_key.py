@@ -83,7 +83,7 @@ def _from_text(value: str, kind: str) -> Any:
 
 
 def _from_json(value: Any, kind: str) -> Any:
-    wanted = {"int64": int, "bool": bool}.get(kind, str)
+    wanted: type[Any] = {"int64": int, "bool": bool}.get(kind, str)
     # True is a whole number in Python.
     if type(value) is not wanted:
         raise ValueError(f"{json.dumps(value)[:50]} is not of type {kind}")

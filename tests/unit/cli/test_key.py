@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.main import app
 from evenflow.keys import hash_keys
