@@ -149,6 +149,17 @@ def test_every_answer_can_be_shown_to_people(name: str) -> None:
         assert shown in page
 
 
+def test_nothing_of_an_answer_is_taken_as_html() -> None:
+    answer = answer_of(b"hot") | {
+        "rule": "<b>",
+        "partitioner": "<i>",
+        "next_tuples": None,
+        "next_tuples_note": "<u>",
+    }
+    page = as_html(RAW, Page(200, answer=answer))
+    assert not {"<b>", "<i>", "<u>"} & {page[at : at + 3] for at in range(len(page))}
+
+
 def test_the_style_of_the_page_is_the_only_thing_that_the_headers_let_through() -> None:
     page = as_html(RAW, Page(200))
     assert page.count("<style>") == 1

@@ -148,6 +148,13 @@ def test_a_holder_is_shown_with_the_slide_in_which_it_last_got_the_key() -> None
     assert p.explain(5, 2_200).holders != (holder,), "it has left the window"
 
 
+@pytest.mark.parametrize("name", ["dagreedy", "dalton"])
+def test_a_key_that_is_hot_now_is_not_hot_any_more_after_a_silence(name: str) -> None:
+    p, hot, _ = _hot(name, window_ms=60_000, slide_ms=1_000)
+    assert p.explain(hot, 4_500).rule.startswith("hot")
+    assert p.explain(hot, 40_000).rule.startswith("not hot")
+
+
 def test_every_name_has_an_explanation_of_its_own() -> None:
     rules = {name: create(name, workers=3).explain(1).rule for name in names()}
     assert len(set(rules.values())) > len(names()) / 2
