@@ -17,7 +17,7 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 BY_GROUP = --dist loadgroup --no-loadscope-reorder
 
 # The laws whose number of examples `tests/examples.py` sets.
-MANY_EXAMPLES = $(shell grep -rl "^@examples" tests --include="test_*.py")
+MANY_EXAMPLES = $(shell grep -rl "^from tests.examples import" tests --include="test_*.py")
 
 # Of benchmarks that share their code, one: a smoke run of all takes a quarter of an hour.
 SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-bad-records service-expressions \
