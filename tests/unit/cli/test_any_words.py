@@ -11,10 +11,11 @@ from typing import Any
 import click
 import pytest
 import typer
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli.main import app, run
+from tests.examples import examples
 
 
 def _leaves(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
@@ -55,7 +56,7 @@ def ended(words: list[str]) -> tuple[int, str]:
 
 
 @given(command=st.sampled_from(sorted(LEAVES)), words=st.lists(WORDS, max_size=5))
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @example(command=("skip",), words=["0", "9" * 400, "--because", "x"])
 @example(command=("skip",), words=["-1", "0"])
 @example(command=("key",), words=["--base64", "?"])
