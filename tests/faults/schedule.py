@@ -42,6 +42,7 @@ _PLACES = (
     ("*", 500),
 )
 _DESTRUCTIVE_SHARE = 0.15
+_GROWTH_SHARE = 0.1
 BASE = 1_700_000_000_000
 """Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
 FUTURE = 10**12
@@ -128,6 +129,11 @@ def drawn(seed: int, *, faults: bool = True) -> Schedule:
     shape = _shape(draw)
     destructive = faults and draw.random() < _DESTRUCTIVE_SHARE
     found = tuple(_faults(draw, shape, destructive)) if faults else ()
+    # With draws of its own, so that other seeds stay as they were.
+    grows = Random(f"growth {seed}")
+    if faults and grows.random() < _GROWTH_SHARE:
+        at, soon = grows.randint(1, 300), grows.uniform(0.0, 6.0)
+        found = (*found, Fault("add partitions", "*", at, soon, grows.randrange(1 << 30)))
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
