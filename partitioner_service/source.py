@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
@@ -31,7 +32,7 @@ from partitioner_service.session import totals
 from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
 from topics import clients
-from topics.offsets import log_ends
+from topics.offsets import log_ends, offsets
 from topics.records import Record
 
 log = logging.getLogger(__name__)
@@ -189,7 +190,9 @@ class Source:
 
         `taken` and `added` are brought up to date.
         """
-        topic = self._consumer.list_topics(self._topic, timeout=_METADATA_SECONDS).topics[self._topic]
+        # Not asked with the group's own client: inside a rebalance the answer would begin another one.
+        admin = clients.admin(self._settings.kafka)
+        topic = admin.list_topics(self._topic, timeout=_METADATA_SECONDS).topics[self._topic]
         count = max(self._settings.input_partitions, self.taken, len(topic.partitions))
         everyone, added = stable_states(self._consumer, self._settings, self._stopping, partitions=count)
         self.taken, self.added = len(everyone), frozenset(added)
@@ -202,10 +205,10 @@ class Source:
 
     def begins(self, partition: int) -> int:
         """Offset of the first record that the log of this partition holds."""
-        low, _ = self._consumer.get_watermark_offsets(
-            TopicPartition(self._topic, partition), timeout=_METADATA_SECONDS
-        )
-        return int(low)
+        # The group's own client may not know the partition yet.
+        admin, kafka = clients.admin(self._settings.kafka), self._settings.kafka
+        found = offsets(admin, kafka, [TopicPartition(self._topic, partition)], OffsetSpec.earliest())
+        return found[self._topic][partition]
 
     def assign_again(self) -> None:
         """Go on with the partitions of the last assignment that the query has taken in by now.
@@ -289,6 +292,7 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "session.timeout.ms": 10_000,
         "heartbeat.interval.ms": 1_000,
         "fetch.wait.max.ms": 50,
+        "topic.metadata.refresh.interval.ms": 10_000,  # how soon partitions that were added are assigned
         "queued.min.messages": 200_000,
         "client.id": f"evenflow-{settings.query.name}-{settings.partitioner.instance}",
     }
