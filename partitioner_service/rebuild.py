@@ -8,7 +8,8 @@ The frames must hold as many tuples as these records have, and the sessions that
 routed partition has lost its end, nothing is committed, and no result can come out without it. The states name the last
 session of their partition, so whoever takes over tells its total, as after any other takeover.
 A mark that was given, but neither told nor used, is not found again. A step of the partition's time may then count as a
-leap that was none (`steady_from`): idle partitions follow it later. No verdict depends on that.
+leap that was none (`steady_from`): idle partitions follow it later. Or its first tuple counts as a step of its own, of
+at most `max_skew`, over event time along which others had taken it. No verdict depends on either.
 
 The states are committed under the lock of the claim, in one transaction.
 """
