@@ -84,6 +84,13 @@ class Loop:
 
     def step(self) -> None:
         """Read the records that have come and route them. Commit or report if it is time."""
+        try:
+            self._obey_orders()
+            self._read_and_route()
+        except CommitAborted as error:
+            self._aborts.note(error)
+
+    def _read_and_route(self) -> None:
         blocks = self.parts.source.read(self._options.block_tuples, self._options.linger / 1000)
         # After a rewind the instance owns other partitions, or a transaction was aborted. The workers may
         # then not have heard of marks that were told before, so all marks are told again.
@@ -97,29 +104,25 @@ class Loop:
         self._learn_plans()
         self._latest.progressed()
         self.parts.watch.check()
-        try:
-            self._begin_stint()
-            if self._take_in_added():
-                return  # the blocks are read again
-            self._work_through_all(blocks)
-            self._obey_orders()
-            self._put_to_sleep()
-            self._tell_the_workers()
-            self._questions.answer_one(self._explain)
-            if self._renewal.due(self.parts.source.states):
-                self.parts.sink.begin()  # only an open transaction is committed
-            # Pausing a partition before its first record has come can lose its position in librdkafka.
-            if not self.parts.source.just_assigned:
-                self.parts.pace.hold_back_the_hasty()
-            if self._clock() - self._status_at >= _STATUS_EVERY:
-                self._refresh_status()
-            open_for = self.parts.sink.open_for
-            if open_for is not None and open_for >= self._options.commit_interval / 1000:
-                self.commit()
-            elif self._reports.due:
-                self._report()
-        except CommitAborted as error:
-            self._aborts.note(error)
+        self._begin_stint()
+        if self._take_in_added():
+            return  # the blocks are read again
+        self._work_through_all(blocks)
+        self._put_to_sleep()
+        self._tell_the_workers()
+        self._questions.answer_one(self._explain)
+        if self._renewal.due(self.parts.source.states):
+            self.parts.sink.begin()  # only an open transaction is committed
+        # Pausing a partition before its first record has come can lose its position in librdkafka.
+        if not self.parts.source.just_assigned:
+            self.parts.pace.hold_back_the_hasty()
+        if self._clock() - self._status_at >= _STATUS_EVERY:
+            self._refresh_status()
+        open_for = self.parts.sink.open_for
+        if open_for is not None and open_for >= self._options.commit_interval / 1000:
+            self.commit()
+        elif self._reports.due:
+            self._report()
 
     def _begin_stint(self) -> None:
         """Write the first frames of a stint, before any other frame of it."""
@@ -185,7 +188,12 @@ class Loop:
             self._onlooker.block(took)
 
     def _obey_orders(self) -> None:
-        """Go past batches that cannot be fetched, where an operator has ordered it."""
+        """Go past batches that cannot be fetched, where an operator has ordered it.
+
+        Only while no transaction is open: reading many orders may take longer than a transaction may last.
+        """
+        if self.parts.sink.open_for is not None:
+            return
         source = self.parts.source
         for order in self.parts.skips.due(source.unfetchable.at(source.states)):
             self.parts.sink.write_skipped(order)
