@@ -33,6 +33,7 @@ def wrong(facts: Facts) -> list[str]:
         *_reading(facts),
         *_adding(facts),
         *_waiting(facts),
+        *([] if facts.leap is None else [facts.leap]),
         *_aggregating(facts),
         *_rejecting(facts),
     ]

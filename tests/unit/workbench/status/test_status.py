@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from evenflow.progress import PartitionState
+from evenflow.settings import load_settings
 from evenflow.settings.query import Query
 from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
 from partitioner_service.rejected import EVERY_REASON
@@ -17,7 +18,7 @@ from workbench.alive import Alive, Part, parts_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import SILENT_MS, wrong
-from workbench.status.read import _reason
+from workbench.status.read import _reason, leap_of
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
 from workbench.verify.inputs import REASONS
@@ -113,6 +114,22 @@ def test_windows_that_may_have_no_row_are_not_waited_for_after_the_end(sparse: d
     assert [line for line in wrong(plain) if "nothing aggregates" in line]
     begun = facts(*over, windows=windows_of(query, over, None), parts=(), members=())
     assert [line for line in wrong(begun) if "nothing aggregates" in line], "Spark has not run"
+
+
+def test_a_gap_that_idle_partitions_do_not_follow_is_named_with_what_to_do() -> None:
+    settings = load_settings(query={"name": "q", "window": "1s"}, partitioner={"idle_timeout": "5s"})
+    leapt, idle = partition(0, state(3_600_000, steady_from=3_600_000)), partition(1, state(20_000))
+    words = leap_of(settings, (leapt, idle))
+    assert words is not None
+    assert words.startswith("input partition 0 leapt to 1970-01-01 01:00:00 UTC")
+    assert "set partitioner.max_skew to more than the gap" in words
+    assert words in wrong(facts(leapt, idle, leap=words, idle_timeout=5_000))
+    steady = partition(0, state(3_600_000, steady_from=10_000))
+    there = partition(2, state(3_600_100, steady_from=3_600_100))
+    for others in ((steady, idle), (leapt, idle, there), (leapt,), (leapt, partition(1, ended(20_000)))):
+        assert leap_of(settings, others) is None
+    assert leap_of(settings, (leapt, partition(1, state(20_000), end=101))) is None, "it has records to read"
+    assert leap_of(load_settings(query={"name": "q", "window": "1s"}), (leapt, idle)) is None
 
 
 def test_a_partition_without_a_record_holds_everything_back_and_is_named() -> None:
