@@ -69,6 +69,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         members=alive.members,
         parts=alive.parts,
         ignored=alive.ignored,
+        unfit=alive.unfit,
         stages=tuple(stages(settings)),
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,

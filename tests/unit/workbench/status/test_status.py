@@ -14,7 +14,7 @@ from evenflow.settings.query import Query
 from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
 from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
-from workbench.alive import Alive, Part, parts_of
+from workbench.alive import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import SILENT_MS, wrong
@@ -30,6 +30,7 @@ WHO: dict[str, Any] = {"query": "w", "fingerprint": "0" * 16, "time": NOW}
 STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms": 1_000}
 SPARK = Part(at=NOW - 2_000, said=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
 WAITING = HeartbeatRecord(**STAGE)
+WAITING_PART = Part(at=NOW, said=WAITING)
 PARTITIONER = PartitionerRecord(
     **WHO, instance="0", started=NOW, owned=2, epoch=3, workers=4, tuples=900, rejected=0, period_ms=1_000, rate=450.2,
     busy=0.25, lag=7,
@@ -130,6 +131,17 @@ def test_a_gap_that_idle_partitions_do_not_follow_is_named_with_what_to_do() -> 
         assert leap_of(settings, others) is None
     assert leap_of(settings, (leapt, partition(1, state(20_000), end=101))) is None, "it has records to read"
     assert leap_of(load_settings(query={"name": "q", "window": "1s"}), (leapt, idle)) is None
+
+
+def test_values_that_did_not_fit_are_counted_once_a_micro_batch_and_named() -> None:
+    def done(batch: int, unfit: int) -> Part:
+        return Part(at=NOW, said=BatchRecord(**STAGE | {"batch": batch}, rows=1, duration_ms=1, unfit=unfit))
+
+    assert unfit_of([SPARK, done(8, 2), done(9, 5), WAITING_PART, done(9, 5)]) == 7
+    found = facts(partition(0, state(20_700)), unfit=7)
+    assert wrong(found)[-1].startswith("7 result values are null")
+    assert as_json(found)["unfit"] == 7
+    assert wrong(facts(partition(0, state(20_700)), unfit=1))[-1].startswith("1 result value is null")
 
 
 def test_a_partition_without_a_record_holds_everything_back_and_is_named() -> None:
