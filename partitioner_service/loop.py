@@ -28,6 +28,7 @@ from partitioner_service.renewal import Renewal
 from partitioner_service.reports import Reports
 from partitioner_service.route import Slice
 from partitioner_service.schema_wait import SchemaWait
+from partitioner_service.session import Stint
 from partitioner_service.sink import CommitAborted
 from partitioner_service.skips import behind
 from partitioner_service.talk import Talk
@@ -100,7 +101,7 @@ class Loop:
             self.parts.router.plans.continue_from(furthest(self.parts.source.states))
         if self.parts.source.rebalances != self._rebalances:
             self._rebalances = self.parts.source.rebalances
-            self.parts.router.session.begin_stint()
+            self.parts.router.session.stint = Stint.DUE
         self._learn_plans()
         self._latest.progressed()
         self.parts.watch.check()
@@ -127,7 +128,7 @@ class Loop:
     def _begin_stint(self) -> None:
         """Write the first frames of a stint, before any other frame of it."""
         source, router = self.parts.source, self.parts.router
-        if source.states and router.session.stint_due:
+        if source.states and router.session.stint is Stint.DUE:
             self.parts.sink.write_frames(
                 router.begin_stint(source.states, source.totals, inputs=source.taken)
             )
@@ -211,7 +212,7 @@ class Loop:
         states, session = self.parts.source.states, self.parts.router.session
         due = self._renewal.due(states)
         changed = {p: s for p, s in states.items() if p in due or s != self.parts.source.committed.get(p)}
-        if session.begins_here:
+        if session.stint is Stint.WRITTEN:
             changed = dict(states)
         # A transaction never commits without offsets. Only because of them does the broker refuse an instance
         # that is no longer a member of the group.

@@ -225,7 +225,7 @@ def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that
     assert "nothing was committed of [0] at offset 50;" in caplog.text
     third = run()
     third.begins({0: 50, 1: 9})
-    assert "the last 2 runs of instance 0 ended without" in caplog.text
+    assert "the last 2 runs of instance 0 did not end in order" in caplog.text
     third.ends()
     run().begins({0: 50, 1: 9})
     assert not caplog.text, "the last run ended in order"
