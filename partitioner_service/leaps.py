@@ -8,11 +8,12 @@ So a partition that has leapt is followed as soon as another partition has come 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from evenflow.progress import PartitionState, delay
 from evenflow.settings import Settings
+from evenflow.talking.words import moment, partitions, span
 
 
 class Leaps:
@@ -43,6 +44,16 @@ class Leaps:
             return True
         return any(
             self._meet(state, other) for p, other in self._everyone.items() if p not in (source, follower)
+        )
+
+    def words(self, source: int, left: Collection[int]) -> str:
+        """Says that these idle partitions do not follow this one, and what to do about it."""
+        to, behind = self._everyone[source].steady_from or 0, min(self.place(p) or 0 for p in left)
+        return (
+            f"input {partitions([source])} leapt to {moment(to)}, {span(to - behind)} ahead of {partitions(left)} "
+            f"and more than max_skew ({span(self._max_skew)}). They are idle, and do not follow it before "
+            "another partition is there too, so no later window closes. If that time is right: write to another "
+            "partition, end the idle ones, or set partitioner.max_skew to more than the gap"
         )
 
     def _meet(self, one: PartitionState, other: PartitionState) -> bool:

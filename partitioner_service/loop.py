@@ -28,6 +28,7 @@ from partitioner_service.renewal import Renewal
 from partitioner_service.reports import Reports
 from partitioner_service.route import Slice
 from partitioner_service.schema_wait import SchemaWait
+from partitioner_service.session import Stint
 from partitioner_service.sink import CommitAborted
 from partitioner_service.skips import behind
 from partitioner_service.talk import Talk
@@ -84,6 +85,13 @@ class Loop:
 
     def step(self) -> None:
         """Read the records that have come and route them. Commit or report if it is time."""
+        try:
+            self._obey_orders()
+            self._read_and_route()
+        except CommitAborted as error:
+            self._aborts.note(error)
+
+    def _read_and_route(self) -> None:
         blocks = self.parts.source.read(self._options.block_tuples, self._options.linger / 1000)
         # After a rewind the instance owns other partitions, or a transaction was aborted. The workers may
         # then not have heard of marks that were told before, so all marks are told again.
@@ -93,38 +101,34 @@ class Loop:
             self.parts.router.plans.continue_from(furthest(self.parts.source.states))
         if self.parts.source.rebalances != self._rebalances:
             self._rebalances = self.parts.source.rebalances
-            self.parts.router.session.begin_stint()
+            self.parts.router.session.stint = Stint.DUE
         self._learn_plans()
         self._latest.progressed()
         self.parts.watch.check()
-        try:
-            self._begin_stint()
-            if self._take_in_added():
-                return  # the blocks are read again
-            self._work_through_all(blocks)
-            self._obey_orders()
-            self._put_to_sleep()
-            self._tell_the_workers()
-            self._questions.answer_one(self._explain)
-            if self._renewal.due(self.parts.source.states):
-                self.parts.sink.begin()  # only an open transaction is committed
-            # Pausing a partition before its first record has come can lose its position in librdkafka.
-            if not self.parts.source.just_assigned:
-                self.parts.pace.hold_back_the_hasty()
-            if self._clock() - self._status_at >= _STATUS_EVERY:
-                self._refresh_status()
-            open_for = self.parts.sink.open_for
-            if open_for is not None and open_for >= self._options.commit_interval / 1000:
-                self.commit()
-            elif self._reports.due:
-                self._report()
-        except CommitAborted as error:
-            self._aborts.note(error)
+        self._begin_stint()
+        if self._take_in_added():
+            return  # the blocks are read again
+        self._work_through_all(blocks)
+        self._put_to_sleep()
+        self._tell_the_workers()
+        self._questions.answer_one(self._explain)
+        if self._renewal.due(self.parts.source.states):
+            self.parts.sink.begin()  # only an open transaction is committed
+        # Pausing a partition before its first record has come can lose its position in librdkafka.
+        if not self.parts.source.just_assigned:
+            self.parts.pace.hold_back_the_hasty()
+        if self._clock() - self._status_at >= _STATUS_EVERY:
+            self._refresh_status()
+        open_for = self.parts.sink.open_for
+        if open_for is not None and open_for >= self._options.commit_interval / 1000:
+            self.commit()
+        elif self._reports.due:
+            self._report()
 
     def _begin_stint(self) -> None:
         """Write the first frames of a stint, before any other frame of it."""
         source, router = self.parts.source, self.parts.router
-        if source.states and router.session.stint_due:
+        if source.states and router.session.stint is Stint.DUE:
             self.parts.sink.write_frames(
                 router.begin_stint(source.states, source.totals, inputs=source.taken)
             )
@@ -185,7 +189,12 @@ class Loop:
             self._onlooker.block(took)
 
     def _obey_orders(self) -> None:
-        """Go past batches that cannot be fetched, where an operator has ordered it."""
+        """Go past batches that cannot be fetched, where an operator has ordered it.
+
+        Only while no transaction is open: reading many orders may take longer than a transaction may last.
+        """
+        if self.parts.sink.open_for is not None:
+            return
         source = self.parts.source
         for order in self.parts.skips.due(source.unfetchable.at(source.states)):
             self.parts.sink.write_skipped(order)
@@ -203,7 +212,7 @@ class Loop:
         states, session = self.parts.source.states, self.parts.router.session
         due = self._renewal.due(states)
         changed = {p: s for p, s in states.items() if p in due or s != self.parts.source.committed.get(p)}
-        if session.begins_here:
+        if session.stint is Stint.WRITTEN:
             changed = dict(states)
         # A transaction never commits without offsets. Only because of them does the broker refuse an instance
         # that is no longer a member of the group.

@@ -11,15 +11,15 @@ from partitioner_service.added import Added
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
 from partitioner_service.committed import TopicIds, committed_states, state_reader
-from partitioner_service.farewell import Farewell
 from partitioner_service.in_force import PlanLog
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
+from partitioner_service.run_note import RunNote
 from partitioner_service.session import Session
 from partitioner_service.sink import Sink
-from partitioner_service.skips import Skips
+from partitioner_service.skips import SkipOrders
 from partitioner_service.source import Source
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
@@ -39,7 +39,7 @@ class Parts:
     sink: Sink
     source: Source
     pace: Pace
-    skips: Skips
+    skips: SkipOrders
     added: Added
     watch: TopicWatch
 
@@ -91,13 +91,13 @@ def open_parts(
         clock=clock,
     )
     closing.when_over(source.close)
-    farewell = Farewell(settings, side)
-    farewell.begins(_committed(settings))
-    closing.when_over(farewell.ends)
+    run_note = RunNote(settings, side)
+    run_note.begins(_committed(settings))
+    closing.when_over(run_note.ends)
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
-    skips = Skips(settings, side, clock=clock)
+    skips = SkipOrders(settings, side, clock=clock)
     after_the_source.callback(closing.quietly, skips.close)
     return Parts(
         side=side,

@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 
 _OFFSET = methodcaller("offset")
 _SEE = "see 'Rebuild after data loss' in docs/operations.md"
+_BEGIN_ANEW = f"nothing was committed. Begin anew: `evenflow reset`, or a new name; {_SEE}"
 
 
 def continue_from_routed(settings: Settings) -> dict[int, PartitionState]:
@@ -144,13 +145,13 @@ class _Rebuild:
             raise DataLossError(
                 f"the first records of the query are no longer in the input partitions {trimmed} of {self._input.name}: "
                 "how far event time had come there cannot be computed again",
-                hint=_SEE,
+                hint=_BEGIN_ANEW,
             )
         if any(self._rejected.begin.values()):
             raise DataLossError(
                 f"the first records of {self._rejected.name} were deleted: which records of the input were rejected is "
                 "no longer known",
-                hint=_SEE,
+                hint=_BEGIN_ANEW,
             )
 
     def _fold(self, partition: int, begun: Beginning, told: Routed, *, following: int | None = None) -> Fold:

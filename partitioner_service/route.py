@@ -29,7 +29,7 @@ from partitioner_service.ahead import Ahead, Clock, LiveClock
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
-from partitioner_service.session import Session
+from partitioner_service.session import Session, Stint
 from partitioner_service.window_loads import PaneLoads, block_loads
 
 UNREADABLE = "unreadable"
@@ -272,7 +272,7 @@ class Router:
         frames = self._framer.pack(
             self._no_shares(), records(0, OFFSETS), told, totals=records_of(sorted(known.items()), TOTAL)
         )
-        self.session.begun()
+        self.session.stint = Stint.WRITTEN
         return frames
 
     def take_in(self, states: dict[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:

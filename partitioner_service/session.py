@@ -15,23 +15,32 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import Enum
 
 from evenflow.progress import PartitionState
 
 _MOST = 2**63 - 1
 
 
+class Stint(Enum):
+    """Where the frames are that begin a stint."""
+
+    DUE = "to be written"
+    WRITTEN = "in the open transaction"
+    COMMITTED = "visible"
+
+
 class Session:
-    """Numbers the frames of one run. `keep` follows a commit, `go_back` an aborted transaction.
+    """Numbers the frames of one run, and knows how far its stint is. The sink says how each transaction ended.
 
     routed: number of routed partitions. number: random and above 0, given in tests only.
     """
 
     def __init__(self, routed: int, *, number: int | None = None) -> None:
         self.number = secrets.randbelow(_MOST) + 1 if number is None else number
+        self.stint = Stint.DUE
         self._next = [0] * routed
-        self._due = True
-        self._kept = (self._next.copy(), self._due)
+        self._next_committed = [0] * routed
 
     def next(self, worker: int) -> int:
         """Number of the next frame for this worker."""
@@ -44,32 +53,17 @@ class Session:
         """How many frames were numbered, those of the open transaction included."""
         return sum(self._next)
 
-    def begin_stint(self) -> None:
-        """Input partitions were assigned or given up: the next frames must begin a stint."""
-        self._due = True
-        self._kept = (self._kept[0], True)
-
-    @property
-    def stint_due(self) -> bool:
-        """Whether the frames that begin the stint are still to be written."""
-        return self._due
-
-    def begun(self) -> None:
-        """The frames that begin the stint were numbered."""
-        self._due = False
-
-    @property
-    def begins_here(self) -> bool:
-        """Whether the open transaction holds the frames that begin the stint."""
-        return self._kept[1] and not self._due
-
-    def keep(self) -> None:
+    def committed(self) -> None:
         """The transaction was committed."""
-        self._kept = (self._next.copy(), self._due)
+        self._next_committed = self._next.copy()
+        if self.stint is Stint.WRITTEN:
+            self.stint = Stint.COMMITTED
 
-    def go_back(self) -> None:
-        """The transaction was aborted: its numbers are used again."""
-        self._next, self._due = self._kept[0].copy(), self._kept[1]
+    def aborted(self) -> None:
+        """The transaction was aborted: its numbers are used again, and what began the stint is written again."""
+        self._next = self._next_committed.copy()
+        if self.stint is Stint.WRITTEN:
+            self.stint = Stint.DUE
 
     def signed(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
         """These states as this session commits them now."""

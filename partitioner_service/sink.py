@@ -192,7 +192,7 @@ class Sink:
         except KafkaException as error:
             self._abort_after(error.args[0])
         self._opened = None
-        self._session.keep()
+        self._session.committed()
 
     def abort(self) -> None:
         """Abort the open transaction, if any.
@@ -203,7 +203,7 @@ class Sink:
         if self._opened is None:
             return
         self._opened = None  # first, so that an error below does not lead to another abort
-        self._session.go_back()
+        self._session.aborted()
         # Buffered records must be delivered first. If the abort overtook the registration of a partition with
         # the transaction, the broker would answer with a fatal INVALID_TXN_STATE.
         patience = self._patience()

@@ -26,7 +26,7 @@ _LOOK_EVERY = 1.0
 """Seconds between two looks at the orders."""
 
 
-class Skips:
+class SkipOrders:
     """The orders for the partitions that this instance owns."""
 
     def __init__(

@@ -201,13 +201,9 @@ class Standing:
         left = sorted(p for p in idle | sleepers if not leaps.followed_by(slowest, p))
         if not left:
             return None
-        to, behind = everyone[slowest].steady_from or 0, min(leaps.place(p) or 0 for p in left)
         return Concern(
             name="leapt away",
-            text=f"input {partitions([slowest])} leapt to {moment(to)}, {span(to - behind)} ahead of {partitions(left)} "
-            f"and more than max_skew ({span(self._settings.max_skew)}). They are idle, and do not follow it before "
-            "another partition is there too, so no later window closes. If that time is right: write to another "
-            "partition, end the idle ones, or set partitioner.max_skew to more than the gap",
+            text=leaps.words(slowest, left),
             over="idle input partitions follow the others again",
             after=_SOON,
             fields={"partition": slowest, "left": left},

@@ -25,6 +25,11 @@ _ANEW = (
     "nothing was committed. No result can be made exact from what is left: rebuild the query under a new name (see "
     "'Frames that are gone' in docs/operations.md), and look for the cause in Kafka"
 )
+_EXPIRED = (
+    "nothing was committed. Begin anew: `evenflow reset`, or a new name (see 'Rebuild after data loss' in "
+    "docs/operations.md). Frames live as long as retention.ms of their topic says: raise it, and "
+    "offsets.retention.minutes of the brokers, before the next long stop"
+)
 
 
 class Ruling(NamedTuple):
@@ -143,7 +148,7 @@ def read_routed(settings: Settings, topic: TopicState) -> Routed:
         raise DataLossError(
             f"the first frames of the routed partitions {trimmed} of {topic.name} were deleted, by retention or by hand: "
             "whether all tuples that were read are in the frames is no longer known",
-            hint=_ANEW,
+            hint=_EXPIRED,
         )
     found = Routed(settings)
     for block in read_range(settings.kafka, topic.name):

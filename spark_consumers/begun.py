@@ -14,7 +14,7 @@ import json
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from topics import clients
-from topics.reader import read_range
+from topics.reader import read_last
 
 _ROLE: TopicRole = "snapshots"
 
@@ -24,12 +24,8 @@ def begun_at(settings: Settings, place: str) -> str | None:
 
     None if it never has begun.
     """
-    found = None
-    for messages in read_range(settings.kafka, settings.topic(_ROLE)):
-        for message in messages:
-            if message.key() == _key(place):
-                found = _checkpoint(message.value())
-    return found
+    last = read_last(settings.kafka, settings.topic(_ROLE), _key(place))
+    return None if last is None else _checkpoint(last.value())
 
 
 def note_beginning(settings: Settings, place: str, checkpoint: str) -> None:

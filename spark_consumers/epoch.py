@@ -65,7 +65,10 @@ class Holder:
 
 
 def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
-    """The driver that has taken the stage last, by the records in Kafka. None if none ever has."""
+    """The driver that has taken the stage last, by the records in Kafka. None if none ever has.
+
+    It is not the holder in the last record (`read_last`): a record that is none, whoever wrote it, hides no epoch.
+    """
     newest = None
     for messages in read_range(settings.kafka, settings.topic(_ROLE)):
         for message in messages:

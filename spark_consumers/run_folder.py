@@ -25,7 +25,7 @@ from typing import Protocol
 from evenflow.errors import ServiceError
 from evenflow.settings.places import local_folder
 from spark_consumers.folders import Folder
-from spark_consumers.runs import COMPLETE, WITHOUT_RUNS, epoch_of, newest_run, run_name
+from spark_consumers.runs import COMPLETE, epoch_of, newest_run, run_name
 from spark_consumers.storage import storage_error, told
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -115,7 +115,7 @@ def make_run(stage: Folder, epoch: int, check: Callable[[], None]) -> str:
     remove_older(stage, epoch, keep=before)
     name = run_name(epoch)
     if before is not None:
-        _LOG.info("the run %s begins with what %s has", name, before or "an earlier evenflow")
+        _LOG.info("the run %s begins with what %s has", name, before)
         with told(stage.location):
             take_along(files_of(stage), before, name)
     check()
@@ -124,14 +124,14 @@ def make_run(stage: Folder, epoch: int, check: Callable[[], None]) -> str:
 
 
 def remove_older(stage: Folder, epoch: int, *, keep: str | None = None) -> None:
-    """Remove the folders of all runs before this one, and what an earlier evenflow has left.
+    """Remove the folders of all runs before this one.
 
-    keep: the newest complete run, as `newest_run` names it. It is needed until a micro-batch of this run is committed.
+    keep: the newest complete run. It is needed until a micro-batch of this run is committed.
     A driver that was fenced meanwhile may do this, too: a newer one begins with the run that is kept, or a newer one.
     """
     for name in stage.names():
         older = epoch_of(name)
-        if (name in WITHOUT_RUNS and keep != "") or (older is not None and older < epoch and name != keep):
+        if older is not None and older < epoch and name != keep:
             stage.delete(name)
 
 
@@ -141,7 +141,7 @@ def take_along(files: Files, source: str, target: str) -> None:
     An older driver may be at work in `source`. So the last committed micro-batch is read first, and only what belongs
     to it, or to the offsets of the next one, is taken. Raises ServiceError if files vanish again and again.
     """
-    committed = (_number(name) for name in files.listed(_in(source, "commits")))
+    committed = (_number(name) for name in files.listed(f"{source}/commits"))
     last = max((number for number in committed if number is not None), default=-1)
     have: set[str] = set()
     for _ in range(_PASSES):
@@ -155,7 +155,7 @@ def take_along(files: Files, source: str, target: str) -> None:
         if not gone:
             return
     raise ServiceError(
-        f"files of the checkpoint {source or 'of the stage'} vanish while they are taken along",
+        f"files of the checkpoint {source} vanish while they are taken along",
         hint="who deletes them? End any other driver of this query, and start this one again",
     )
 
@@ -163,7 +163,7 @@ def take_along(files: Files, source: str, target: str) -> None:
 def _taken(files: Files, source: str, target: str, names: Sequence[str]) -> set[str]:
     """Take these files along. Returns those that were still there."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        there = pool.map(lambda name: files.take(_in(source, name), _in(target, name)), names)
+        there = pool.map(lambda name: files.take(f"{source}/{name}", f"{target}/{name}"), names)
         return {name for name, taken in zip(names, there, strict=True) if taken}
 
 
@@ -174,8 +174,8 @@ def _wanted(names: Iterable[str], last: int) -> list[str]:
 
 def _is_wanted(name: str, last: int) -> bool:
     parts = name.split("/")
-    if parts[0] == COMPLETE or epoch_of(parts[0]) is not None:
-        return False  # the folders of runs, beside what an earlier evenflow has left
+    if parts[0] == COMPLETE:
+        return False
     plain = parts[-1]
     if plain.startswith(".") and plain.endswith(".crc"):
         plain = plain[1:-4]  # the checksum of the file of that name
@@ -191,7 +191,3 @@ def _is_wanted(name: str, last: int) -> bool:
 
 def _number(name: str) -> int | None:
     return int(name) if name.isdecimal() else None
-
-
-def _in(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name

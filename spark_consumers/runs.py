@@ -4,7 +4,8 @@
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/complete
 
 A run begins with all that the run before it had (`run_folder.py`). The file `complete` is written once all of it
-is there. An earlier evenflow had no such folders: what it left lies in the stage's folder itself.
+is there. An earlier evenflow had no such folders. What it left lies in the stage's folder itself, and is refused by
+its note (`checkpoints.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from pathlib import Path
 
 COMPLETE = "complete"
 NOTE = "evenflow.json"
-WITHOUT_RUNS = ("offsets", "commits", "state", "sources", "metadata", NOTE)
-"""What an earlier evenflow, and Spark, left in the stage's folder itself."""
 _NAME = re.compile(r"run-(\d{6,18})")
 
 
@@ -37,19 +36,18 @@ def newest_epoch(names: Iterable[str]) -> int:
 
 
 def newest_run(names: Collection[str], complete: Callable[[str], bool]) -> str | None:
-    """Folder of the newest complete run, relative to the stage's folder.
+    """Folder of the newest complete run, relative to the stage's folder. None if no run is complete.
 
-    "" if an earlier evenflow has left its checkpoint in the stage's folder itself. None if nothing has run.
     names: of all that lies in the stage's folder. complete: whether the run of this name is complete.
     """
     runs = sorted((epoch, name) for name in names if (epoch := epoch_of(name)) is not None)
     for _, name in reversed(runs):
         if complete(name):
             return name
-    return "" if any(name in WITHOUT_RUNS for name in names) else None
+    return None
 
 
 def newest_local_run(stage: Path) -> Path:
-    """As `newest_run`, of a stage's folder on this machine. The stage's folder itself if nothing has run."""
+    """As `newest_run`, of a stage's folder on this machine. The stage's folder itself if no run is complete."""
     names = [entry.name for entry in stage.iterdir()] if stage.is_dir() else []
     return stage / (newest_run(names, lambda name: (stage / name / COMPLETE).is_file()) or "")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenflow.settings import Settings
-from evenflow.telemetry import DecisionRecord, PartitionerRecord, Telemetry, parse
+from evenflow.telemetry import BatchRecord, DecisionRecord, PartitionerRecord, Telemetry, parse
 from topics.groups import Member, members
 from topics.reader import read_newest
 from topics.records import Record
@@ -45,12 +45,14 @@ class Alive:
     """Who works on a query.
 
     members: those of the data plane's group. parts: in the order of their names, as far back as the newest telemetry
-    reaches. ignored: how many of the newest records are no telemetry of this query.
+    reaches. ignored: how many of the newest records are no telemetry of this query. unfit: how many result values are null
+    because they did not fit, as far back as the newest telemetry reaches.
     """
 
     members: tuple[Member, ...]
     parts: tuple[Part, ...]
     ignored: int = 0
+    unfit: int = 0
 
     @property
     def owners(self) -> list[str]:
@@ -73,9 +75,9 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
     know the number of input partitions.
     """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
-    parts, ignored = parts_of(messages, fingerprint=None if whoever else settings.fingerprint)
+    heard, ignored = _heard(messages, fingerprint=None if whoever else settings.fingerprint)
     group = members(settings.kafka, settings.data_plane_group)
-    return Alive(members=tuple(group), parts=parts, ignored=ignored)
+    return Alive(members=tuple(group), parts=newest(heard), ignored=ignored, unfit=unfit_of(heard))
 
 
 def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
@@ -83,15 +85,31 @@ def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tu
 
     messages: the oldest first. fingerprint: that of the query. None: telemetry of any query counts.
     """
-    newest: dict[str, Part] = {}
-    ignored = 0
-    for message in messages:
-        part = part_of(message.value(), at=int(message.timestamp()[1]), fingerprint=fingerprint)
-        if part is None:
-            ignored += 1
-        else:
-            newest[part.name] = part
-    return tuple(newest[name] for name in sorted(newest)), ignored
+    heard, ignored = _heard(messages, fingerprint=fingerprint)
+    return newest(heard), ignored
+
+
+def newest(heard: Iterable[Part]) -> tuple[Part, ...]:
+    """What each part said last, in the order of names. heard: the oldest first."""
+    last = {part.name: part for part in heard}
+    return tuple(last[name] for name in sorted(last))
+
+
+def unfit_of(heard: Iterable[Part]) -> int:
+    """How many result values are null because they did not fit. A micro-batch that was repeated counts once."""
+    batches = {
+        (part.said.stage, part.said.batch): part.said.unfit
+        for part in heard
+        if isinstance(part.said, BatchRecord)
+    }
+    return sum(batches.values())
+
+
+def _heard(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[list[Part], int]:
+    """The telemetry of the query, and how many records are none. See `parts_of`."""
+    found = [part_of(one.value(), at=int(one.timestamp()[1]), fingerprint=fingerprint) for one in messages]
+    heard = [part for part in found if part is not None]
+    return heard, len(found) - len(heard)
 
 
 def part_of(value: bytes | None, *, at: int, fingerprint: str | None) -> Part | None:

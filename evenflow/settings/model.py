@@ -185,12 +185,14 @@ class PartitionerSettings(Section):
     idle_timeout: Duration | None = Field(
         default=None,
         description="An input partition with nothing to read for this long stops holding back the others. None: the others "
-        "wait for it for ever, which is right for replays.",
+        "wait for it for ever, which is right for replays. Idle partitions do not follow a step of more than max_skew: "
+        "where only one partition has tuples, set max_skew to more than the longest gap between them.",
     )
     max_skew: Duration | None = Field(
         default=None,
-        description="An input partition that is further than this (event time) ahead of the slowest is paused. None: the "
-        "window plus ten slides.",
+        description="An input partition that is further than this (event time) ahead of the slowest is paused. Idle "
+        "partitions do not follow a larger step of the only partition with tuples, so no window closes until a second one "
+        "is as far. None: the window plus ten slides.",
     )
     frame_bytes: int = Field(
         default=1_000_000,

@@ -95,14 +95,14 @@ class Query(BaseModel):
         ge=16,
         le=1_000_000,
         description="A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is "
-        "grouped by: text in UTF-8, several columns as their JSON array.",
+        "grouped by: text in UTF-8, several columns as their JSON array. Records that `where` would drop are no exception.",
     )
     max_value_bytes: int = Field(
         default=VALUE_BYTES,
         ge=16,
         le=8_000_000,
         description="A record is rejected (reason 'too-large') if the texts that aggregates read of one tuple have more "
-        "bytes, together and in UTF-8.",
+        "bytes, together and in UTF-8. Records that `where` would drop are no exception.",
     )
     max_state_bytes: int = Field(
         default=STATE_BYTES,

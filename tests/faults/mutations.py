@@ -147,7 +147,7 @@ MENDS: dict[str, list[Change]] = {
         (source.Source, "_give_up", _remembering),
         (source, "load_states", _remembered),
     ],
-    "numbers of an aborted transaction are used again": [(session.Session, "go_back", _instead(_nothing))],
+    "numbers of an aborted transaction are used again": [(session.Session, "aborted", _instead(_nothing))],
     "merged offsets are remembered": [(state.Bucket, "save", _forgetting)],
     "a pane closes after all lanes": [(reducer, "_close", _by_the_fastest)],
     "marks are told again after an abort": [(route.Router, "forget_what_was_told", _instead(_nothing))],

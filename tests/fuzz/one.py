@@ -23,7 +23,7 @@ _INSTRUMENTED = [
     "evenflow.telemetry",
     "evenflow.wire.envelope",
     "evenflow.wire.result_frames",
-    "partitioner_service.farewell",
+    "partitioner_service.run_note",
     "partitioner_service.messages",
     "partitioner_service.reading.avro_schema",
     "spark_consumers.epoch",

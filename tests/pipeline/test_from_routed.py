@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service import traces
 from partitioner_service.closing import Closing
 from partitioner_service.committed import all_states, data_plane_group
 from partitioner_service.plane import DataPlane
@@ -28,6 +29,8 @@ from tests.pipeline.routed import (
 )
 from topics import admin, clients
 from topics.query_record import read_beginning
+from topics.reader import read_range
+from topics.records import Record
 from workbench.verify.shell import read_committed
 
 pytestmark = pytest.mark.pipeline
@@ -44,10 +47,53 @@ def read_all(settings: Settings, records: int) -> dict[int, PartitionState]:
     return all_states(settings)
 
 
+def interrupted(kafka: Any, name: str, rows: Iterable[tuple[int, Any]], **parts: Any) -> Settings:
+    """A query whose instance has read these records and stopped. Its offsets are gone."""
+    settings = make_settings(kafka, name, **parts)
+    create_topics(settings)
+    rows = list(rows)
+    write(settings, rows, end=False)
+    read_all(settings, len(rows))
+    forget(settings)
+    return settings
+
+
 def awake(states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
     """These states of one session, none asleep, with all frames that the session has written."""
     frames = max(state.frames for state in states.values())
     return {p: replace(state, asleep=False, frames=frames) for p, state in states.items()}
+
+
+def plain(number: int, partition: int = 0) -> list[tuple[int, Any]]:
+    """Records that are all routed, in order of time."""
+    return [(partition, {"k": f"key{n % 20}", "t": n * 100, "v": 1}) for n in range(number)]
+
+
+def delete_before(settings: Settings, topic: str, partition: int, offset: int) -> None:
+    """What retention does."""
+    deleted = [TopicPartition(topic, partition, offset)]
+    for future in clients.admin(settings.kafka).delete_records(deleted).values():
+        future.result(30)
+
+
+def lose_the_last(monkeypatch: pytest.MonkeyPatch, settings: Settings, worker: int, number: int) -> None:
+    """From now on the last frames of this routed partition are not there, as after a power cut of a broker."""
+
+    def short(kafka: Any, topic: str, **bounds: Any) -> Iterator[list[Record]]:
+        blocks = list(read_range(kafka, topic, **bounds))
+        if topic != settings.topic("routed"):
+            return iter(blocks)
+        lost = sorted(one.offset() or 0 for block in blocks for one in block if one.partition() == worker)[
+            -number:
+        ]
+        return iter(
+            [
+                [one for one in block if one.partition() != worker or one.offset() not in lost]
+                for block in blocks
+            ]
+        )
+
+    monkeypatch.setattr(traces, "read_range", short)
 
 
 def forget(settings: Settings) -> None:
@@ -153,10 +199,11 @@ def test_a_mark_that_an_idle_partition_was_given_is_found_again(kafka_settings: 
     assert before[1].rejected == 2
     assert before[1].idle_mark == 10_500
     forget(settings)
-    # Partition 0 may have slept at its own mark, which says nothing and is not found again.
     found, known = continue_from_routed(settings), awake(before)
-    for states in (found, known):
-        states[0] = replace(states[0], idle_mark=None)
+    # Partition 0 may have slept at its own mark, which changes no verdict, is told to nobody and is not found again.
+    own = replace(known[0], idle_mark=None).mark(settings.query)
+    assert known[0].idle_mark in (None, own)
+    known[0] = replace(known[0], idle_mark=None)
     assert found == known
 
 
@@ -165,10 +212,7 @@ def test_what_cannot_be_found_again_exactly_is_refused(kafka_settings: Any, quer
     create_topics(settings)
     with pytest.raises(IncompatibleStateError, match="has not begun"):
         continue_from_routed(settings)
-    rows: list[tuple[int, Any]] = [(0, {"k": "a", "t": n, "v": 1}) for n in range(100)]
-    write(settings, [*rows, (0, b"bad")], end=False)
-    read_all(settings, 101)
-    forget(settings)
+    interrupted(kafka_settings, query_name, [*plain(100), (0, b"bad")], input={"partitions": 1})
     stranger = clients.producer(settings.kafka)
     source = f"{settings.topic('input')}:0:7"
     headers: list[Any] = [("evenflow-source", source.encode()), ("evenflow-reason", b"late")]
@@ -176,9 +220,7 @@ def test_what_cannot_be_found_again_exactly_is_refused(kafka_settings: Any, quer
     clients.flush(stranger, settings.kafka)
     with pytest.raises(DataLossError, match="offset 7 is now accepted, and was late"):
         continue_from_routed(settings)
-    partition = TopicPartition(settings.topic("input"), 0, 50)
-    for future in clients.admin(settings.kafka).delete_records([partition]).values():
-        future.result(30)
+    delete_before(settings, settings.topic("input"), 0, 50)
     with pytest.raises(DataLossError, match="first records of the query are no longer in the input"):
         continue_from_routed(settings)
     admin.delete_topics(settings.kafka, [settings.topic("input")])
@@ -189,15 +231,45 @@ def test_what_cannot_be_found_again_exactly_is_refused(kafka_settings: Any, quer
 
 
 def test_frames_that_retention_has_deleted_are_missed(kafka_settings: Any, query_name: str) -> None:
-    settings = make_settings(kafka_settings, query_name, input={"partitions": 1}, partitioner={"workers": 1})
+    settings = interrupted(
+        kafka_settings, query_name, plain(500), input={"partitions": 1}, partitioner={"workers": 1}
+    )
+    delete_before(settings, settings.topic("routed"), 0, 1)
+    with pytest.raises(DataLossError, match="first frames of the routed partitions") as refused:
+        continue_from_routed(settings)
+    assert "evenflow reset" in str(refused.value.hint)
+    assert all_states(settings) == {}
+
+
+def test_tuples_that_went_with_the_end_of_a_routed_partition_are_missed(
+    kafka_settings: Any, query_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = interrupted(kafka_settings, query_name, plain(500), input={"partitions": 1})
+    lose_the_last(monkeypatch, settings, 1, 1)
+    with pytest.raises(DataLossError, match=r"have 500 tuples that were routed, but the frames of .* hold"):
+        continue_from_routed(settings)
+    assert all_states(settings) == {}
+    monkeypatch.undo()
+    assert continue_from_routed(settings)[0].routed == 500
+
+
+def test_an_end_that_held_no_tuple_is_missed_by_what_the_other_routed_partitions_were_told(
+    kafka_settings: Any, query_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
     create_topics(settings)
-    write(settings, [(0, {"k": "a", "t": n * 100, "v": 1}) for n in range(500)], end=False)
-    read_all(settings, 500)
+    write(settings, plain(500), end=False)
+    first = read_all(settings, 500)[0].session
+    plane = DataPlane(prepare(settings))
+    thread, errors = start_thread(plane)
+    wait_until(lambda: errors or all_states(settings)[0].session != first)
+    plane.stop()
+    thread.join(60)
+    assert not errors
     forget(settings)
-    partition = TopicPartition(settings.topic("routed"), 0, 1)
-    for future in clients.admin(settings.kafka).delete_records([partition]).values():
-        future.result(30)
-    with pytest.raises(DataLossError, match="first frames of the routed partitions"):
+    # The second session has written one frame to each worker, which tells what the first one has written.
+    lose_the_last(monkeypatch, settings, 1, 1)
+    with pytest.raises(DataLossError, match="were told how many frames a session had written"):
         continue_from_routed(settings)
     assert all_states(settings) == {}
 

@@ -88,9 +88,12 @@ def test_views_are_exact_in_the_split_wiring_when_spark_is_killed(
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.start("partition", "--until-ended")
         pipeline.start("aggregate", "--until-ended")
+        # What is there may be one micro-batch, and the one to continue from is to stand on another one's state.
         pipeline.wait_until(lambda: batches_done(view(settings, "coarse"), "reduce") > 0)
+        stream.write(1_500)
+        pipeline.wait_until(lambda: batches_done(view(settings, "coarse"), "reduce") > 1)
         pipeline.kill("aggregate")
-        stream.write(3_000)
+        stream.write(1_500)
         stream.end()
         pipeline.start("aggregate", "--until-ended", name="again")
         pipeline.finish()

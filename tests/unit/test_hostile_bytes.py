@@ -32,9 +32,9 @@ from evenflow.strict_json import NotStrict, read_object
 from evenflow.telemetry import PartitionerRecord
 from evenflow.wire import decode_blob, decode_frame
 from evenflow.wire.result_frames import decode_results, encode_results
-from partitioner_service.farewell import parse_run_note
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch
+from partitioner_service.run_note import parse_run_note
 from spark_consumers.epoch import Holder
 from spark_consumers.result_files import Owner
 from tests.hostile import BYTES, with_a_wrong_number
@@ -319,7 +319,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/twostep/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
     "evenflow/wire/result_frames.py": ("result frame", "rows of a result frame"),
-    "partitioner_service/farewell.py": ("note of a run",),
+    "partitioner_service/run_note.py": ("note of a run",),
     "partitioner_service/reading/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
     "spark_consumers/begun.py": "tests/unit/spark_consumers/test_sinks.py",
     "spark_consumers/checkpoints.py": "tests/unit/spark_consumers/test_checkpoint_note.py",

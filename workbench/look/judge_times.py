@@ -12,7 +12,13 @@ from evenflow.settings.durations import format_duration
 from evenflow.talking.words import moment, partitions, share, span
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts
-from workbench.look.order import furthest_behind, helpful_jump, late_tuples, needed_out_of_orderness
+from workbench.look.order import (
+    furthest_behind,
+    helpful_jump,
+    late_tuples,
+    needed_out_of_orderness,
+    rounded_up,
+)
 from workbench.look.shape import unit_of
 from workbench.look.words import counted, shown_span
 
@@ -41,6 +47,7 @@ def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Findi
         return  # nor do they mean anything while one wrong clock is ahead
     yield from _judge_order(settings, facts)
     yield from _judge_behind(settings, facts)
+    yield from _judge_gaps(settings, facts)
     yield from _judge_clock(facts, now=now)
 
 
@@ -143,6 +150,32 @@ def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
             'set partitioner.idle_timeout = "30s", unless it will be filled',
             mend,
         )
+
+
+def _judge_gaps(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """Only one partition has new tuples, with a gap that idle ones do not follow."""
+    ends = {part.partition: int(part.times.max()) for part in facts.partitions if part.times.size}
+    waiting = [part.partition for part in facts.partitions if not part.ended]
+    if settings.partitioner.idle_timeout is None or not ends:
+        return
+    furthest = max(ends, key=lambda p: ends[p])
+    if furthest not in waiting or len(waiting) == 1:
+        return
+    others = max((end for p, end in ends.items() if p != furthest), default=None)
+    times = next(part.times for part in facts.partitions if part.partition == furthest)
+    reached = np.maximum.accumulate(times)
+    steps = np.diff(reached)
+    alone = np.ones(len(steps), bool) if others is None else reached[1:] > others + settings.max_skew
+    gap = int(steps[alone].max(initial=0))
+    if gap <= settings.max_skew:
+        return
+    enough = format_duration(rounded_up(gap + 1))
+    what = f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples, with a gap of {span(gap)} between "
+    what += f"two of them. Idle partitions do not follow a step of more than max_skew ({span(settings.max_skew)}), so no "
+    what += "window closes before a second partition has tuples behind the gap"
+    do = f'set partitioner.max_skew = "{enough}", more than the longest gap; or write to a second partition, or end the '
+    do += "idle ones"
+    yield Finding("partitions", "warning", what, do, {"partitioner": {"max_skew": enough}})
 
 
 def _judge_clock(facts: Facts, *, now: int) -> Iterator[Finding]:

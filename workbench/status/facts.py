@@ -124,8 +124,10 @@ class Facts:
     now: processing time in ms. recorded: whether Kafka holds the record with which a query begins. changed: what differs
     from the settings of that record, in words. workers: those of the settings, in use until a plan says otherwise.
     ignored: how many of the newest telemetry records are not of this query. troubles: in words, what could not be read
-    and why. idle_timeout: of the settings, ms. added: partitions that the topic has besides, and
-    that the query has not taken in.
+    and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
+    and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
+    unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
+    added: partitions that the topic has besides, and that the query has not taken in.
     """
 
     query: str
@@ -144,6 +146,8 @@ class Facts:
     stages: tuple[StageFacts, ...]
     troubles: tuple[str, ...]
     idle_timeout: int | None
+    leap: str | None = None
+    unfit: int = 0
     views: tuple[ViewFacts, ...] = ()
     added: int = 0
 

@@ -33,8 +33,10 @@ def wrong(facts: Facts) -> list[str]:
         *_reading(facts),
         *_adding(facts),
         *_waiting(facts),
+        *([] if facts.leap is None else [facts.leap]),
         *_aggregating(facts),
         *_rejecting(facts),
+        *_unfit(facts),
     ]
 
 
@@ -125,3 +127,12 @@ def _rejecting(facts: Facts) -> Iterator[str]:
     reasons = facts.rejected.by_reason
     mostly = f", mostly {max(reasons, key=lambda name: reasons[name])}" if reasons else ""
     yield f"{share(rejected, read)} of what was read is rejected{mostly}"
+
+
+def _unfit(facts: Facts) -> Iterator[str]:
+    if facts.unfit:
+        are = "value is" if facts.unfit == 1 else "values are"
+        yield (
+            f"{facts.unfit:,} result {are} null, because the type or the room does not hold more: see 'Room' in "
+            "docs/aggregates.md"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import queries
 from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
+from partitioner_service.leaps import Leaps
 from partitioner_service.rejected import EVERY_REASON
 from partitioner_service.sink import REASON
 from topics.admin import describe, topic_names
@@ -68,12 +69,33 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         members=alive.members,
         parts=alive.parts,
         ignored=alive.ignored,
+        unfit=alive.unfit,
         stages=tuple(stages(settings)),
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,
         added=0 if state is None else state.partitions - len(partitions),
+        leap=leap_of(settings, partitions),
         views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
     )
+
+
+def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | None:
+    """Says, in words, that one partition has leapt and that no other is left to hold windows back but idle ones.
+
+    None if this is not so, or if no partition becomes idle.
+    """
+    everyone = {one.partition: one.state for one in partitions if one.state is not None}
+    waiting = {one.partition for one in partitions if not one.ended}
+    reached = {p: time for p in waiting & everyone.keys() if (time := everyone[p].max_time) is not None}
+    if settings.partitioner.idle_timeout is None or not reached or len(everyone) < len(partitions):
+        return None
+    furthest = max(reached, key=lambda p: reached[p])
+    leaps = Leaps(settings, everyone)
+    others = sorted(waiting - {furthest})
+    idle = all(one.lag == 0 for one in partitions if one.partition in others)
+    if not others or not idle or any(leaps.followed_by(furthest, p) for p in others):
+        return None
+    return leaps.words(furthest, others)
 
 
 def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFacts:

@@ -72,6 +72,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
         "lag": facts.lag,
         "partitions": [_partition(one) for one in facts.partitions],
         "rejected": {"by_reason": dict(facts.rejected.by_reason), "whole": facts.rejected.whole},
+        "unfit": facts.unfit,
         "windows": vars(windows),
         "workers": facts.workers,
         "plan": None if plan is None else vars(plan),

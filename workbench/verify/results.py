@@ -11,8 +11,8 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
 from workbench.verify import emissions
+from workbench.verify.differences import add_differences
 from workbench.verify.inputs import RESULTS_SCHEMA
-from workbench.verify.noted import note_rows
 from workbench.verify.oracle import Oracle
 from workbench.verify.oracles import is_number, oracles, sql_type
 from workbench.verify.report import Findings, Tuples
@@ -232,7 +232,7 @@ def _is_key(query: Query) -> Callable[[pa.DataType], bool]:
 
 
 def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
-    note_rows(
+    add_differences(
         db,
         found,
         "malformed",
@@ -246,7 +246,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
 
     A reader finds the rows of a key by the record's key. It gets them in order only within one partition.
     """
-    note_rows(
+    add_differences(
         db,
         found,
         "placement",
@@ -254,7 +254,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
         detail="the record's key is not the row's key",
         window=query.window,
     )
-    note_rows(
+    add_differences(
         db,
         found,
         "placement",
@@ -268,7 +268,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
 
 def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Rows that were written more than once, with different values."""
-    note_rows(
+    add_differences(
         db,
         found,
         "duplicate",
@@ -281,7 +281,7 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) ->
 
 def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Equal rows that were written more than once. The sink has promised each row once, so a reader counts it twice."""
-    note_rows(
+    add_differences(
         db,
         found,
         "duplicate",
@@ -294,7 +294,7 @@ def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -
 
 def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Rows that must be there and are not. A row that may be there or not (`sure` is false) is never missing."""
-    note_rows(
+    add_differences(
         db,
         found,
         "missing",
@@ -319,7 +319,7 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
         'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset", window_start '
         "FROM extra JOIN keys USING (id)"
     )
-    note_rows(
+    add_differences(
         db,
         found,
         "not-due",
@@ -327,14 +327,14 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
         detail="written before the window was closed by every input partition",
     )
     emitted = (first_emitted_pane(query) + 1) * query.slide_ms
-    note_rows(
+    add_differences(
         db,
         found,
         "unexpected",
         f"{select} WHERE NOT early AND window_end >= {emitted}",
         detail=_NOT_THERE[query.emission.mode],
     )
-    note_rows(
+    add_differences(
         db,
         found,
         "unexpected",
@@ -368,7 +368,7 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
 def _values(
     db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, wrong: str, found: Findings
 ) -> None:
-    note_rows(
+    add_differences(
         db,
         found,
         "value",
@@ -395,7 +395,7 @@ def _ranks(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None
                                       ORDER BY {value} IS NULL, coalesce({nan}, false), {value} {way}, key) AS place
             FROM single s JOIN keys USING (id) WHERE window_end IN (SELECT window_end FROM due)"""
     )
-    note_rows(
+    add_differences(
         db,
         found,
         "value",

@@ -36,7 +36,7 @@ from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
-from workbench.verify.skips import Skips
+from workbench.verify.skips import SkippedOffsets
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
@@ -62,7 +62,7 @@ def verify(
     sink = sink_of(settings)
     settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
-    skipped = Skips()
+    skipped = SkippedOffsets()
     # Read before the offsets, so that a query that begins in between does not look like a loss.
     begun = read_beginning(settings.origin)
     committed = read_committed(settings, begun)
@@ -201,7 +201,7 @@ def _recomputed(
     limit: int,
     scratch: Path,
     *,
-    skipped: Skips,
+    skipped: SkippedOffsets,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
     left = _described(settings, "input").begin
@@ -228,7 +228,7 @@ def _inputs(
     settings: Settings,
     committed: list[Committed],
     begin: Mapping[int, int],
-    skipped: Skips,
+    skipped: SkippedOffsets,
     progress: Callable[[int], None] | None,
 ) -> Iterator[pa.RecordBatch]:
     ends = {state.partition: state.offset for state in committed}
@@ -243,7 +243,7 @@ def _inputs(
     yield from skipped.rows(begin, ends)
 
 
-def _rejected(settings: Settings, kept: Kept, skipped: Skips) -> Iterator[pa.RecordBatch]:
+def _rejected(settings: Settings, kept: Kept, skipped: SkippedOffsets) -> Iterator[pa.RecordBatch]:
     topic = settings.topic("input")
     records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=kept.rejected)
     for batch in reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic)):

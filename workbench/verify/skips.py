@@ -19,7 +19,7 @@ from workbench.verify.report import Skipped
 _ROWS = 100_000
 
 
-class Skips:
+class SkippedOffsets:
     """The skipped offsets of each input partition."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.plan import TUPLES, TUPLES_OF_ALL
 from evenflow.settings import Query, Settings
 from workbench.verify.buckets import place_keys
-from workbench.verify.noted import note_rows
+from workbench.verify.differences import add_differences
 from workbench.verify.report import Difference, Findings, Tuples
 from workbench.verify.sql import scalar
 
@@ -68,7 +68,7 @@ def _uncounted(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
 
 
 def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, found: Findings) -> None:
-    note_rows(
+    add_differences(
         db,
         found,
         "value",
@@ -84,7 +84,7 @@ def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, found: Fi
 
 def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, found: Findings) -> None:
     """One difference for each number that is wrong, because all rows of a window and bucket have the same number."""
-    note_rows(
+    add_differences(
         db,
         found,
         "value",

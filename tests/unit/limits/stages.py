@@ -15,9 +15,12 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.twostep import combine_task, reduce_windows
 from evenflow.twostep.tally import Tally
+from partitioner_service.parse import Parser
+from partitioner_service.reading.schemas import Schemas
 from partitioner_service.route import Router, Slice
 from spark_consumers.layout import Layout
 from spark_consumers.sinks import SINKS
+from topics.registry import Lookup
 
 
 class Kept(dict[str, bytes]):
@@ -55,13 +58,18 @@ def settings_of(query: dict[str, Any], **others: Any) -> Settings:
     )
 
 
-def through_all(settings: Settings, blocks: Sequence[Sequence[bytes | None]]) -> Sizes:
+def through_all(
+    settings: Settings, blocks: Sequence[Sequence[bytes | None]], *, registry: Lookup | None = None
+) -> Sizes:
     """What becomes of these blocks of records. Every stage checks what it gets from the stage before.
 
-    Where the query reads them, a record's key is its value, and its timestamp is 1 ms.
+    Where the query reads them, a record's key is its value, and its timestamp is 1 ms. registry: has the schemas of
+    Avro and Protobuf records.
     """
     found = Sizes()
     router = Router(settings, partitioners.create("hashing", workers=1, seed=7))
+    if registry is not None:
+        router._parser = Parser(settings, schemas=Schemas(registry))
     states = {0: PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)}
     frames: list[bytes] = []
     offset = total = 0

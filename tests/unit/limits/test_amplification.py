@@ -16,6 +16,16 @@ from evenflow.aggregates import AGGREGATES
 from evenflow.limits import MAX_RECORD_BYTES, frame_row, json_row, partial_row
 from evenflow.settings import Settings
 from tests.unit.limits.stages import Sizes, settings_of, through_all
+from tests.unit.partitioner_service.reading.registered_records import (
+    URL,
+    Kept,
+    avro,
+    descriptor,
+    message_of,
+    prefix,
+    record_of,
+    text_of,
+)
 
 K, V, S, R = 64, 128, 400, 400
 BOUNDS = {"max_key_bytes": K, "max_value_bytes": V, "max_state_bytes": S, "max_result_bytes": R}
@@ -94,6 +104,46 @@ def test_so_does_any_record_of_csv_and_text(format: str, data: st.DataObject) ->
         line = TEXTS.map(str.encode)
     records = data.draw(st.lists(line, min_size=1, max_size=30))
     is_within(settings, through_all(settings, [records]))
+
+
+REGISTERED = record_of(
+    ("k", "string"),
+    ("time", "long"),
+    ("s", ["null", "string"]),
+    ("more", {"type": "array", "items": {"type": "map", "values": "string"}}),
+)
+FILE = descriptor(("k", "string"), ("time", "int64"), ("s", "string"), ("more", "bytes"))
+MESSAGE = message_of(FILE)
+
+
+@pytest.mark.parametrize("form", ["count_distinct(s, exact)", "collect(s, 5)", "max(s)", "top_k(s, 3)"])
+@pytest.mark.parametrize("format", ["avro", "protobuf"])
+@hypothesis_settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_so_does_any_record_of_avro_and_protobuf(format: str, form: str, data: st.DataObject) -> None:
+    query = query_of(form, **BOUNDS)
+    source = {"format": format, "registry": URL}
+    settings = settings_of(query, input=source, partitioner={"frame_bytes": FRAME_BYTES})
+    times = st.integers(0, 2_000)
+    if format == "avro":
+        kept = Kept("avro", json.dumps(REGISTERED))
+        more = st.lists(st.dictionaries(TEXTS, TEXTS, max_size=2), max_size=3)
+        rows = st.fixed_dictionaries({"k": TEXTS, "time": times, "s": TEXTS | st.none(), "more": more})
+        written = rows.map(lambda row: avro(REGISTERED, row))
+    else:
+        kept = Kept("protobuf", text_of(FILE))
+        rows = st.fixed_dictionaries({"k": TEXTS, "time": times, "s": TEXTS, "more": st.binary(max_size=300)})
+        written = rows.map(lambda row: prefix(1) + b"\0" + MESSAGE(**row).SerializeToString())
+    # A record that is cut, or of a schema that nobody has, is amplified no more than a whole one.
+    broken = st.builds(lambda record, most: record[:most], written, st.integers(0, 40)) | TEXTS.map(
+        str.encode
+    )
+    records = data.draw(st.lists(written | broken, min_size=1, max_size=30))
+    sizes = through_all(settings, [records], registry=kept)
+    is_within(settings, sizes)
+    assert set(sizes.reasons) <= {"too-large", "unreadable", "late"}
+    whole = through_all(settings, [[data.draw(written)]], registry=kept)
+    assert set(whole.reasons) <= {"too-large"}, "a whole record is read"
 
 
 ESCAPED = "\x01"

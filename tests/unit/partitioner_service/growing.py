@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenflow.windows import NO_MARK
 from partitioner_service.added import first_states, slowest_of
-from partitioner_service.session import totals
+from partitioner_service.session import Stint, totals
 from tests.unit.partitioner_service.lossy import INPUTS, SETTINGS, Instance, Run
 
 MOST = INPUTS + 4
@@ -77,7 +77,7 @@ class GrowingRun(Run):
             del self.owners[p]
         instance.inputs = len(self.committed)
         self.totals[instance.session.number] = totals(self.committed)
-        instance.session.begin_stint()
+        instance.session.stint = Stint.DUE
 
     def step(self) -> None:
         """Something happens to a partitioner, or to the topic."""

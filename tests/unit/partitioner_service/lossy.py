@@ -15,7 +15,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.twostep import combine_task, reduce
 from partitioner_service.route import Router, Slice
-from partitioner_service.session import Session, totals
+from partitioner_service.session import Session, Stint, totals
 from spark_consumers.layout import Layout
 
 INPUTS, WORKERS = 3, 3
@@ -103,7 +103,7 @@ class Run:
         instance.open += instance.router.punctuate(instance.states)
 
     def _begin_stint(self, instance: Instance) -> None:
-        if instance.states and instance.session.stint_due:
+        if instance.states and instance.session.stint is Stint.DUE:
             instance.open += instance.router.begin_stint(
                 instance.states, self.totals[instance.session.number], inputs=instance.inputs
             )
@@ -121,7 +121,7 @@ class Run:
         if not instance.open:
             return
         changed = {p: s for p, s in instance.states.items() if s != self.committed[p]}
-        if instance.session.begins_here or not changed:
+        if instance.session.stint is Stint.WRITTEN or not changed:
             changed = instance.states
         changed = instance.session.signed(changed)
         for routed, data in instance.open:
@@ -131,12 +131,12 @@ class Run:
         instance.states.update(changed)
         self.committed.update(changed)
         self.committed.update(instance.session.signed(added or {}))
-        instance.session.keep()
+        instance.session.committed()
 
     def abort(self, instance: Instance) -> None:
         """The open transaction never becomes visible, and the instance goes back to the committed states."""
         instance.open = []
-        instance.session.go_back()
+        instance.session.aborted()
         instance.states = {p: self.committed[p] for p in instance.states}
         instance.router.forget_what_was_told()
 
@@ -152,7 +152,7 @@ class Run:
         self.totals = {i.session.number: totals(self.committed) for i in self.instances}
         for instance in self.instances:
             instance.inputs = len(self.committed)
-            instance.session.begin_stint()
+            instance.session.stint = Stint.DUE
 
     def restart(self) -> None:
         """All instances die, and a new one takes everything over and tells it."""

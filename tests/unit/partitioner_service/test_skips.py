@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
-from partitioner_service.skips import Skips
+from partitioner_service.skips import SkipOrders
 from partitioner_service.unfetchable import Unfetchable
 from topics.skip_orders import SkipOrder
 
@@ -57,7 +57,7 @@ def test_an_order_is_obeyed_although_the_first_read_of_the_orders_failed(
 ) -> None:
     followers, now = Followers(failing=1), [0.0]
     monkeypatch.setattr("partitioner_service.skips.Follower", followers)
-    skips = Skips(load_settings(query={"name": "q"}), None, clock=lambda: now[0])  # type: ignore[arg-type]
+    skips = SkipOrders(load_settings(query={"name": "q"}), None, clock=lambda: now[0])  # type: ignore[arg-type]
     assert skips.due(STUCK) == []
     assert followers.closed == 1
     now[0] = 2.0

@@ -15,8 +15,8 @@ from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.strict_json import NotStrict
 from partitioner_service.ends import LogEnds
-from partitioner_service.farewell import Farewell, parse_run_note
 from partitioner_service.health import Health
+from partitioner_service.run_note import RunNote, parse_run_note
 from partitioner_service.skips import behind
 from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
@@ -210,22 +210,22 @@ def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that
 ) -> None:
     side, settings = Side(), load_settings(query={"name": "q"})
     monkeypatch.setattr(
-        "partitioner_service.farewell.read_last",
+        "partitioner_service.run_note.read_last",
         lambda kafka, topic, key: Message(0, held=side.notes[key]) if key in side.notes else None,
     )
 
-    def run() -> Farewell:
+    def run() -> RunNote:
         caplog.clear()
-        return Farewell(settings, side)  # type: ignore[arg-type]
+        return RunNote(settings, side)  # type: ignore[arg-type]
 
     run().begins({0: 50, 1: 7})
     assert not caplog.text
     run().begins({0: 50, 1: 9})
-    assert "the last run of instance 0 ended without a farewell" in caplog.text
+    assert "the last run of instance 0 did not end in order" in caplog.text
     assert "nothing was committed of [0] at offset 50;" in caplog.text
     third = run()
     third.begins({0: 50, 1: 9})
-    assert "the last 2 runs of instance 0 ended without" in caplog.text
+    assert "the last 2 runs of instance 0 did not end in order" in caplog.text
     third.ends()
     run().begins({0: 50, 1: 9})
     assert not caplog.text, "the last run ended in order"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ServiceError
 from spark_consumers.run_folder import LocalFiles, remove_older, take_along
-from spark_consumers.runs import COMPLETE, epoch_of, newest_epoch, newest_local_run, newest_run, run_name
+from spark_consumers.runs import COMPLETE, epoch_of, newest_epoch, newest_local_run, run_name
 
 SST = "state/0/1/SSTs/9c5b.sst"
 
@@ -70,13 +70,6 @@ def test_the_planned_micro_batch_comes_along_and_what_it_has_done_to_the_state_d
     assert new == files_in(old) - {
         "state/0/1/3.changelog", "offsets/.3.5f3c.tmp", "state/0/1/.4.changelog.77.tmp", COMPLETE
     }  # fmt: skip
-
-
-def test_what_an_earlier_evenflow_left_in_the_stages_folder_comes_along(tmp_path: Path) -> None:
-    write(tmp_path, "metadata", "evenflow.json", "offsets/0", "commits/0", f"{run_name(1)}/offsets/9")
-    assert newest_run(os.listdir(tmp_path), lambda name: False) == ""
-    take_along(LocalFiles(tmp_path), "", run_name(2))
-    assert files_in(tmp_path / run_name(2)) == {"metadata", "evenflow.json", "offsets/0", "commits/0"}
 
 
 def test_on_one_disk_nothing_is_written_twice_and_a_file_that_is_replaced_stays_what_it_was_for_the_other(
@@ -178,8 +171,6 @@ def test_what_a_run_began_with_stays_until_it_has_committed_and_starts_that_fail
 ) -> None:
     write(
         tmp_path,
-        "evenflow.json",
-        "offsets/0",
         "combine.log",
         *(f"{run_name(epoch)}/x" for epoch in (2, 3, 4, 5, 6)),
     )
@@ -190,14 +181,3 @@ def test_what_a_run_began_with_stays_until_it_has_committed_and_starts_that_fail
     )
     remove_older(disk, 5)
     assert disk.names() == ["combine.log", run_name(5), run_name(6)]
-
-
-def test_what_an_earlier_evenflow_left_stays_until_a_run_that_began_with_it_has_committed(
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, "evenflow.json", "offsets/0", f"{run_name(1)}/x", f"{run_name(2)}/x")
-    disk: Any = Disk(tmp_path)
-    remove_older(disk, 2, keep="")
-    assert disk.names() == ["evenflow.json", "offsets", run_name(2)]
-    remove_older(disk, 2)
-    assert disk.names() == [run_name(2)]

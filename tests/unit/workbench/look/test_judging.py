@@ -131,6 +131,20 @@ def test_a_column_that_some_records_lack_is_null_there_and_no_matter() -> None:
     assert null.status == "warning"
 
 
+def test_a_gap_that_idle_partitions_do_not_follow_is_named_where_only_one_partition_has_new_tuples() -> None:
+    hour = 3_600_000
+    gap = [order(n) | {"at": NOW - 5 * hour + n} for n in HUNDRED] + orders(at=NOW)
+    idle = {"idle_timeout": "5s"}
+    for rows in ([gap, []], [gap, [order(0) | {"at": NOW - 4 * hour}]], [gap, gap[:100]]):
+        found = look(sample(*rows), partitioner=idle)
+        (gapped,) = named(found, "partitions")
+        assert "partition 0 alone of 2 has new tuples, with a gap of" in gapped.what
+        assert tomllib.loads(found.toml()) == {"partitioner": {"max_skew": "6h"}}
+        assert named(look(sample(*rows), partitioner=idle | {"max_skew": "6h"}), "partitions") == []
+    for rows in ([gap, orders(at=NOW)], [gap], [orders(), []]):
+        assert named(look(sample(*rows), partitioner=idle), "partitions") == []
+
+
 def test_csv_of_another_delimiter_is_told_by_its_fields() -> None:
     rows = [f"u{number};{NOW + number};{number}.5".encode() for number in HUNDRED]
     csv = {"format": "csv", "columns": ["user", "at", "amount"]}

@@ -9,15 +9,16 @@ import pytest
 from rich.console import Console
 
 from evenflow.progress import PartitionState
+from evenflow.settings import load_settings
 from evenflow.settings.query import Query
 from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
 from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
-from workbench.alive import Alive, Part, parts_of
+from workbench.alive import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import SILENT_MS, wrong
-from workbench.status.read import _reason
+from workbench.status.read import _reason, leap_of
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
 from workbench.verify.inputs import REASONS
@@ -29,6 +30,7 @@ WHO: dict[str, Any] = {"query": "w", "fingerprint": "0" * 16, "time": NOW}
 STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms": 1_000}
 SPARK = Part(at=NOW - 2_000, said=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
 WAITING = HeartbeatRecord(**STAGE)
+WAITING_PART = Part(at=NOW, said=WAITING)
 PARTITIONER = PartitionerRecord(
     **WHO, instance="0", started=NOW, owned=2, epoch=3, workers=4, tuples=900, rejected=0, period_ms=1_000, rate=450.2,
     busy=0.25, lag=7,
@@ -113,6 +115,33 @@ def test_windows_that_may_have_no_row_are_not_waited_for_after_the_end(sparse: d
     assert [line for line in wrong(plain) if "nothing aggregates" in line]
     begun = facts(*over, windows=windows_of(query, over, None), parts=(), members=())
     assert [line for line in wrong(begun) if "nothing aggregates" in line], "Spark has not run"
+
+
+def test_a_gap_that_idle_partitions_do_not_follow_is_named_with_what_to_do() -> None:
+    settings = load_settings(query={"name": "q", "window": "1s"}, partitioner={"idle_timeout": "5s"})
+    leapt, idle = partition(0, state(3_600_000, steady_from=3_600_000)), partition(1, state(20_000))
+    words = leap_of(settings, (leapt, idle))
+    assert words is not None
+    assert words.startswith("input partition 0 leapt to 1970-01-01 01:00:00 UTC")
+    assert "set partitioner.max_skew to more than the gap" in words
+    assert words in wrong(facts(leapt, idle, leap=words, idle_timeout=5_000))
+    steady = partition(0, state(3_600_000, steady_from=10_000))
+    there = partition(2, state(3_600_100, steady_from=3_600_100))
+    for others in ((steady, idle), (leapt, idle, there), (leapt,), (leapt, partition(1, ended(20_000)))):
+        assert leap_of(settings, others) is None
+    assert leap_of(settings, (leapt, partition(1, state(20_000), end=101))) is None, "it has records to read"
+    assert leap_of(load_settings(query={"name": "q", "window": "1s"}), (leapt, idle)) is None
+
+
+def test_values_that_did_not_fit_are_counted_once_a_micro_batch_and_named() -> None:
+    def done(batch: int, unfit: int) -> Part:
+        return Part(at=NOW, said=BatchRecord(**STAGE | {"batch": batch}, rows=1, duration_ms=1, unfit=unfit))
+
+    assert unfit_of([SPARK, done(8, 2), done(9, 5), WAITING_PART, done(9, 5)]) == 7
+    found = facts(partition(0, state(20_700)), unfit=7)
+    assert wrong(found)[-1].startswith("7 result values are null")
+    assert as_json(found)["unfit"] == 7
+    assert wrong(facts(partition(0, state(20_700)), unfit=1))[-1].startswith("1 result value is null")
 
 
 def test_a_partition_without_a_record_holds_everything_back_and_is_named() -> None:

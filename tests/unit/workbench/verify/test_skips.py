@@ -13,7 +13,7 @@ from tests.unit.workbench.verify.pipeline_model import Record, Topics, record, r
 from topics.skip_orders import MOST_SKIPPED
 from workbench.verify import REJECTED_SCHEMA
 from workbench.verify.messages import rejected_row
-from workbench.verify.skips import Skips
+from workbench.verify.skips import SkippedOffsets
 
 
 def settings() -> Settings:
@@ -55,7 +55,7 @@ def test_an_order_that_says_less_or_more_than_was_skipped_is_a_difference(throug
 
 
 def test_a_readable_record_that_was_skipped_is_counted_and_named() -> None:
-    skips = Skips()
+    skips = SkippedOffsets()
     skips.note(pa.RecordBatch.from_pylist(topics().rejected, schema=REJECTED_SCHEMA))
     (one,) = skips.below(topics().committed)
     assert (
@@ -87,7 +87,7 @@ def test_a_header_that_cannot_be_meant_stands_for_one_offset(through: bytes, las
 def test_every_offset_is_read_or_skipped_and_none_twice(
     spans: list[tuple[int, int]], begin: int, end: int
 ) -> None:
-    skips = Skips()
+    skips = SkippedOffsets()
     rows = [
         {"partition": 0, "offset": first, "through": first + more, "reason": "skipped"}
         for first, more in spans

@@ -10,7 +10,7 @@ from workbench.verify.report import Difference, Findings, shortened, shown_key
 from workbench.verify.sql import scalar
 
 
-def note_rows(
+def add_differences(
     db: duckdb.DuckDBPyConnection,
     found: Findings,
     kind: str,

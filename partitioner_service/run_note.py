@@ -41,7 +41,7 @@ def _offset(at: StrictObject, name: str) -> int:
     return at.whole(name, 0, INT64[1])
 
 
-class Farewell:
+class RunNote:
     """The note of one instance, a record of `<query>.snapshots`."""
 
     def __init__(self, settings: Settings, side: SideRecords) -> None:
@@ -73,7 +73,7 @@ class Farewell:
         where = ", ".join(f"[{p}] at offset {offsets[p]}" for p in still[:_MOST_NAMED])
         more = f" and {len(still) - _MOST_NAMED} more" if len(still) > _MOST_NAMED else ""
         log.warning(
-            "the last %s of instance %s ended without a farewell: killed, or out of memory? %s; see 'A record that cannot "
+            "the last %s of instance %s did not end in order: killed, or out of memory? %s; see 'A record that cannot "
             "be fetched' in docs/operations.md",
             "run" if runs == 1 else f"{runs:,} runs",
             self._instance,
