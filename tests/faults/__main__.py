@@ -35,9 +35,9 @@ class Total:
 
 def runs(first: int, count: int, mutation: str | None = None) -> Total:
     """Run these seeds, one after the other. mutation: name of the mend that is taken out."""
+    from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
-    from tests.faults.schedule import drawn
 
     total = Total()
     began = time.process_time()
@@ -101,9 +101,9 @@ def say(total: Total, seconds: float) -> None:
 
 def show(seed: int, *, whole: bool, mutation: str | None) -> int:
     """Print the history of a seed. A failing one is shrunk first."""
+    from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
-    from tests.faults.schedule import drawn
     from tests.faults.shrink import shrunk
 
     with without(mutation):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tests.faults.run import Cluster
 
 _MOST_SHOWN = 3
-_LONGEST_RUN = 1_000_000
-"""Virtual milliseconds."""
 Rows = dict[tuple[int, int, str], tuple[int, int]]
 """(window start, window end, key) -> (count, sum)."""
 
@@ -73,6 +71,32 @@ def _text(held: Any) -> str:
     return held.decode() if isinstance(held, bytes) else str(held)
 
 
+class _Clocks:
+    """What the wall clock showed since a record came. where: partition and offset of the record."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        steps, end = cluster.world.wall_steps, cluster.world.now
+        until = [*(since for since, _ in steps[1:]), end]
+        self._stretches = [(since, last, step) for (since, step), last in zip(steps, until, strict=True)]
+        self._arrived = cluster.writer.arrived
+
+    def showed(self, clock: int, where: tuple[int, int]) -> bool:
+        """Whether the clock showed this (ms)."""
+        return any(first - 1 <= clock <= last + 1 for first, last in self._since(where))
+
+    def latest(self, where: tuple[int, int]) -> int:
+        """The latest that the clock showed (ms)."""
+        return max(last for _, last in self._since(where))
+
+    def _since(self, where: tuple[int, int]) -> list[tuple[int, int]]:
+        begin = self._arrived.get(where, 0.0)
+        return [
+            (BASE + int(1000 * max(since, begin)) + step, BASE + int(1000 * until) + step)
+            for since, until, step in self._stretches
+            if until >= begin
+        ]
+
+
 class _Expected:
     """A direct aggregation of what is in the input. rows: the results. read: records by partition."""
 
@@ -81,7 +105,7 @@ class _Expected:
         self.read: Counter[int] = Counter()
         self.routed: Counter[int] = Counter()
         self._shape: Shape = cluster.schedule.shape
-        self._steps = cluster.world.wall_steps
+        self._clocks = _Clocks(cluster)
         self._rejected = rejected
         self._honest = cluster.honest
         offsets = cluster.broker.groups.of("q.partitioner").offsets
@@ -112,7 +136,7 @@ class _Expected:
             reason = "after-end" if ended else "unreadable" if fields is None else None
             if fields is not None:
                 end = (fields["t"] // shape.slide + 1) * shape.slide
-                if got is not None and got.reason == "ahead" and self._may_be_ahead(fields["t"], got):
+                if self._is_ahead((number, entry.offset), fields["t"], got):
                     reason = "ahead"
                 elif largest is not None and end <= largest - shape.disorder - shape.lateness:
                     reason = "late"
@@ -140,12 +164,14 @@ class _Expected:
             )
         return True
 
-    def _may_be_ahead(self, time: int, got: _Rejection) -> bool:
-        """Whether a tuple may have been rejected because of a clock that was right at some moment."""
-        clock = got.clock
-        if self._shape.ahead is None or clock is None or time <= clock + self._shape.ahead:
+    def _is_ahead(self, where: tuple[int, int], time: int, got: _Rejection | None) -> bool:
+        """Whether a tuple is too far ahead of the clock, as far as the moment when it was judged can be known."""
+        if self._shape.ahead is None:
             return False
-        return any(abs(clock - BASE - step) < _LONGEST_RUN for step in self._steps)
+        clock = got.clock if got is not None and got.reason == "ahead" else None
+        if clock is not None and self._clocks.showed(clock, where):
+            return time > clock + self._shape.ahead
+        return time > self._clocks.latest(where) + self._shape.ahead
 
     def _compare(self, number: int, offset: int, reason: str | None, got: _Rejection | None) -> None:
         actual = None if got is None else got.reason

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from types import SimpleNamespace
@@ -82,10 +82,9 @@ class Cluster:
         self.problems: list[str] = []
         self.noticed: list[str] = []
         self.destroyed: list[str] = []
-        self.storage = Storage(Files(world))
-        self.settings: list[Settings] = [
-            settings_of(schedule.shape, number) for number in range(schedule.shape.instances)
-        ]
+        shape = schedule.shape
+        self.storage = Storage(Files(world, atomic=shape.store == "disk"), shape.piece)
+        self.settings: list[Settings] = [settings_of(shape, number) for number in range(shape.instances)]
         broker.create("in", schedule.shape.inputs)
         self.writer = Writer(schedule, world, broker)
         self._planes: dict[str, DataPlane] = {}
@@ -96,7 +95,15 @@ class Cluster:
         self._outage_until = 0.0
         self._epoch = 0
         world.on_stall = self._stalled
-        for kind in ("rebalance", "plan", "wall step", "task fails", "expire offsets"):
+        for kind in (
+            "rebalance",
+            "plan",
+            "wall step",
+            "task fails",
+            "expire offsets",
+            "lose ends",
+            "damage state",
+        ):
             world.on_fault[kind] = getattr(self, "_" + kind.replace(" ", "_"))
         for kind in ("truncate routed", "trim routed", "truncate input", "trim input"):
             world.on_fault[kind] = self._damage
@@ -199,7 +206,8 @@ class Cluster:
         self.broker.groups.rebalance("q.partitioner")
 
     def _wall_step(self, fault: Fault) -> None:
-        self.world.wall_steps.append(self.world.wall_steps[-1] + round(fault.draw % 14_400_000) - 7_200_000)
+        step = self.world.wall_steps[-1][1] + round(fault.draw % 14_400_000) - 7_200_000
+        self.world.wall_steps.append((self.world.now, step))
 
     def _task_fails(self, _: Fault) -> None:
         for driver_of in self._sessions.values():
@@ -240,6 +248,25 @@ class Cluster:
 
         self.world.at(fault.seconds + 7.5, expire)
 
+    def _lose_ends(self, fault: Fault) -> None:
+        """All instances die, and a routed partition loses what they wrote last, before anybody takes over."""
+        for process in self._running.values():
+            if process.name.startswith("p"):
+                process.kill_soon()
+        self.world.at(fault.seconds, lambda: self._damage(replace(fault, kind="truncate routed")))
+
+    def _damage_state(self, fault: Fault) -> None:
+        """A bit of the newest state of a bucket flips on the disk."""
+        draw, held = Random(fault.draw), self.storage.files.held
+        versions = sorted(path for path in held if path.endswith(".delta") and held[path])
+        if versions:
+            path = draw.choice(versions[-3:])
+            name = draw.choice(sorted(held[path]))
+            piece = bytearray(held[path][name][0])
+            piece[draw.randrange(len(piece))] ^= 1 << draw.randrange(8)
+            held[path] = {**held[path], name: (bytes(piece),)}
+            self._destroyed(f"a bit of {name[0]} in {path}")
+
     def _damage(self, fault: Fault) -> None:
         kind, _, role = fault.kind.partition(" ")
         topic = self.broker.topics.get("in" if role == "input" else f"q.{role}")
@@ -248,7 +275,7 @@ class Cluster:
         draw = Random(fault.draw)
         log = topic.logs[draw.randrange(len(topic.logs))]
         if kind == "truncate":
-            lost = log.truncate(log.end - draw.randint(1, 6))
+            lost = log.truncate(log.end - draw.randint(1, 12))
             if lost:
                 self._destroyed(f"the last {lost} records of {topic.name}[{log.number}]")
         elif log.end > log.begin:

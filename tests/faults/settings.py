@@ -50,7 +50,7 @@ def settings_of(shape: Shape, instance: int) -> Settings:
             "buckets": shape.buckets,
             "wiring": shape.wiring,
             "checkpoint": "mem://checkpoints",
-            "batch_interval": 1_500,
+            "batch_interval": shape.interval,
         },
         results={"sink": shape.sink, **({"path": RESULTS} if shape.sink == "parquet" else {})},
     )
