@@ -121,20 +121,6 @@ FOCUSES: dict[str, Focus] = {
         ),
         {"instances": (2, 3), "inputs": (2, 3), "commit": (1_000, 2_000)},
     ),
-    "ending": Focus(
-        (
-            Aim(("rebalance",), (("consume", 20, 90),), count=(3, 5)),
-            Aim(("request lost", "delay"), (("committed", 6, 40),), (0.7, 2.0), (5, 8)),
-        ),
-        {
-            "instances": (2,),
-            "inputs": (2, 3),
-            "workers": (2, 3),
-            "linger": (200,),
-            "commit": (2_000,),
-            "interval": (6_000,),
-        },
-    ),
     "the beginning": Focus(
         (Aim(("pause before",), (("offsets", 1, 2), ("list_offsets", 2, 8)), (2.0, 9.0)),),
         {"instances": (2, 3), "start": ("earliest",)},

@@ -29,14 +29,22 @@ def violations(cluster: Cluster, ended: bool) -> list[str]:
     found += _counters(cluster, expected)
     got = _results(cluster, found)
     if cluster.destroyed and not ended:
-        # Whoever waits for what is gone shows that it stands still. What it has emitted must be right all the same.
-        found += _differences({where: row for where, row in expected.rows.items() if where in got}, got)
-        return found
+        return [*found, f"stands still, and nobody says why: {', '.join(cluster.destroyed)} lost"]
     found += _differences(expected.rows, got)
     if not ended:
         waits = [p.name for p in cluster.running if not p.done]
         found.insert(0, f"not over by {cluster.world.now:.0f} s: {', '.join(waits) or 'nobody runs'}")
     return found
+
+
+def wrong_rows(cluster: Cluster) -> list[str]:
+    """What is wrong in the rows that came out before a loss was noticed: a part stops before a wrong one comes out."""
+    found: list[str] = []
+    got = _results(cluster, found)
+    if cluster.schedule.shape.idle is not None:
+        return found  # what would have been rejected as idle is not known
+    rows = _Expected(cluster, _rejected(cluster, found)).rows
+    return found + _differences({where: row for where, row in rows.items() if where in got}, got)
 
 
 @dataclass(frozen=True)

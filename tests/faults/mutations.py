@@ -120,21 +120,6 @@ def _as_it_is(_: Any) -> Any:
     return lambda name, sealed: sealed[4:]
 
 
-def _too_early(all_ended: Any) -> Any:
-    """An instance that owns nothing at the moment takes that for the end, once it has seen a rebalance."""
-
-    def ended(self: Any) -> bool:
-        own = self.parts.source.states
-        if self.parts.source.rebalances == 0 or not all(state.ended for state in own.values()):
-            return False
-        if self.parts.sink.open_for is not None:
-            return bool(all_ended(self))
-        everyone = self.parts.pace.everyone()
-        return len(everyone) == self._settings.input_partitions and all(s.ended for s in everyone.values())
-
-    return ended
-
-
 def _own_lock(_: Any) -> Any:
     """Each instance locks for itself alone."""
 
@@ -195,6 +180,5 @@ MENDS: dict[str, Mend] = {
     ),
     "the beginning is locked": Mend("the beginning", ((claim, "lock", _own_lock),)),
     "pieces of the state have checksums": Mend("damage", ((pieces, "_opened", _as_it_is),)),
-    "an instance ends once its stint is told": Mend("ending", ((loop.Loop, "all_ended", _too_early),)),
 }
 """By what is guaranteed."""
