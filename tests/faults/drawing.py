@@ -82,6 +82,7 @@ def _shape(draw: Random) -> Shape:
         frame_bytes=draw.choice((1_000, 1_000_000)),
         ahead=draw.choice((3_600_000, 3_600_000, None)),
         store=draw.choice(("disk", "objects")),
+        counted=draw.random() < 0.7,
     )
 
 

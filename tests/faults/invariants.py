@@ -244,7 +244,8 @@ def _written(cluster: Cluster) -> list[tuple[int, int, str, int, int]]:
     else:
         topic = cluster.broker.topics.get("q.results")
         each = [json.loads(e.value or b"") for log in (topic.logs if topic else ()) for e in log.entries]
-    return [(r["window_start"], r["window_end"], _text(r["key"]), r["n"], r["s"]) for r in each]
+    count = "n" if cluster.schedule.shape.counted else "_tuples"
+    return [(r["window_start"], r["window_end"], _text(r["key"]), r[count], r["s"]) for r in each]
 
 
 def _differences(expected: Rows, got: Rows) -> list[str]:

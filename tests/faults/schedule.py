@@ -61,7 +61,8 @@ class Shape:
     """What varies between queries. Durations are in ms.
 
     store: whether files lie on a disk or in a store of objects. piece: how often a fetch or a micro-batch takes a part
-    of what there is. interval: of micro-batches.
+    of what there is. interval: of micro-batches. counted: whether the query asks for
+    the number of tuples. If not, its rows say it all the same.
     """
 
     inputs: int
@@ -86,6 +87,7 @@ class Shape:
     store: str = "disk"
     piece: float = 0.3
     interval: int = 1_500
+    counted: bool = True
 
 
 @dataclass(frozen=True)

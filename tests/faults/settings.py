@@ -32,7 +32,7 @@ def _first(shape: Shape) -> Settings:
         "allowed_lateness": shape.lateness,
         "max_ahead_of_clock": "off" if shape.ahead is None else shape.ahead,
         "types": {"v": "int64"},
-        "aggregates": {"n": "count", "s": "sum(v)"},
+        "aggregates": {"n": "count", "s": "sum(v)"} if shape.counted else {"s": "sum(v)"},
     }
     if shape.filtered:
         query["where"] = "v > 0"
