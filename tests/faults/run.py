@@ -152,9 +152,12 @@ class Cluster:
 
     @property
     def honest(self) -> int:
-        """The largest event time (ms) that is not far ahead of the clock."""
-        times = [record.time for record in self.schedule.records if record.time < FUTURE]
-        return BASE + max(times, default=0)
+        """The largest event time (ms) that is not far ahead of the clock.
+
+        If the first tuple of the whole input is far ahead, this is where partitions without a tuple stand.
+        """
+        times = [record.time for record in self.schedule.records if record.kind == "tuple"]
+        return BASE + max((time for time in times if time < FUTURE or times[0] >= FUTURE), default=0)
 
     def _stopped(self, wanted: set[str]) -> bool:
         if self.problems or self.noticed:

@@ -17,7 +17,7 @@ from tests.faults.shrink import kind_of, shrunk
 
 _EACH = 250
 _MOST_SEEDS = 200
-"""Of the focus of a mend. One of them must find the product without it: most do within the first ten, the rarest in one of twenty."""
+"""Of the focus of a mend. One of them must find the product without it. The rarest is found by one seed of twenty."""
 
 
 def checked(total: Total) -> None:
