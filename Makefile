@@ -16,6 +16,9 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 # `make test-more`: any test in any process, but for those of a group (`xdist_group`), which share a long preparation.
 BY_GROUP = --dist loadgroup --no-loadscope-reorder
 
+# The laws whose number of examples `tests/examples.py` sets.
+MANY_EXAMPLES = $(shell grep -rl "^from tests.examples import" tests --include="test_*.py")
+
 # Of benchmarks that share their code, one: a smoke run of all takes a quarter of an hour.
 SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-bad-records service-expressions \
 	service-formats service-metrics service-metrics-spark partitioners growth reducer-emit elasticity-spike scale
@@ -68,6 +71,7 @@ test-more: setup ## the longer suites (marked `more`), some of them in container
 
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
 	$(PYTEST) tests -m long $(FLAGS)
+	EVENFLOW_EXAMPLES=10 $(PYTEST) $(MANY_EXAMPLES) $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 
 fuzz: setup ## decoders and parsers under coverage-guided fuzzing (atheris), SECONDS=10 for each target; what raised is saved

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -23,6 +24,7 @@ from benchmarks.running import measured_broker
 from benchmarks.spread import Speed, beside, in_turns
 from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.committed import data_plane_group
@@ -66,9 +68,9 @@ class MeasuredLoop(Loop):
         super().__init__(settings, parts, **more)
         self._commits = commits
 
-    def commit(self) -> None:
+    def commit(self, added: Mapping[int, PartitionState] | None = None) -> None:
         """Commit, and note it."""
-        super().commit()
+        super().commit(added)
         self._commits.note(self.counted())
 
     def counted(self) -> int:

@@ -9,7 +9,7 @@ scrape.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any
@@ -18,6 +18,7 @@ from benchmarks.scraping import Scraper, scraper
 from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Pair, Piece, cost, having, pairs
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from monitoring.instruments.partitioner import PartitionerInstruments
@@ -111,9 +112,9 @@ class _MeasuredLoop(Loop):
         if self._reports is self._telling:
             super()._report()
 
-    def commit(self) -> None:
+    def commit(self, added: Mapping[int, PartitionState] | None = None) -> None:
         """Commit. A piece ends with that, and the next one begins with or without metrics."""
-        super().commit()
+        super().commit(added)
         has = self._turns.turn(self.work.tuples, had=self._reports is self._telling)
         self._reports = self._telling if has else self._silent
         self._onlooker = self._instruments if has else None

@@ -19,6 +19,7 @@ COMMANDS = (
     "demo",
     "doctor",
     "health",
+    "key",
     "partition",
     "query",
     "rename",

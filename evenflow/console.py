@@ -21,6 +21,7 @@ SERVICES = (
     "demo",
     "doctor",
     "health",
+    "key",
     "partition",
     "plan",
     "query",

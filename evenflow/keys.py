@@ -228,6 +228,15 @@ def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
     return out
 
 
+def workers_of(key: int, among: Candidates) -> list[int]:
+    """F_1(key), F_2(key), ... of the family, in this order. A worker may occur twice."""
+    hashes, out = np.array([key], np.uint64), np.empty((len(among.family), 1), np.int32)
+    for salt, row in zip(among.family, out, strict=True):
+        _candidates(hashes, salt, among.workers, row)
+    workers: list[int] = out[:, 0].tolist()
+    return workers
+
+
 def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
     """The reduce bucket of every hash, in 0..buckets-1, shape (m,). It is independent of every F_i of every seed.
 

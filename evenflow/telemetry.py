@@ -108,7 +108,7 @@ class PartitionerRecord(Record):
     least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
     loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
     plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
-    record cannot be fetched.
+    record cannot be fetched. pages: `host:port` of the instance's pages.
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
@@ -145,6 +145,7 @@ class PartitionerRecord(Record):
     head_keys: Count | None = None
     slowest: Count | None = None
     stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
+    pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
 
 
 class PartWork(BaseModel):

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,9 @@ def build_app(
     unknown = sorted(set(extras) - set(faust.App.Settings.SETTINGS))
     if unknown:
         raise ConfigError(f"kafka.extras.faust sets {', '.join(unknown)}, which Faust does not know")
-    app = faust.App(f"{settings.query.name}.control.{options.instance}", **(ours | extras))
+    used = ours | extras
+    plane.serves_pages_at(reachable(used["web_host"], used["web_port"]))
+    app = faust.App(f"{settings.query.name}.control.{options.instance}", **used)
     app.transport.Consumer = _Consumer  # type: ignore[misc]  # how Faust is given another consumer
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
@@ -276,6 +279,19 @@ def _credentials(kafka: KafkaSettings) -> Any:
             ssl_context=context,
         )
     return None if context is None else faust.SSLCredentials(context)
+
+
+def reachable(host: str, port: int) -> str:
+    """Where others find the pages that are served at this address, as `host:port`.
+
+    A service that listens on all addresses is found at that of this machine's name: in a pod and in a container that is
+    the address in their network.
+    """
+    if host in ("0.0.0.0", "::", ""):
+        host = socket.gethostname()
+        with suppress(OSError):  # a machine whose name nothing resolves is told by its name
+            host = socket.gethostbyname(host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _free_port(host: str) -> int:

@@ -89,6 +89,11 @@ class Hottest:
         hottest_first = sorted(self._seen.values(), key=lambda seen: -seen.tuples)
         return [self._told(seen) for seen in hottest_first[:SHOWN]]
 
+    def of(self, hashed: int) -> HotKey | None:
+        """The key with this hash, None if it is not among the keys that are remembered."""
+        seen = self._seen.get(hashed)
+        return None if seen is None else self._told(seen)
+
     def _known(self, hashed: int, keys: pa.BinaryArray, position: int) -> _Seen:
         """What is known of the key with this hash. The key stands at this position of `keys`."""
         if hashed not in self._seen:

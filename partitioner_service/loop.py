@@ -19,8 +19,10 @@ from partitioner_service import status
 from partitioner_service.aborts import Aborts
 from partitioner_service.added import all_have_ended
 from partitioner_service.in_force import PlanLog, furthest
+from partitioner_service.key_answer import key_answer
 from partitioner_service.onlooker import Onlooker
 from partitioner_service.parts import Parts
+from partitioner_service.questions import Questions
 from partitioner_service.rejected import Rejected
 from partitioner_service.renewal import Renewal
 from partitioner_service.reports import Reports
@@ -43,7 +45,8 @@ _GRACE = 10.0
 class Loop:
     """Does one step after the other with parts that are open.
 
-    parts: the loop works with them, and closes none. reports: makes the telemetry. latest: where other threads
+    parts: the loop works with them, and closes none. reports: makes the telemetry. questions:
+    about keys, answered between two blocks. latest: where other threads
     find the newest telemetry and status.
     """
 
@@ -54,6 +57,7 @@ class Loop:
         *,
         plan_log: PlanLog,
         reports: Reports,
+        questions: Questions,
         talk: Talk,
         latest: status.Latest,
         stop: threading.Event,
@@ -66,6 +70,7 @@ class Loop:
         self._options = settings.partitioner
         self._plan_log = plan_log
         self._reports = reports
+        self._questions = questions
         self._talk = talk
         self._latest = latest
         self._stop = stop
@@ -100,6 +105,7 @@ class Loop:
             self._obey_orders()
             self._put_to_sleep()
             self._tell_the_workers()
+            self._questions.answer_one(self._explain)
             if self._renewal.due(self.parts.source.states):
                 self.parts.sink.begin()  # only an open transaction is committed
             # Pausing a partition before its first record has come can lose its position in librdkafka.
@@ -311,6 +317,10 @@ class Loop:
         )
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())
+
+    def _explain(self, key: bytes) -> dict[str, Any]:
+        plans, reached = self.parts.router.plans, furthest(self.parts.source.states)
+        return key_answer(self._settings, plans, key, reached=reached, seen=self._reports.seen)
 
     def _stuck(self) -> list[dict[str, Any]]:
         source = self.parts.source

@@ -1,4 +1,4 @@
-"""The pages of an instance: `/`, `/live/`, `/status/`, `/healthy/`, `/alive/`.
+"""The pages of an instance: `/`, `/live/`, `/key/`, `/status/`, `/healthy/`, `/alive/`.
 
 `/metrics/` is made by Faust's sensors.
 """
@@ -17,6 +17,9 @@ from evenflow.talking.words import by_reason
 from monitoring.live.feed import Feed
 from monitoring.live.page import HEADERS, PAGE, PATH, STATE, state
 from partitioner_service.health import Health
+from partitioner_service.key_page import HEADERS as KEY_HEADERS
+from partitioner_service.key_page import PATH as KEYS
+from partitioner_service.key_page import answered, as_html, as_json, question_of
 from partitioner_service.plane import DataPlane
 
 
@@ -47,6 +50,19 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
         async def get(self, request: Request) -> Any:
             return self.text(state(feed.glance()), content_type="application/json", headers=HEADERS)
+
+    @app.page(f"{KEYS}{{rest:.*}}")
+    class Keys(View):
+        """Where one key goes, and why. The only page that a key is asked of."""
+
+        async def get(self, request: Request, rest: str) -> Any:
+            # Faust's type leaves out what aiohttp's request has: the path as it came, which no router has unquoted.
+            raw: str = request.raw_path  # type: ignore[attr-defined]
+            asked = question_of(raw, request.headers.get("Accept", ""))
+            page = await answered(settings, asked, plane.ask)
+            if asked.wants_json:
+                return self.json(as_json(page), status=page.status, headers=KEY_HEADERS)
+            return self.html(as_html(settings, page), status=page.status, headers=KEY_HEADERS)
 
     @app.page("/status/")
     class Status(View):
@@ -81,7 +97,8 @@ _PAGE = """<!DOCTYPE html>
 <body><h1>evenflow: query {query}</h1>
 <p>Partitioner instance {instance}, which routes {input} to {routed}.</p>
 <table>{rows}</table>
-<p><a href="/live/">live</a> (the whole pipeline), <a href="/status/">status</a> (JSON),
+<p><a href="/live/">live</a> (the whole pipeline), <a href="/key/">key</a> (where does a key go, and why?),
+<a href="/status/">status</a> (JSON),
 <a href="/healthy/">healthy</a> (does all that should move?),
 <a href="/alive/">alive</a> (for liveness probes), <a href="/metrics/">metrics</a> (for Prometheus)</p></body></html>
 """

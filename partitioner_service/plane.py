@@ -1,7 +1,7 @@
 """The data plane of one partitioner instance, as the rest of the process sees it.
 
 It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`,
-`status` and `told` may be used from other threads at any time, also before the parts are open and after they
+`ask`, `status` and `told` may be used from other threads at any time, also before the parts are open and after they
 are closed.
 """
 
@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -24,6 +25,7 @@ from partitioner_service.in_force import PlanLog
 from partitioner_service.loop import Loop
 from partitioner_service.onlooker import Onlooker
 from partitioner_service.parts import open_parts
+from partitioner_service.questions import Questions
 from partitioner_service.reports import Reports
 from partitioner_service.status import Latest
 from partitioner_service.talk import Talk
@@ -61,6 +63,7 @@ class DataPlane:
         self._reports = Reports(settings, clock=clock)
         self._talk = Talk(settings, clock=clock)
         self._watchdog = Watchdog() if watchdog is None else watchdog
+        self._questions = Questions()
         self._latest = Latest(settings.partitioner.instance, clock=clock)
 
     # ---- called from other threads
@@ -72,6 +75,17 @@ class DataPlane:
     def offer(self, offset: int, record: bytes | None) -> None:
         """Take a committed record of the plan topic. offset, record: its offset and its value."""
         self._plan_log.offer(offset, record)
+
+    def ask(self, key: bytes) -> Future[dict[str, Any]]:
+        """Ask where this key goes. The loop answers between two blocks, and never while it does not run.
+
+        Raises ServiceError if too many questions wait.
+        """
+        return self._questions.ask(key)
+
+    def serves_pages_at(self, address: str) -> None:
+        """Say, before the thread starts, where the pages of this instance are, as `host:port`. Telemetry tells it."""
+        self._reports.pages = address
 
     def status(self) -> dict[str, Any]:
         """What the status page shows. It is made anew at every commit, and twice a second."""
@@ -120,6 +134,7 @@ class DataPlane:
             parts,
             plan_log=self._plan_log,
             reports=self._reports,
+            questions=self._questions,
             talk=self._talk,
             latest=self._latest,
             stop=self._stop,

@@ -65,6 +65,7 @@ class Periods:
     def __init__(self, length: float, *, now: float) -> None:
         self._length = length
         self.last: Period | None = None
+        self._hottest_before = Hottest()
         self._begin(now)
 
     def _begin(self, now: float) -> None:
@@ -89,6 +90,10 @@ class Periods:
         self._workers = workers
         self._loads = sent.loads if self._loads is None else self._loads + sent.loads
 
+    def seen(self, hashed: int) -> HotKey | None:
+        """What the sample of the last period has of the key with this hash, or else that of the present period."""
+        return self._hottest_before.of(hashed) or self._hottest.of(hashed)
+
     def roll(self, now: float) -> None:
         """End the period if it is long enough, and begin the next one."""
         seconds = now - self._began
@@ -101,6 +106,7 @@ class Periods:
                 imbalance=self._imbalance(),
                 hottest=self._hottest.top(),
             )
+            self._hottest_before = self._hottest
             self._begin(now)
 
     def _imbalance(self) -> float | None:
@@ -129,11 +135,17 @@ class Reports:
         self._periods = Periods(interval or _SHORTEST, now=clock())
         self._windows = WindowLoads(settings.query)
         self._said_at = clock() - self._every
+        self.pages: str | None = None
+        """Where the pages of this instance are, as `host:port`. None if it serves none."""
 
     @property
     def due(self) -> bool:
         """Whether it is time for a record even without a commit."""
         return self._clock() - self._said_at >= self._every
+
+    def seen(self, hashed: int) -> HotKey | None:
+        """What a sample of the recent period has of the key with this hash. None if it is not in the sample."""
+        return self._periods.seen(hashed)
 
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
         """Add a block. seconds: time that routing it took. workers: number of workers in use at its end."""
@@ -191,6 +203,7 @@ class Reports:
             head_keys=observed.head_keys,
             slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,
             stuck=_stuck(source),
+            pages=self.pages,
         )
 
 

@@ -37,6 +37,8 @@ def admitted(settings: Settings) -> Settings:
     """
     known = settled(settings)
     beginning = read_beginning(known.origin)
+    if beginning is not None and len(beginning.begin) > known.input_partitions:
+        known = settled(settings)  # the topic may have grown, and was taken in, since it was looked at
     if beginning is not None and len(beginning.begin) < known.input_partitions:
         known = known.with_input_partitions(len(beginning.begin))
     refuse_changed(known, beginning=beginning)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from evenflow.expressions.checked import Expression, Typed
+
+_Items: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -41,18 +44,27 @@ def resolved(
     Raises ConfigError for an expression that is wrong. Raises ValueError for a column that is needed as two types, for
     derived columns that read each other in a cycle, and for a column whose type nothing tells.
     """
+    key = (_items(texts), where, tuple((name, _items(kinds)) for name, kinds in uses.items()), _items(types))
+    return _resolved(*key)
+
+
+@lru_cache(maxsize=64)
+def _resolved(
+    texts: _Items, where: str | None, uses: tuple[tuple[str, _Items], ...], types: _Items
+) -> Columns:
+    """As `resolved`, of items. A query is asked for its columns many times, and its users copy the trees they change."""
     # Imported here, so that settings without expressions load without them.
     from evenflow.expressions.checked import condition, read, typed
     from evenflow.expressions.kinds import kind_of
 
-    expressions = {name: read(text, f"columns.{name}") for name, text in texts.items()}
+    expressions = {name: read(text, f"columns.{name}") for name, text in texts}
     chosen = None if where is None else read(where, "where")
     everything = [*expressions.values(), *([] if chosen is None else [chosen])]
-    needed = {name: dict(needs) for name, needs in uses.items() if name not in texts}
+    needed = {name: dict(needs) for name, needs in uses if name not in expressions}
     for expression in everything:
         for name in expression.columns:
-            if name not in texts:
-                _note(needed, name, expression, everything, types)
+            if name not in expressions:
+                _note(needed, name, expression, everything, dict(types))
     columns = {name: one_type(name, needs) for name, needs in needed.items()}
     derived: dict[str, Any] = {}
 
@@ -67,6 +79,10 @@ def resolved(
         derived[name] = typed(expressions[name], lambda column: _as_held(kind(column)), f"columns.{name}")
     condition_ = None if chosen is None else condition(chosen, lambda column: _as_held(kind(column)), "where")
     return Columns(columns, derived, condition_)
+
+
+def _items(words: Mapping[str, str]) -> _Items:
+    return tuple(words.items())
 
 
 def _as_held(kind: Any) -> Any:

@@ -8,10 +8,11 @@ Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold eve
 * an empty block changes nothing;
 * same seed, options and input: same output in every process and on every machine;
 * `restore(p.snapshot())` continues exactly as `p` would have;
-* state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand.
+* state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand;
+* `explain` changes nothing, and the next tuple of the key goes to one of the workers that it names.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
-implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`. Its
+implements `_start`, `_assign` (a numba kernel over the whole block), `_state`, `_load_state` and `_explain`. Its
 `variable_state` names the arrays whose size depends on the stream. All other arrays must fit exactly on `restore`.
 An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances can coordinate
 implements `exchange`. The code that routes does not know what the instances tell each other.
@@ -35,6 +36,7 @@ from evenflow.errors import ConfigError, DisorderError
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
 from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 
 MAX_WORKERS = 1 << 20
@@ -221,6 +223,14 @@ class Partitioner(ABC):
             state_bytes=self._state_bytes(),
         )
 
+    def explain(self, key: int, now: int | None = None) -> Explanation:
+        """Where the next tuple of this key goes, and why. For people: it may take milliseconds. It changes nothing.
+
+        key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no slide ends before it. An
+        algorithm that decides on whole batches says what it knows of the key from earlier batches.
+        """
+        return self._explain(np.uint64(key), now)
+
     def state_bound(self, keys: int) -> int:
         """The most bytes that `observe().state_bytes` can be with the present workers, whatever the stream is.
 
@@ -335,6 +345,10 @@ class Partitioner(ABC):
     @abstractmethod
     def _load_state(self, state: State) -> None:
         """Take over a state that `_state` gave. The arrays are writable and belong to this object."""
+
+    @abstractmethod
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        """As `explain`. It reads the state as it is, and allows for the slides that end by `now`."""
 
     def _choices(self) -> int:
         return 1

@@ -324,11 +324,15 @@ class SpaceSaving:
         """Forget half of the counts. See the module."""
         halve(self.summary)
 
+    def entry_of(self, key: int) -> int | None:
+        """The number of the key's entry. None if the key is not monitored."""
+        at = int(_find_one(self.summary, np.uint64(key)))
+        return None if at == self.capacity else at
+
     def estimate(self, key: int) -> int:
         """An upper bound of the key's frequency: its count, or `least` if the key is not monitored."""
-        at = _find_one(self.summary, np.uint64(key))
-        rows = self.summary
-        return self.least if at == self.capacity else int(rows.group["count"][rows.entry["group"][at]])
+        at, rows = self.entry_of(key), self.summary
+        return self.least if at is None else int(rows.group["count"][rows.entry["group"][at]])
 
     def counters(self) -> tuple[UInt64s, Int64s, Int64s]:
         """(keys, counts, errors) in ascending order of count, shape (len(self),) each.

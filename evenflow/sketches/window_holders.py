@@ -32,7 +32,7 @@ import numpy as np
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import first_slot
-from evenflow.sketches.window_loads import end_of, passed
+from evenflow.sketches.window_loads import end_of, moves, passed
 
 _SALT = np.uint64(0xD6E8FEB86659FD93)
 _ROW_BYTES = 32
@@ -272,11 +272,12 @@ def _touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
 
 
 @kernel
-def _holders(pool: HolderPool, wanted: np.uint64, found: Int64s) -> int:
+def _holders(pool: HolderPool, wanted: np.uint64, found: Int64s, slots: Int64s) -> int:
     count = 0
     row = first_holder(pool, wanted)
     while row >= 0:
         found[count] = worker_of(pool, row)
+        slots[count] = pool.rows[row]["touched"]
         count += 1
         row = next_holder(pool, row)
     return count
@@ -352,11 +353,26 @@ class WindowHolders:
 
     def holders(self, key: int) -> list[int]:
         """X(k), the newest holder first."""
+        return list(self.last_slides(key))
+
+    def last_slides(self, key: int) -> dict[int, int]:
+        """X(k), the newest holder first: worker -> the slide in which it last got the key. NEVER before any slide."""
         pool = self.pool
-        found = np.empty(len(pool.distinct), np.int64)
-        count = _holders(pool, np.uint64(key), found)
+        found, slots = np.empty((2, len(pool.distinct)), np.int64)
+        count = _holders(pool, np.uint64(key), found, slots)
+        slide, slot, slides = int(pool.clock["slide"]), int(pool.clock["slot"]), len(pool.ring)
+        ago = (slot - slots[:count]) % slides if slide != NEVER else np.zeros(count, np.int64)
         workers: list[int] = found[:count].tolist()
-        return workers
+        return dict(zip(workers, (slide - ago).tolist(), strict=True))
+
+    def held_at(self, key: int, now: int | None) -> dict[int, int]:
+        """As `last_slides`, of the pairs that are still in the window at `now`, ms. None: at its present slide."""
+        last, clock = self.last_slides(key), self.pool.clock
+        if not moves(clock, now):
+            return last
+        assert now is not None  # time moves on only to a time
+        oldest = now // int(clock["length"]) - len(self.pool.ring) + 1
+        return {worker: slide for worker, slide in last.items() if slide >= oldest}
 
     def grow(self) -> None:
         """Double the pool. Rows keep their numbers."""

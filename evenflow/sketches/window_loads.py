@@ -106,3 +106,8 @@ def add(window: WindowLoads, worker: Whole) -> None:
 def note(window: WindowLoads, worker: Whole) -> None:
     """Count one tuple of this worker in the current slide. The caller has counted it in the worker's load already."""
     window.ring[window.clock[()]["row"], worker] += 1
+
+
+def moves(clock: Rows, now: int | None) -> bool:
+    """Whether a tuple of time `now`, ms, ends a slide with tuples. None: a tuple that ends none."""
+    return now is not None and int(clock["slide"]) != NEVER and now >= int(clock["end"])

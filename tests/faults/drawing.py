@@ -30,6 +30,7 @@ _PLACES = (
 _DESTRUCTIVE_SHARE = 0.15
 _PLACED = {"task fails": ("run task", 30), "delivery fails": ("offsets", 14)}
 _FOCUSED_SHARE = 0.4
+_GROWTH_SHARE = 0.1
 _FILTERED = 0
 """A value that the query's condition drops."""
 
@@ -45,6 +46,9 @@ def drawn(seed: int, *, focus: str | None = None) -> Schedule:
 def _anywhere(seed: int, draw: Random) -> Schedule:
     shape = _shape(draw)
     found = tuple(_faults(draw, draw.random() < _DESTRUCTIVE_SHARE))
+    if draw.random() < _GROWTH_SHARE:
+        at, soon = draw.randint(1, 300), draw.uniform(0.0, 6.0)
+        found = (*found, Fault("add partitions", "*", at, soon, draw.randrange(1 << 30)))
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)

@@ -120,9 +120,13 @@ class _Expected:
         self._reached = {part: committed.offset for part, committed in offsets.items()}
         self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
         begins = cluster.writer.begins
+        self.taken = _taken(cluster)
+        added = {number: _state(cluster, number) for number in self.taken if number >= self._shape.inputs}
+        # Records that were trimmed before a partition was taken in are no loss.
+        began = {number: state.begin for number, state in added.items() if state is not None}
         for log in cluster.broker.topics["in"].logs:
-            if begins is not None:
-                self._partition(log.number, log.entries[begins[log.number] :])
+            if begins is not None and log.number in self.taken:
+                self._partition(log.number, log.entries[{**began, **begins}.get(log.number, 0) :])
         self.rows = self._windows()
 
     def _partition(self, number: int, entries: list[Entry]) -> None:
@@ -160,12 +164,13 @@ class _Expected:
                     cell[1] += fields["v"]
 
     def _may_be_idle(self, number: int, entry: Entry, got: _Rejection, end: int) -> bool:
-        """Whether a tuple may have been rejected because its partition was given a mark while it slept."""
-        if self._shape.idle is None or got.mark is None or end > got.mark:
+        """Whether a tuple may have been rejected because its partition was given a mark while it slept, or was taken in."""
+        given = self._shape.idle is not None or number >= self._shape.inputs
+        if not given or got.mark is None or end > got.mark:
             self.wrong.append(
                 f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}"
             )
-        elif got.mark > self._honest:
+        elif got.mark > self._honest and number < self._shape.inputs:
             self.wrong.append(
                 f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}, which only the clock "
                 "of another partition can have said"
@@ -198,20 +203,34 @@ class _Expected:
         return {where: (row[0], row[1]) for where, row in rows.items()}
 
 
+def _taken(cluster: Cluster) -> set[int]:
+    """The input partitions that count: all but those that were added once all others had ended."""
+    first = range(cluster.schedule.shape.inputs)
+    over = all(state is not None and state.ended for state in (_state(cluster, number) for number in first))
+    added = range(len(first), len(cluster.broker.topics["in"].logs))
+    return {*first, *(number for number in added if not over or _state(cluster, number) is not None)}
+
+
+def _state(cluster: Cluster, number: int) -> PartitionState | None:
+    """The committed state of an input partition, None if there is none."""
+    committed = cluster.broker.groups.of("q.partitioner").offsets.get(("in", number))
+    return None if committed is None else PartitionState.decode(committed.metadata, offset=committed.offset)
+
+
 def _counters(cluster: Cluster, expected: _Expected) -> list[str]:
     """Committed counters against what the input holds."""
     found = []
-    offsets = cluster.broker.groups.of("q.partitioner").offsets
     for log in cluster.broker.topics["in"].logs:
-        committed = offsets.get(("in", log.number))
-        if committed is None:
+        if log.number not in expected.taken:
+            continue
+        state = _state(cluster, log.number)
+        if state is None:
             if not cluster.destroyed:  # else the group forgot it after its partitioners had ended
                 found.append(f"in[{log.number}] has no committed offset")
             continue
-        state = PartitionState.decode(committed.metadata, offset=committed.offset)
         if state.read != state.routed + state.rejected + state.filtered:
             found.append(f"in[{log.number}]: {state.read} read is not routed, rejected and filtered together")
-        if cluster.destroyed and committed.offset < log.end:
+        if cluster.destroyed and state.offset < log.end:
             continue  # it stands still before its end
         if (state.read, state.routed) != (expected.read[log.number], expected.routed[log.number]):
             found.append(

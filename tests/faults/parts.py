@@ -123,6 +123,16 @@ class Writer:
         offset = self._broker.topics["in"].logs[record.partition].append(_entry(record))
         self.arrived[record.partition, offset] = self._world.now
 
+    def fill(self, partition: int, draw: Random) -> None:
+        """Write into a partition that was added: some records by and by, and the end."""
+        known = [record.time for record in self._records if record.kind == "tuple"] or [1_000]
+        delay = 0.0
+        for value in range(1, draw.randint(1, 9)):
+            delay += draw.uniform(0.0, 1.5)
+            written = Written(0.0, partition, "tuple", draw.choice("abc"), draw.choice(known), value)
+            self._world.at(delay, lambda written=written: self._write(written))
+        self._world.at(delay + 0.5, lambda: self._write(Written(0.0, partition, "marker")))
+
     def _finish(self) -> None:
         self.done = True
 

@@ -32,7 +32,7 @@ from tests.faults.model.admin import AdminClient
 from tests.faults.model.broker import Broker
 from tests.faults.model.consumer import Consumer
 from tests.faults.model.files import Files, MemoryFolder
-from tests.faults.model.log import Entry
+from tests.faults.model.log import Entry, Log
 from tests.faults.model.producer import Producer
 from tests.faults.model.spark import Concurrent, Spark, Storage
 from tests.faults.parts import Writer, driver, partitioner, plan_of
@@ -53,6 +53,8 @@ _MOST_STARTS = 40
 _COLLECT_EVERY = 20
 _RUNS = count(1)
 """Garbage is collected after so many runs, which takes a tenth less time than whenever Python would."""
+_TOO_LATE = "after all others had ended"
+"""What an instance says that ends because partitions were added when there was nothing left to add them to."""
 
 
 @dataclass
@@ -117,6 +119,7 @@ class Cluster:
             "task fails",
             "expire offsets",
             "lose ends",
+            "add partitions",
             "damage state",
         ):
             world.on_fault[kind] = getattr(self, "_" + kind.replace(" ", "_"))
@@ -216,6 +219,8 @@ class Cluster:
             self._over.add(name)
         elif isinstance(error, FencedError):
             self.world.at(5.0, self._start_driver_if_none_runs)  # the newer driver goes on
+        elif error is not None and _TOO_LATE in str(error):
+            self._over.add(name)
         elif isinstance(error, _NOTICED):
             self.noticed.append(f"{process.name}: {type(error).__name__}: {error.args[0]}")
         elif error is not None and not _passes(error):
@@ -256,6 +261,16 @@ class Cluster:
             self.world.at(
                 delay, lambda name=name: name in self._planes and self._planes[name].offer(offset, value)
             )
+
+    def _add_partitions(self, fault: Fault) -> None:
+        """The input topic grows. Members of the group notice it a little later."""
+        if self.schedule.shape.start == "latest" and self.writer.begins is None:
+            return  # the query may begin behind the end of a partition, and then waits for another one
+        draw, logs = Random(fault.draw), self.broker.topics["in"].logs
+        for _ in range(draw.choice((1, 1, 2))):
+            logs.append(Log("in", len(logs)))
+            self.writer.fill(logs[-1].number, draw)
+        self.world.at(fault.seconds, lambda: self._rebalance(fault))
 
     def _expire_offsets(self, fault: Fault) -> None:
         """All instances stop, the broker forgets their offsets, and they start again."""

@@ -52,6 +52,7 @@ from topics.query_record import _VERSION as BEGINNING_VERSION
 from topics.query_record import parse_beginning
 from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
 from workbench.alive import part_of
+from workbench.asking import read_answer
 from workbench.look.guess import starting_file
 from workbench.look.look import look_at
 from workbench.look.sample import Stretch, TopicRecords
@@ -269,6 +270,12 @@ DECODERS: dict[str, Decoder] = {
     "look, json": Decoder(_look(), ROW, NotImplementedError),
     "look, csv": Decoder(_look(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
     "telemetry": Decoder(_said, TELEMETRY, NotImplementedError),
+    "answer about a key": Decoder(
+        read_answer,
+        b'{"query":"q","instance":"0","rule":"r","home":1,"share":0.5,"holders":[{"worker":2}]}',
+        ValueError,
+        ("home",),
+    ),
     "result": Decoder(end_of, b'{"window_end":4000}', NotImplementedError),
     "result frame": Decoder(end_of, RESULT, NotImplementedError),
     "rows of a result frame": Decoder(
@@ -303,6 +310,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
     "evenflow/settings/loading.py": "tests/unit/settings/test_any_file.py",
+    "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
     "evenflow/strict_json.py": ("strict JSON",),
@@ -323,6 +331,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/result_files.py": ("owner of a folder",),
     "topics/query_record.py": ("how the query began",),
     "topics/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
+    "workbench/asking.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
     "workbench/look/shape.py": ("look, json",),
     "workbench/registered.py": ("tuple, avro",),

@@ -22,6 +22,7 @@ Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from evenflow.partitioners.affinity.window_cardinalities import advance as advan
 from evenflow.partitioners.affinity.window_cardinalities import touch as touch_sketch
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.pkg import least_loaded
+from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.hyperloglog import Registers, sketch_hash, would_change
 from evenflow.sketches.window_holders import (
     HolderPool,
@@ -125,6 +127,22 @@ class Am(CardinalityPartitioner):
     @property
     def _most_holders(self) -> int:
         return 1
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        held = self._known_holders(key, now)
+        if held:
+            home = held[0].worker
+            return Explanation(
+                rule="in the window, so it stays where it is", workers=(home,), home=home, holders=held
+            )
+        if self._sketches is not None:
+            return replace(
+                super()._explain(key, now),
+                rule=f"stays at the first candidate whose sketch has it. If none has: {self._rule}",
+                home=None,
+            )
+        new = super()._explain(key, now)
+        return replace(new, rule=f"new in the window: {new.rule}", home=None)
 
     def _burden(self, holders: WindowHolders) -> Int64s:
         return holders.pool.distinct

@@ -56,6 +56,10 @@ def _route_sketched(
 class Cam(Am):
     """A key of the window stays on its worker. A new key takes its least loaded candidate."""
 
+    @property
+    def _rule(self) -> str:
+        return "the one with the fewest tuples"
+
     def _burden(self, holders: WindowHolders) -> Int64s:
         return self._loads.loads
 

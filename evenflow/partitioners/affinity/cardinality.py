@@ -22,12 +22,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import Candidates, candidate_kernel, candidates
+from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
 from evenflow.partitioners.affinity import window_cardinalities
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches import window_holders
 from evenflow.sketches.hyperloglog import Registers, estimate
@@ -110,6 +111,35 @@ class CardinalityPartitioner(Partitioner):
     @abstractmethod
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
         """Route the block."""
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        among = workers_of(int(key), self._among)
+        return Explanation(
+            rule=f"{self._rule} of its {self.options.d} candidates",
+            workers=tuple(dict.fromkeys(among)),
+            home=among[0],
+            holders=self._known_holders(key, now) or tuple(map(self._holder, dict.fromkeys(among))),
+        )
+
+    @property
+    def _rule(self) -> str:
+        """Which of the candidates is taken, in words."""
+        return "the one with the fewest distinct keys"
+
+    def _holder(self, worker: int, slide: int = NEVER) -> Holder:
+        """The worker with the distinct keys that it has. slide: the one in which it last got the key."""
+        keys: float | None = None
+        if self._holders is not None:
+            keys = float(self._holders.pool.distinct[worker])
+        elif self._sketches is not None:
+            keys = float(estimate(self._sketches.whole, worker))
+        begin = None if slide == NEVER else slide * self.options.lengths["slide_ms"]
+        return Holder(worker=worker, load=keys, last=begin)
+
+    def _known_holders(self, key: np.uint64, now: int | None) -> tuple[Holder, ...]:
+        """The workers that hold the key in the window. None with sketches, which do not know that for certain."""
+        held = {} if self._holders is None else self._holders.held_at(int(key), now)
+        return tuple(self._holder(worker, slide) for worker, slide in held.items())
 
     def _state(self) -> State:
         known: State = {}

@@ -182,6 +182,10 @@ class Lm(CardinalityPartitioner):
         super()._start()
         self._spreads = record(SPREAD), record(SPREAD)
 
+    @property
+    def _rule(self) -> str:
+        return "the one with the least weighted mean of tuples and distinct keys"
+
     def _hybrid(self, keys: Int64s | Float64s) -> Hybrid:
         by_load, by_keys = self._spreads
         return Hybrid(Spread(self._loads.loads, by_load), Spread(keys, by_keys), self.options.p)

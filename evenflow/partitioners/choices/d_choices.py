@@ -38,9 +38,10 @@ from pydantic import Field
 
 from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, candidates
+from evenflow.keys import candidate_kernel, candidates, workers_of
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
+    Counted,
     Head,
     HeadOptions,
     HeadPartitioner,
@@ -50,7 +51,8 @@ from evenflow.partitioners.choices.head import (
     offered_is_head,
     send_to_one_of_two,
 )
-from evenflow.partitioners.choices.pkg import least_loaded
+from evenflow.partitioners.choices.pkg import holders_of, least_loaded
+from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import Summary, count_of
 from evenflow.sketches.window_loads import advance, note
@@ -244,6 +246,36 @@ class DChoices(HeadPartitioner):
         super()._load_state(state)
         for name, value in zip(_KEPT, state["schedule"], strict=True):
             self._choosing.schedule[name] = value
+
+    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+        schedule = self._choosing.schedule
+        d = int(schedule["d"])
+        if counted.halvings or counted.total >= int(schedule["next"]):
+            d = find_optimal_choices(self._shares_after(key, counted), self.workers, self.options.eps)
+        if d >= self.workers:
+            return self._explain_any(key, now, counted)
+        among = workers_of(int(key), self._among)
+        chosen = list(dict.fromkeys(among))[:d] if self.options.distinct else among[:d]
+        return Explanation(
+            rule=f"frequent: the least loaded of its {d} candidates, as many as the frequent keys need now",
+            workers=tuple(dict.fromkeys(chosen)),
+            home=among[0],
+            holders=holders_of(chosen, self._loads.loads),
+            share=counted.count / counted.total,
+        )
+
+    def _shares_after(self, key: np.uint64, counted: Counted) -> Float64s:
+        """The shares of the head keys, descending, once the next tuple of this key has been counted."""
+        keys, counts, _ = self._heavy.counters()
+        counts = counts >> counted.halvings
+        if key in keys:
+            counts[keys == key] = counted.count
+        elif len(keys) < self._heavy.capacity:
+            counts = np.append(counts, counted.count)
+        else:
+            counts[0] = counted.count  # they ascend, so the first is the least, and the key takes it over
+        head = counts[counts >= self._theta * counted.total]
+        return -np.sort(-head) / counted.total
 
     def _choices(self) -> int:
         return int(self._choosing.schedule["d"])

@@ -15,7 +15,9 @@ the times of the stream have caught up.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,9 +26,10 @@ from pydantic import Field
 
 from evenflow.arrays import LAST_TIME, NEVER, Rows, State, Whole, record
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import Candidates, candidates
+from evenflow.keys import Candidates, candidates, workers_of
 from evenflow.partitioners.base import Partitioner
-from evenflow.partitioners.choices.pkg import sent_to_one_of_two
+from evenflow.partitioners.choices.pkg import holders_of, sent_to_one_of_two
+from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import (
     SpaceSaving,
@@ -35,7 +38,7 @@ from evenflow.sketches.space_saving import (
     halve,
     offer,
 )
-from evenflow.sketches.window_loads import WindowLoads, end_of, loads_from, passed
+from evenflow.sketches.window_loads import WindowLoads, end_of, loads_from, moves, passed
 
 _HALVINGS = 63  # more would change nothing: 63 halvings bring every int64 count to 0
 AGES = np.dtype([(name, np.int64) for name in ("half", "length", "end")])
@@ -141,6 +144,18 @@ class HeadOptions(Window):
 _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors"), ("counters",))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What the summary says of a key once its next tuple has been counted.
+
+    halvings: how often the summary forgets half before that tuple. count: upper bound of the key's tuples. total: N.
+    """
+
+    halvings: int
+    count: int
+    total: int
+
+
 class HeadPartitioner(Partitioner):
     """Keeps the summary, the loads and the candidates. A subclass implements `_assign`."""
 
@@ -171,6 +186,45 @@ class HeadPartitioner(Partitioner):
 
     def _rule(self) -> HeadRule:
         return HeadRule(self.options.windowed, self._theta, self.options.warm_up)
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        counted = self._counted(key, now)
+        share = counted.count / counted.total
+        if counted.total > self.options.warm_up and counted.count >= self._theta * counted.total:
+            return self._explain_head(key, now, counted)
+        two = workers_of(int(key), candidates(self.seed, 2, self.workers))
+        return Explanation(
+            rule=f"not frequent (below {self._theta:.3g} of the tuples): the less loaded of its two candidates",
+            workers=tuple(dict.fromkeys(two)),
+            home=two[0],
+            holders=holders_of(two, self._loads.loads),
+            share=share,
+        )
+
+    @abstractmethod
+    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+        """Explain a key that is head when its next tuple has been counted."""
+
+    def _explain_any(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+        """Explain a head key that goes to the least loaded of all workers."""
+        loads = self._loads.loads
+        least = int(np.argmin(loads))
+        return Explanation(
+            rule="frequent: the least loaded of all workers",
+            # When slides end, loads fall by what they have of these slides, and another worker may be the least loaded.
+            workers=None if moves(self._loads.clock, now) else (least,),
+            holders=holders_of([least], loads),
+            share=counted.count / counted.total,
+        )
+
+    def _counted(self, key: np.uint64, now: int | None) -> Counted:
+        ages, heavy = self._ages, self._heavy
+        halvings = 0
+        if now is not None and int(ages["length"]) and int(ages["half"]) != NEVER and now >= int(ages["end"]):
+            halvings = min(_HALVINGS, now // int(ages["length"]) - int(ages["half"]))
+        # A key without a counter takes over the least count.
+        count, total = heavy.estimate(int(key)) >> halvings, heavy.total >> halvings
+        return Counted(halvings=halvings, count=count + 1, total=total + 1)
 
     def _state(self) -> State:
         keys, counts, errors = self._heavy.counters()

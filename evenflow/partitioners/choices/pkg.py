@@ -19,13 +19,16 @@ Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import Candidates, candidate_kernel, candidates
+from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, add, advance
 
@@ -88,6 +91,11 @@ def least_loaded(key: np.uint64, among: Candidates, d: int, loads: Int64s) -> np
     return best
 
 
+def holders_of(workers: Iterable[int], loads: Int64s | Float64s) -> tuple[Holder, ...]:
+    """These workers with their loads, each once."""
+    return tuple(Holder(worker=worker, load=float(loads[worker])) for worker in dict.fromkeys(workers))
+
+
 class PkgOptions(Window):
     """Options of pkg and pk5."""
 
@@ -118,6 +126,15 @@ class Pkg(Partitioner):
 
     def _load_state(self, state: State) -> None:
         self._loads = WindowLoads(**state)
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        among = workers_of(int(key), self._among)
+        return Explanation(
+            rule=f"the less loaded of its {self.options.d} candidates",
+            workers=tuple(dict.fromkeys(among)),
+            home=among[0],
+            holders=holders_of(among, self._loads.loads),
+        )
 
     def _choices(self) -> int:
         return min(self.options.d, self.workers)

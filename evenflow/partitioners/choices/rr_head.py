@@ -30,6 +30,7 @@ from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
+    Counted,
     Head,
     HeadOptions,
     HeadPartitioner,
@@ -39,6 +40,7 @@ from evenflow.partitioners.choices.head import (
     offered_is_head,
     send_to_one_of_two,
 )
+from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.window_loads import advance, note
 
 
@@ -82,6 +84,14 @@ class RRHead(HeadPartitioner):
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
         self._turn = state["turn"]
+
+    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+        turn = int(self._turn[0])
+        return Explanation(
+            rule=f"frequent: all workers take turns, the next is worker {turn}",
+            workers=(turn,),
+            share=counted.count / counted.total,
+        )
 
     def _choices(self) -> int:
         return self.workers

@@ -25,12 +25,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
+    Counted,
     Head,
     HeadOptions,
     HeadPartitioner,
@@ -40,6 +42,7 @@ from evenflow.partitioners.choices.head import (
     offered_is_head,
     send_to_one_of_two,
 )
+from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.window_loads import advance, note
 
@@ -78,6 +81,9 @@ class WChoices(HeadPartitioner):
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         _route(Block(keys, times, out), self._head(), self._tree, self._rule())
+
+    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+        return self._explain_any(key, now, counted)
 
     def _choices(self) -> int:
         return self.workers

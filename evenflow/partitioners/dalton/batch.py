@@ -27,13 +27,14 @@ from pydantic import Field
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
 from evenflow.draws import generator
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, salts
+from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
 from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
 from evenflow.partitioners.dalton.q_table import Home, QTable, admit, find, hold, learn, purge, slide_on
 from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.dalton.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
+from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 
@@ -158,6 +159,18 @@ class DaltonBatch(Partitioner):
             self._counts.grow(int(batch))
         # -(-m // n) rounds m/n up. A key of one tuple is never hot.
         return self._counts.frequent(int(batch), max(2, -(-len(keys) // self.workers)))
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        (home,) = workers_of(int(key), candidates(self.seed, 1, self.workers))
+        row = self._split.row_of(int(key))
+        hot = row is not None and int(self._split.table.row["expiry"][row]) > int(self._batch[0])
+        least = f"at least 1/{self.workers} of its batch"
+        return Explanation(
+            rule=f"decided batch by batch: with {least} by learned values, otherwise its hash names the worker",
+            workers=None,
+            home=home,
+            values=tuple(self._split.table.q[row].tolist()) if hot else None,
+        )
 
     def _state(self) -> State:
         return {

@@ -51,7 +51,7 @@ from pydantic import Field
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.draws import generator
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, salts
+from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
 from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
@@ -72,7 +72,8 @@ from evenflow.partitioners.dalton.q_table import (
 )
 from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
-from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
+from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, moves, window_loads
 
 _REACH = 1 << 61
 STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
@@ -346,6 +347,53 @@ class BanditPartitioner(Partitioner):
             self._counts.grow(int(self._stats["window"]))
         if self._split.full:
             self._split.grow()
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        at = None if now is None else int(within_reach(now))
+        (home,) = workers_of(int(key), candidates(self.seed, 1, self.workers))
+        stats, table, row = self._stats, self._split.table, self._split.row_of(int(key))
+        window, seen = int(stats["window"]), int(stats["seen"])
+        count = self._counts.count(int(key), window)
+        if not self._exact:
+            count = int(self._sketch.estimates(np.array([key]))[0])
+        ends = at is not None and int(stats["end"]) != NEVER and at >= int(stats["end"])
+        if at is not None and ends:
+            window += (at - int(stats["end"])) // int(stats["length"]) + 1
+        hot = row is not None and int(table.row["expiry"][row]) >= window
+        # One tuple makes no key hot, so none becomes hot by the first tuple of a statistics window.
+        enough = not ends and count >= 1 and (count + 1) * self.workers >= int(stats["previous"]) > 0
+        becomes = enough and not hot and self._split.hot < 4 * self.workers
+        holders = () if row is None else self._row_holders(row, at)
+        share = count / seen if seen else None
+        if not hot and not becomes:
+            rule = f"not hot (below 1/{self.workers} of a statistics window): its hash names the worker"
+            return Explanation(rule=rule, workers=(home,), home=home, holders=holders, share=share)
+        best = int(table.row["best"][row]) if hot else home
+        capped = row is not None and len(holders) >= self._split.cap
+        explored = "its holders" if capped else "all workers"
+        rule = f"hot: worker {best} by its values, and {self.options.eps:.3g} of its tuples explore among {explored}"
+        # When a slide or a statistics window ends, holders leave, and values that were kept back are learned.
+        sure = not ends and not moves(self._loads.clock, at)
+        known: tuple[int, ...] | None = None
+        if sure and self.options.eps == 0:
+            known = (best,)
+        elif sure and capped:
+            known = tuple(dict.fromkeys((best, *(holder.worker for holder in holders))))
+        values = tuple(table.q[row].tolist()) if hot else None
+        if becomes:
+            rule = f"becomes hot with its next tuple, then {rule.removeprefix('hot: ')}"
+        return Explanation(rule=rule, workers=known, home=home, holders=holders, values=values, share=share)
+
+    def _row_holders(self, row: int, now: int | None) -> tuple[Holder, ...]:
+        """The workers that hold the key of this row in the window, the one that got it last first."""
+        clock, last = self._loads.clock, self._split.table.last[row]
+        length = int(clock["length"])
+        slide = now // length if now is not None and moves(clock, now) else int(clock["slide"])
+        held = np.flatnonzero(last >= slide - len(self._loads.ring) + 1)
+        held = held[np.argsort(-last[held], kind="stable")]
+        return tuple(
+            Holder(worker=int(w), load=float(self._loads.loads[w]), last=int(last[w]) * length) for w in held
+        )
 
     def _state(self) -> State:
         entries = self._counts.entries(int(self._stats["window"]))

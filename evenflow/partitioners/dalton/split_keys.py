@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenflow.arrays import NEVER, Float64s, Int64s, State, record, records
-from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, index
+from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, find, index
 
 _LEAST_ROWS = 16
 _COUNTED = ("hot", "capped", "cap")
@@ -95,6 +95,11 @@ class SplitKeys:
     def grow(self) -> None:
         """Double the room. Rows get new numbers."""
         self.load(self.state(), capacity=2 * len(self.table.key))
+
+    def row_of(self, key: int) -> int | None:
+        """The key's row. None if it has none."""
+        row = int(find(self.table, np.uint64(key)))
+        return None if row < 0 else row
 
     def hot_rows(self) -> Int64s:
         """Row numbers of the hot keys, by ascending key."""

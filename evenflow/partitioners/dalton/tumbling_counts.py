@@ -110,6 +110,16 @@ class TumblingCounts:
         """
         return _slots(keys) * CELL.itemsize + self.table.fill.nbytes
 
+    def count(self, key: int, window: int) -> int:
+        """How often the key was counted in this window."""
+        cells, mask = self.table.cells, len(self.table.cells) - 1
+        at = int(first_slot(np.uint64(key), np.int64(mask)))
+        while cells["window"][at] == window:
+            if cells["key"][at] == np.uint64(key):
+                return int(cells["count"][at])
+            at = (at + 1) & mask
+        return 0
+
     def entries(self, window: int) -> Entries:
         """The keys of this window and their counts."""
         found = self.table.cells[self.table.cells["window"] == window]

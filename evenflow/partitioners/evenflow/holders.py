@@ -123,6 +123,12 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
 
 
 @inlined
+def fewest_of(sources: int) -> int:
+    """Certain occurrences from which a key's share is believed, if there are so many sources."""
+    return max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(sources)))
+
+
+@inlined
 def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) -> bool:
     """Whether the overload `over` may be above the price (rule 4). A cheap test before `price_of`.
 
@@ -130,7 +136,7 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
     key pays that has at least 1/watched of the recent stream and enough certain occurrences.
     """
     seen = water.summary.meta[()]["seen"]
-    fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(rule.sources)))
+    fewest = fewest_of(rule.sources)
     # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
     too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN
     weight = certain & ~too_rare  # one branch that is rarely taken, not three

@@ -159,6 +159,20 @@ def worker_of(places: Placements, at: Whole) -> np.int64:
     return worker
 
 
+def home_of(places: Placements, at: int, slide: int | None = None) -> int | None:
+    """The cell's worker, as `worker_of` reads it, but without freeing it. None if the cell is free.
+
+    slide: if the clock has moved on to that slide by then. It may be too late a slide: then a cell may count as free.
+    """
+    meta, held = places.meta, int(places.cell[at])
+    if held == 0:
+        return None
+    age = (int(meta["stamp"]) + 1 - (held >> _BITS)) % _STAMPS
+    if slide is not None and int(meta["tick"]) != NEVER:
+        age += slide // int(meta["span"]) - int(meta["tick"])
+    return None if age >= int(meta["life"]) else held & int(_WORKER)
+
+
 @inlined
 def put(places: Placements, at: Whole, worker: Whole) -> None:
     """Note that a tuple of this cell went to this worker now."""

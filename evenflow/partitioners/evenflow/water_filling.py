@@ -55,6 +55,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import mix64, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.evenflow.clock import tuples_per_cell
+from evenflow.partitioners.evenflow.explain import explain
 from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
 from evenflow.partitioners.evenflow.holder_rings import Rings, rings
 from evenflow.partitioners.evenflow.placements import (
@@ -78,6 +79,7 @@ from evenflow.partitioners.evenflow.state import (
     loads_of_slide,
 )
 from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.window_loads import WindowLoads, loads_from
@@ -223,8 +225,14 @@ class Evenflow(Partitioner):
         while (done := self._route(block, done)) < len(keys):
             self._places = grown(self._places)
 
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        return explain(self._water(), self._rule(), key, now)
+
     def _route(self, block: Block, first: int) -> int:
-        rule = Rule(
+        return route(block, first, self._water(), self._rule(), Lowest(self._lowest, self._lowest_tail))
+
+    def _rule(self) -> Rule:
+        return Rule(
             step=self._step,
             family=self._family,
             salt=self._salt,
@@ -235,7 +243,6 @@ class Evenflow(Partitioner):
             sources=self.sources,
             price=self.options.price,
         )
-        return route(block, first, self._water(), rule, Lowest(self._lowest, self._lowest_tail))
 
     def _water(self) -> Water:
         return Water(

@@ -45,10 +45,11 @@ from pydantic import Field
 from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, first_slot, salt_kernel
+from evenflow.keys import candidate, candidate_kernel, first_slot, salt_kernel
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.window import Window
-from evenflow.sketches.window_loads import WindowLoads, advance, note
+from evenflow.sketches.window_loads import WindowLoads, advance, moves, note
 
 META = np.dtype([(name, np.int64) for name in ("total", "room", "step", "since")])
 """Tuples that count, tuples that a virtual worker may hold, how often that has changed, tuples since the last check."""
@@ -273,6 +274,33 @@ class ConsistentGrouping(Partitioner):
         check = 10 * len(self._virtual.owner) if options.check is None else options.check
         rule = VirtualRule(np.uint64(self.seed % 2**64), options.windowed, options.eps, check)
         _route(Block(keys, times, out), self._virtual, self._cache, rule)
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        virtual = self._virtual
+        loads, options = virtual.window.loads, self.options
+        size, sure = len(loads), not moves(virtual.window.clock, now)
+        room = math.ceil((int(virtual.meta["total"]) + 1) * ((1.0 + options.eps) / size))
+        tried = [self._probe(key, 1)]
+        while loads[tried[-1]] >= room:
+            probe = len(tried) + 1
+            tried.append(self._probe(key, probe) if probe <= size else (tried[-1] + 1) % size)
+        owners, probes = virtual.owner[tried].tolist(), len(tried) - 1
+        full = (
+            f"its first {probes} virtual workers are full, the next has room"
+            if probes
+            else "its first has room"
+        )
+        return Explanation(
+            rule=f"the owner of the first of its virtual workers with room: {full}",
+            # When slides end, loads fall, and a virtual worker that is full now may have room.
+            workers=(owners[-1],) if sure else None,
+            home=owners[0],
+            holders=tuple(Holder(worker=owner) for owner in dict.fromkeys(owners)),
+        )
+
+    def _probe(self, key: np.uint64, number: int) -> int:
+        """The virtual worker of this hashed probe. They count from 1."""
+        return int(candidate(np.array([key]), number, len(self._virtual.owner), self.seed)[0])
 
     def _state(self) -> State:
         virtual = self._virtual

@@ -39,10 +39,11 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, salts
+from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
 from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches import window_holders
@@ -56,7 +57,7 @@ from evenflow.sketches.window_holders import (
     worker_of,
 )
 from evenflow.sketches.window_holders import advance as advance_holders
-from evenflow.sketches.window_loads import WindowLoads, add, due
+from evenflow.sketches.window_loads import WindowLoads, add, due, moves
 from evenflow.sketches.window_loads import advance as advance_loads
 
 _FULL_HOLDERS, _FULL_COUNTS = 1, 2
@@ -203,6 +204,30 @@ class Dagreedy(Partitioner):
 
     def _known(self) -> Greedy:
         return Greedy(self._loads, self._tree, self._holders.pool, self._counts.table, self._stop)
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        (home,) = workers_of(int(key), candidates(self.seed, 1, self.workers))
+        hot, share = self._counts.after_next(int(key), self._theta, now)
+        slide_ms, loads = self.options.lengths["slide_ms"], self._loads.loads
+        holders = tuple(
+            Holder(
+                worker=worker, load=float(loads[worker]), last=None if slide == NEVER else slide * slide_ms
+            )
+            for worker, slide in self._holders.held_at(int(key), now).items()
+        )
+        if not hot:
+            rule = "not hot: its hash names the worker"
+            return Explanation(rule=rule, workers=(home,), home=home, holders=holders, share=share)
+        least = int(np.argmin(loads))
+        known = dict.fromkeys((home, least, *(holder.worker for holder in holders)))
+        return Explanation(
+            rule="hot: the best score of affinity and load, among its holders, its home and the least loaded worker",
+            # When slides end, loads fall, and another worker may be the least loaded.
+            workers=None if moves(self._loads.clock, now) else tuple(known),
+            home=home,
+            holders=holders,
+            share=share,
+        )
 
     def _state(self) -> State:
         return {

@@ -35,8 +35,9 @@ from pydantic import Field
 
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, salts
+from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
@@ -204,6 +205,30 @@ class DynamicKeyGrouping(Partitioner):
             self._salt, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
         )
         _route(Block(keys, times, out), known, rule)
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        n, options, counts, meta = self.workers, self.options, self._counts, self._meta
+        first, at = workers_of(int(key), candidates(self.seed, 1, n))[0], counts.entry_of(int(key))
+        known = at is not None and self._owner[at] == key and self._width[at] > 0
+        width = int(self._width[at]) if known else min(2, n)
+        latest = max(int(meta["now"]), NEVER if now is None else now)
+        # A key that the summary does not monitor has changed "now", and a check takes one ms at least.
+        may_change = (
+            known
+            and latest - int(self._changed[at]) >= options.check_ms
+            and latest - int(meta["begin"]) >= options.warm_up_ms
+        )
+        row = [(first + step) % n for step in range(min(n, width + may_change))]
+        change = " The row may change with its next tuple" if may_change else ""
+        return Explanation(
+            rule=f"the least loaded of its {width} neighbouring workers.{change}",
+            workers=tuple(row),
+            home=first,
+            holders=tuple(
+                Holder(worker=worker, load=float(self._loads.loads[worker])) for worker in row[:width]
+            ),
+            share=counts.estimate(int(key)) / counts.total if known and counts.total else None,
+        )
 
     def _state(self) -> State:
         keys, counts, errors = self._counts.counters()

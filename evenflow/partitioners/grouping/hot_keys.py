@@ -142,6 +142,21 @@ class HotKeys:
         """
         return _capacity(keys) * self.table.entries.itemsize + self.table.clock.nbytes
 
+    def after_next(self, key: int, share: float, now: int | None) -> tuple[bool, float | None]:
+        """Whether the key is hot once its next tuple, at `now`, has been counted, and its share of the present window.
+
+        Nothing is counted: this is done on a table of this key alone. None: no window ends before the tuple.
+        """
+        entries, clock = self.table.entries, self.table.clock
+        mine = entries[(entries["counted"] > 0) & (entries["key"] == np.uint64(key).astype(np.int64))]
+        alone = HotTable(records(_LEAST_CAPACITY, ENTRY), clock.copy())
+        _fill(alone.entries, mine)
+        seen = int(clock["seen"])
+        counted = int(mine["count"][0]) if len(mine) and mine["counted"][0] == clock["ordinal"] else 0
+        if now is not None and now >= int(clock["end"]):
+            roll(alone, now)
+        return bool(count(alone, share, np.uint64(key))), counted / seen if seen else None
+
     def make_room(self) -> None:
         """Drop the entries that mean nothing any more. The new table is at most a quarter full."""
         self._keep(self._meaningful())

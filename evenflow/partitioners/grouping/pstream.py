@@ -36,8 +36,9 @@ from pydantic import Field
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.draws import draw, generator
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import Candidates, candidate_kernel, candidates, mix64
+from evenflow.keys import Candidates, candidate_kernel, candidates, mix64, workers_of
 from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.grouping.coin_synopsis import (
     CoinSynopsis,
     coin_synopsis,
@@ -113,6 +114,21 @@ class PStream(Partitioner):
         options = self.options
         rule = _Rule(candidates(self.seed, 1, self.workers), options.r, options.l, log_stay(options.p))
         _route(Block(keys, times, out), self._synopsis, self._rng, self._turn, rule)
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        known, turn = self._synopsis, int(self._turn[0])
+        (home,) = workers_of(int(key), candidates(self.seed, 1, self.workers))
+        hot = bool(((known.key == key) & (known.bits != 0) & (known.hot != 0)).any())
+        rule = (
+            f"hot: all workers take turns, the next is worker {turn}"
+            if hot
+            else "not hot: its hash names the worker"
+        )
+        return Explanation(
+            rule=f"{rule}. One tuple in {1 << self.options.r} is looked at, and may change that",
+            workers=tuple(dict.fromkeys((turn, home) if hot else (home, turn))),
+            home=home,
+        )
 
     def _state(self) -> State:
         return {**self._synopsis._asdict(), "rng": self._rng, "turn": self._turn}

@@ -31,6 +31,7 @@ from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.partitioners.base import Options, Partitioner
+from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.data_blocks import dispatch, plan_data_blocks
 
@@ -83,6 +84,12 @@ class Prompt(Partitioner):
     def _load_state(self, state: State) -> None:
         self._buffer.past[()] = state["past"]
         self._large = int(state["large"][0])
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        return Explanation(
+            rule="decided batch by batch: a key of more than the mean count of its batch may be split over data blocks",
+            workers=None,
+        )
 
     def _choices(self) -> int:
         return self.workers

@@ -26,6 +26,7 @@ from pydantic import Field
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Options, Partitioner
+from evenflow.partitioners.explanation import Explanation
 
 
 @kernel
@@ -85,6 +86,12 @@ class TimeBased(Partitioner):
 
     def _load_state(self, state: State) -> None:
         pass
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        return Explanation(
+            rule="decided batch by batch: the time of arrival within the interval names the data block",
+            workers=None,
+        )
 
     def _choices(self) -> int:
         return self.workers

@@ -16,8 +16,9 @@ import numpy as np
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, salts
+from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.explanation import Explanation, Holder
 
 
 @kernel
@@ -42,3 +43,9 @@ class Hashing(Partitioner):
 
     def _load_state(self, state: State) -> None:
         pass
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        (home,) = workers_of(int(key), candidates(self.seed, 1, self.workers))
+        return Explanation(
+            rule="its hash names the worker", workers=(home,), home=home, holders=(Holder(worker=home),)
+        )

@@ -18,6 +18,7 @@ import numpy as np
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.explanation import Explanation
 
 
 @kernel
@@ -46,6 +47,12 @@ class Shuffle(Partitioner):
 
     def _load_state(self, state: State) -> None:
         self._turn = state["turn"]
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        turn = int(self._turn[0])
+        return Explanation(
+            rule=f"workers take turns, whatever the key is: the next is worker {turn}", workers=(turn,)
+        )
 
     def _choices(self) -> int:
         return self.workers

@@ -11,10 +11,11 @@ from typing import Any
 import click
 import pytest
 import typer
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli.main import app, run
+from tests.examples import examples
 
 
 def _leaves(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
@@ -55,9 +56,10 @@ def ended(words: list[str]) -> tuple[int, str]:
 
 
 @given(command=st.sampled_from(sorted(LEAVES)), words=st.lists(WORDS, max_size=5))
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @example(command=("skip",), words=["0", "9" * 400, "--because", "x"])
 @example(command=("skip",), words=["-1", "0"])
+@example(command=("key",), words=["--base64", "?"])
 @example(command=("verify",), words=["--due-within", "1e400"])
 @example(command=("topics", "create"), words=["-h"])
 def test_any_words_end_in_words(command: tuple[str, ...], words: list[str]) -> None:
@@ -73,7 +75,7 @@ def test_any_words_end_in_words(command: tuple[str, ...], words: list[str]) -> N
     "words",
     [
         ["doctor"], ["status"], ["status", "--json"], ["reset", "--yes"], ["skip", "0", "0", "--because", "x"],
-        ["rename", "other"], ["plan", "--workers", "2"], ["topics", "create"], ["query", "check"], ["verify"],
+        ["rename", "other"], ["key", "a"], ["plan", "--workers", "2"], ["topics", "create"], ["query", "check"], ["verify"],
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -21,6 +21,7 @@ from evenflow.expressions.engine import Engine
 from evenflow.expressions.kinds import kind_of
 from evenflow.expressions.oracle import derived_sql, opened
 from evenflow.grammar.arrow_types import arrow_type
+from tests.examples import examples
 
 TYPES = {
     "a": "int64", "b": "int64", "p": "decimal(2)", "q": "decimal(4)", "f": "float64", "g": "float64",
@@ -174,31 +175,31 @@ def check(text: str, table: dict[str, list[Any]]) -> None:
             assert same(computed["x"][row].as_py(), value), (text, row, computed["x"][row], value)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(text=wholes, table=tables())
 def test_whole_numbers_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(text=exacts, table=tables())
 def test_decimals_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(text=floats, table=tables())
 def test_floating_point_comes_out_alike_to_the_last_digit(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(text=texts, table=tables())
 def test_texts_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(text=truths, table=tables())
 def test_conditions_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)

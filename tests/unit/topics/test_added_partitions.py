@@ -34,6 +34,19 @@ def test_everybody_begins_with_the_partitions_that_the_query_has_taken_in(
     assert known.fingerprint == grown.fingerprint
 
 
+def test_a_topic_that_grows_while_it_is_looked_at_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = iter([2, 3])
+    began = SETTINGS.with_input_partitions(3)
+    beginning = Beginning(identity=began.identity(), input_id="t", begin={0: 0, 1: 0, 2: 0}, began_at=0)
+    monkeypatch.setattr(
+        settled,
+        "describe",
+        lambda kafka, names: {"q.input": TopicState("q.input", "t", next(seen), {}, {}, {})},
+    )
+    monkeypatch.setattr(settled, "read_beginning", lambda settings: beginning)
+    assert settled.admitted(SETTINGS).input_partitions == 3
+
+
 def test_a_topic_with_fewer_partitions_than_were_taken_in_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(IncompatibleStateError, match="partitions"):
         admitted(monkeypatch, recorded=3, partitions=2)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.grammar.explosion import MOST_ELEMENTS, Explosion
 from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import Parsed, Parser, taken_apart
+from tests.examples import examples
 from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
 ITEMS = Settings(
@@ -102,7 +102,7 @@ def orders(draw: st.DrawFn) -> bytes:
     return text.encode()
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(25)
 @given(st.sampled_from([ITEMS, TAGS, COUNTED]), st.lists(orders(), min_size=1, max_size=8))
 @example(TAGS, [b'{"shop":"a","t":1,"tags":[1,-NaN]}', b'{"shop":"a","t":1,"tags":[1,2],"x":-Inf}'])
 @example(TAGS, [b'{"shop":"a","t":1,"tags":[1,2],"tags":[3]}', b'{"shop":null,"t":1,"tags":[]}'])
@@ -115,7 +115,7 @@ def test_both_readers_find_the_same(settings: Settings, values: list[bytes]) -> 
     assert by_verify(settings, values, "unreadable") == found
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(25)
 @given(
     st.lists(
         st.text(st.sampled_from("aB ß\t\n\u00a0\x1c;"), max_size=12).map(str.encode), min_size=1, max_size=6
@@ -131,7 +131,7 @@ def test_both_readers_find_the_same_words(values: list[bytes]) -> None:
     assert by_verify(WORDS, values, None) == found
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.text(st.sampled_from('ab; ",'), max_size=9), min_size=1, max_size=6))
 def test_both_readers_find_the_same_parts_of_csv(texts: list[str]) -> None:
     values = [f"{text},5".encode() for text in texts]
@@ -149,7 +149,7 @@ def tuples(parsed: Parsed, records: int) -> list[Any]:
 
 
 @given(st.lists(st.lists(st.integers(-9, 9), max_size=5), max_size=6))
-@hypothesis_settings(max_examples=40, deadline=None)
+@examples(40)
 def test_elements_are_what_a_stream_of_elements_would_be(lists: list[list[int]]) -> None:
     records = [json.dumps({"shop": f"s{n}", "t": n, "tags": tags}).encode() for n, tags in enumerate(lists)]
     flat = [

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
+from tests.examples import examples
 from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
 PATHS = {
@@ -63,7 +63,7 @@ def records(draw: st.DrawFn) -> bytes:
     return text.encode()
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(25)
 @given(st.lists(records(), min_size=1, max_size=8))
 @example([b'{"user":{},"meta":{"t":1}}', b'{"user":{"id":"a"},"meta":{"t":1},"user":{"id":"b"}}'])
 @example(

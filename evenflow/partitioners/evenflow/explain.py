@@ -1,0 +1,97 @@
+"""What `evenflow` says about one key: its home, its holders, and whether it may get another one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenflow.arrays import NEVER, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import Candidates, mix64, workers_of
+from evenflow.partitioners.evenflow.frequent import find
+from evenflow.partitioners.evenflow.holders import fewest_of
+from evenflow.partitioners.evenflow.placements import home_of
+from evenflow.partitioners.evenflow.state import Rule, Water
+from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.sketches.window_loads import moves
+
+_HALVES = 4
+"""Occurrences by which two halvings may round a key's certain share up."""
+
+
+def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explanation:
+    """As `Partitioner.explain`."""
+    n, clock, loads = len(rule.step), water.window.clock, water.window.loads
+    ends = rule.windowed and moves(clock, now)
+    found = np.zeros(2, np.uint64)
+    _look_up(water, rule, key, found)
+    at, high = int(found[0].astype(np.int64)), int(found[1])
+    home = _home(water, rule, key, high, now if ends else None)
+    seen = int(water.summary.meta["seen"])
+    certain = 0 if at < 0 else int(water.summary.counts[at] - water.summary.errors[at])
+    ring = [] if at < 0 else _ring(water, at)
+    holders = tuple(_holder(water, edge) for edge in ring)
+    slack = _HALVES if ends else 0
+    watched = (certain + 1) * rule.watched + slack >= seen + 1 and certain + 1 >= fewest_of(rule.sources)
+    known: list[int] | None = None if home is None else [home, *(holder.worker for holder in holders)]
+    if watched and known is not None:
+        # It may buy one of these: a candidate that several sources share, or the least loaded worker.
+        shared = workers_of(int(key), Candidates(rule.family, np.uint64(n)))[1:]
+        known = None if ends else [*known, *shared, int(np.argmin(loads))]
+    return Explanation(
+        rule=_words(home, at, holders, water, watched=watched),
+        workers=None if known is None else tuple(dict.fromkeys(known)),
+        home=home,
+        holders=holders if home is None else (Holder(worker=home, load=float(loads[home])), *holders),
+        share=certain / seen if seen and at >= 0 else None,
+    )
+
+
+def _words(home: int | None, at: int, holders: tuple[Holder, ...], water: Water, *, watched: bool) -> str:
+    if holders:
+        current = int(water.holders.ring["current"][at]) - 1
+        used = home if current < 0 else int(water.holders.edge["worker"][current])
+        said = f"split: worker {used} is used until it has reached the mean load, then a holder with room"
+    elif home is None:
+        said = "its home may be free by then: the worker with the least load of whole keys becomes its home"
+    else:
+        said = "whole: it stays at its home"
+    return f"{said}. Frequent enough to get another holder, at a price" if watched else said
+
+
+def _home(water: Water, rule: Rule, key: np.uint64, high: int, now: int | None) -> int | None:
+    """The home of a key. None if a slide that ends by `now` may have freed its cell."""
+    if not rule.remembers:
+        return workers_of(int(key), Candidates(rule.family[:1], np.uint64(len(rule.step))))[0]
+    cell = high & (len(water.places.cell) - 1)
+    doubts = water.doubts[: int(water.progress["doubted"])]
+    if now is not None:
+        latest = max([now, *doubts["time"].tolist()])
+        return home_of(water.places, cell, latest // int(water.window.clock["length"]))
+    home = home_of(water.places, cell)
+    if home is None:
+        mine = doubts["home"][(doubts["high"] & (len(water.places.cell) - 1)) == cell]
+        home = int(mine[-1]) if len(mine) else int(np.argmin(water.tail))
+    return home
+
+
+def _ring(water: Water, owner: int) -> list[int]:
+    """The edges of this owner's ring, in order of adoption."""
+    edge, ring = water.holders.edge, water.holders.ring[owner]
+    edges = [int(ring["first"])]
+    while len(edges) < int(ring["size"]):
+        edges.append(int(edge["next"][edges[-1]]))
+    return edges[: int(ring["size"])]
+
+
+def _holder(water: Water, edge: int) -> Holder:
+    worker, used = int(water.holders.edge["worker"][edge]), int(water.holders.used[edge])
+    last = None if int(water.window.clock["slide"]) == NEVER else used * int(water.window.clock["length"])
+    return Holder(worker=worker, load=float(water.window.loads[worker]), last=last)
+
+
+@kernel
+def _look_up(water: Water, rule: Rule, key: np.uint64, found: UInt64s) -> None:
+    """Write the key's counter (-1: it has none), and the high half of its hash, which has its cell."""
+    spot = mix64(key ^ rule.salt)
+    found[0] = np.uint64(find(water.summary, spot, key))
+    found[1] = spot >> np.uint64(32)

@@ -1,0 +1,90 @@
+"""A key as a person types it, as the bytes that the key is between the parts of a pipeline.
+
+The person types the key as it stands in results: text as it is, a whole number in digits, a date as `2026-01-31`, true
+or false, and a key of several columns as the JSON array that results show, such as `["DE",5]`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from evenflow.errors import ConfigError
+from evenflow.json_text import arrays
+from evenflow.settings.query import Query
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_EXAMPLES: dict[str, Any] = {"int64": 5, "bool": True, "date": "2026-01-31"}
+_ARROW = {"int64": pa.int64(), "bool": pa.bool_(), "date": pa.date32(), "string": pa.string()}
+
+
+def key_bytes(query: Query, typed: bytes) -> bytes:
+    """The key that was typed. Any bytes are a key of `key = "@key"`.
+
+    Raises ConfigError, with the form in `hint`, for what cannot be a key of this query.
+    """
+    key = typed if query.key_kind == "raw" else _of_columns(query, typed)
+    if len(key) > query.max_key_bytes:
+        raise ConfigError(
+            f"the key has {len(key):,} bytes, and max_key_bytes is {query.max_key_bytes:,}",
+            hint="records with such a key are rejected",
+        )
+    return key
+
+
+def example(query: Query) -> str:
+    """What a key of this query looks like when it is typed."""
+    if query.key_kind == "raw":
+        return "any bytes"
+    examples = [_EXAMPLES.get(query.column_type(name), "DE") for name in query.key_columns]
+    if len(examples) > 1:
+        return json.dumps(examples, separators=(",", ":"))
+    return examples[0] if isinstance(examples[0], str) else json.dumps(examples[0])
+
+
+def _of_columns(query: Query, typed: bytes) -> bytes:
+    names = query.key_columns
+    kinds = [query.column_type(name) for name in names]
+    try:
+        text = typed.decode()
+        values = [text] if len(names) == 1 else json.loads(text)
+        if not isinstance(values, list) or len(values) != len(names):
+            raise ValueError(f"a key has {len(names)} columns ({query.key_name})")
+        read = _from_text if len(names) == 1 else _from_json
+        columns = [
+            pa.array([read(value, kind)], _ARROW[kind]) for value, kind in zip(values, kinds, strict=True)
+        ]
+        made = columns[0].cast(pa.string()) if len(columns) == 1 else arrays(columns)
+        found: bytes = made.cast(pa.binary())[0].as_py()
+    # pa.ArrowInvalid is a ValueError. A number beyond int64 is an OverflowError, and too deep JSON a RecursionError.
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        said = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error).splitlines()[0][:200]
+        raise ConfigError(
+            f"this is no key of {query.name} ({query.key_name}): {said}",
+            hint=f"type the key as it stands in results, such as {example(query)}",
+        ) from None
+    return found
+
+
+def _from_text(value: str, kind: str) -> Any:
+    if kind == "int64":
+        if not _WHOLE.fullmatch(value):
+            raise ValueError("it is not a whole number")
+        return int(value)
+    if kind == "bool":
+        if value not in ("true", "false"):
+            raise ValueError("it is neither true nor false")
+        return value == "true"
+    return date.fromisoformat(value) if kind == "date" else value
+
+
+def _from_json(value: Any, kind: str) -> Any:
+    wanted: type[Any] = {"int64": int, "bool": bool}.get(kind, str)
+    # True is a whole number in Python.
+    if type(value) is not wanted:
+        raise ValueError(f"{json.dumps(value)[:50]} is not of type {kind}")
+    return date.fromisoformat(value) if kind == "date" else value

@@ -1,0 +1,140 @@
+"""Where does a key go? Two real instances on a real broker are asked: the page `/key/`, and `evenflow key`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from evenflow.settings import Settings
+from evenflow.wire import decode_frame
+from partitioner_service.committed import all_states
+from tests.pipeline.planes import parts_of, total, wait_until
+from tests.pipeline.routed import create_topics, make_settings, records, write
+from workbench.ports import free_ports
+from workbench.processes import ChildProcess
+
+pytestmark = pytest.mark.pipeline
+
+HOT, ODD = "hot", 'a/b?c=d&e#%2F é"<i>'
+CODE = (
+    "import json,sys; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
+    "; serve(l(**json.loads(sys.argv[1])))"
+)
+
+
+@contextmanager
+def an_instance(settings: Settings, name: str, port: int, log: Path) -> Iterator[ChildProcess]:
+    own = settings.model_copy(
+        update={
+            "partitioner": settings.partitioner.model_copy(update={"instance": name, "web_port": port}),
+        }
+    )
+    parts = json.loads(parts_of(own))
+    parts["partitioner"] |= {"instance": name, "web_port": port}
+    child = ChildProcess([sys.executable, "-c", CODE, json.dumps(parts)], log=log / f"{name}.log")
+    try:
+        yield child
+    finally:
+        if child.alive:
+            assert child.terminate(30) == 0, child.tail()
+
+
+def asked(port: int, path: str, accept: str = "application/json") -> tuple[int, str]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Accept": accept})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def workers_of(settings: Settings, key: str) -> set[int]:
+    """The workers to which tuples of the key have gone, by the routed topic."""
+    found = set()
+    for message in records(settings, "routed"):
+        frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
+        if key.encode() in frame.batch["key"].to_pylist():
+            found.add(message.partition())
+    return found
+
+
+def test_every_instance_says_where_a_key_goes_and_the_command_asks_them_all(
+    kafka_settings, query_name, tmp_path
+):
+    settings = make_settings(kafka_settings, query_name, partitioner={"name": "hashing"})
+    create_topics(settings)
+    rows = [(at % 4, {"k": (HOT, ODD, f"k{at}")[at % 3], "t": at, "v": 1}) for at in range(1_200)]
+    ports = dict(zip(("a", "b"), free_ports(2), strict=True))
+    file = tmp_path / "query.toml"
+    kafka = kafka_settings.model_dump(exclude_unset=True)
+    file.write_text(
+        f'[query]\nname = "{query_name}"\nkey = "k"\ntime = "t"\nwindow = "4s"\nslide = "1s"\n'
+        'types = { v = "int64" }\naggregates = { n = "count", s = "sum(v)" }\n'
+        '[input]\npartitions = 4\n[partitioner]\nworkers = 3\nname = "hashing"\n'
+        "[kafka]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in kafka.items())
+    )
+
+    def command(*words: str) -> Any:
+        return CliRunner().invoke(app, ["--config", str(file), "key", *words])
+
+    with ExitStack() as stack:
+        running = {
+            name: stack.enter_context(an_instance(settings, name, port, tmp_path))
+            for name, port in ports.items()
+        }
+        write(settings, rows, end=False)
+        wait_until(
+            lambda: total(all_states(settings))[1] == 1_200 or not all(c.alive for c in running.values())
+        )
+        answers: dict[str, dict[str, Any]] = {}
+        for name, port in ports.items():
+            for key in (HOT, ODD, "never came"):
+                status, said = asked(port, f"/key/{quote(key, safe='')}/")
+                assert status == 200, said
+                told = json.loads(said)
+                assert (told["instance"], told["query"]) == (name, query_name)
+                answers[key] = told
+                assert (200, said) == asked(port, f"/key/?format=json&key={quote(key, safe='')}", "*/*")
+        for key in (HOT, ODD):
+            assert workers_of(settings, key) == {answers[key]["home"]}, "what is said is what happened"
+            assert answers[key]["next_tuples"] == {str(answers[key]["home"]): 100}
+        status, page = asked(ports["a"], f"/key/{quote(ODD, safe='')}/", "text/html")
+        assert status == 200
+        assert "&lt;i&gt;" in page
+        assert "<i>" not in page
+        assert asked(ports["a"], "/key/%FF/")[0] == 400
+        assert "<form" in asked(ports["a"], "/key/", "text/html")[1]
+        assert 'href="/key/"' in asked(ports["a"], "/", "text/html")[1]
+        assert HOT not in asked(ports["a"], "/metrics/")[1], "no metric has a key"
+
+        said_by: list[str] = []
+
+        def both_are_known() -> bool:
+            said_by.append(command(ODD, "--json").output)
+            return said_by[-1].count('"trouble": ""') == 2
+
+        wait_until(both_are_known, timeout=30)
+        shown = command(ODD)
+        assert shown.exit_code == 0, shown.output
+        _, one, two = shown.output.splitlines()
+        assert [line.split()[:2] for line in (one, two)] == [
+            [name, str(answers[ODD]["home"])] for name in ("a", "b")
+        ]
+        running["b"].kill()
+        gone = command(ODD)
+        assert gone.exit_code == 1
+        assert "no answer" in gone.output
+    logs = "".join((tmp_path / f"{name}.log").read_text() for name in ports)
+    assert ODD not in logs
+    assert "never came" not in logs, "a key that was asked for is not logged"

@@ -1,0 +1,178 @@
+"""`evenflow key`: asks every partitioner instance of a query where a key goes, and compares what they say.
+
+An instance says in its telemetry where its pages are. The key goes to these addresses only.
+"""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Annotated, Any
+from urllib.parse import quote_from_bytes
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenflow.errors import ServiceError
+from evenflow.in_charge import in_charge
+from evenflow.settings import Settings
+from evenflow.strict_json import read_object
+from evenflow.talking.words import printable
+from evenflow.telemetry import PartitionerRecord
+from topics.settled import settled
+from workbench.alive import Part, look
+
+_SILENT_MS = 15_000
+"""An instance that has said nothing for so long counts only while nobody else has its input partitions."""
+_MOST_BYTES = 4_000_000
+_DEEPEST = 6
+_AT_ONCE = 32
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the key goes to the address that was asked, and nowhere else."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Make no further request."""
+        return
+
+
+# No proxy either: the address is one of the pipeline's own network.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+_Number = Annotated[int, Field(ge=0, le=1 << 20)]
+
+
+class _Holder(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    worker: _Number
+
+
+class KeyAnswer(BaseModel):
+    """What is read of an instance's answer. `partitioner_service/key_answer.py` says what the fields mean."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
+
+    query: str
+    instance: str
+    rule: str
+    home: _Number | None
+    share: float | None
+    next_workers: list[_Number] | None = None
+    holders: list[_Holder] = []
+    recent: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came of asking one instance.
+
+    address: `host:port` of its pages, None if it has told none. answer, fields: what it said, read and as it came.
+    trouble: why there is no answer, empty if there is one.
+    """
+
+    instance: str
+    address: str | None
+    answer: KeyAnswer | None = None
+    fields: dict[str, Any] | None = None
+    trouble: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The reply as JSON can hold it."""
+        return {
+            "instance": self.instance,
+            "address": self.address,
+            "answer": self.fields,
+            "trouble": self.trouble,
+        }
+
+
+def ask_all(settings: Settings, key: bytes, *, at: Sequence[str] = (), patience: float) -> list[Reply]:
+    """Ask the instances for this key, all at once. The replies are in the order of the instances' names.
+
+    key: its bytes, as `settings.typed_key` makes them. at: addresses (`host:port`) to ask. Without any, telemetry says
+    which instances there are, and where. patience: seconds to wait for each. Raises ServiceError if no instance is
+    known, or if the broker does not answer.
+    """
+    places: list[tuple[str, str | None]] = [(address, address) for address in dict.fromkeys(at)]
+    if not places:
+        places = _places(settled(settings))
+    with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
+        replies = pool.map(
+            lambda place: _ask(settings.query.name, place[0], place[1], key=key, patience=patience), places
+        )
+        return sorted(replies, key=lambda reply: reply.instance)
+
+
+def homes_of(replies: Iterable[Reply]) -> dict[int, list[str]]:
+    """Home of the key -> the instances that name it. More than one home means that the instances differ."""
+    homes: dict[int, list[str]] = {}
+    for reply in replies:
+        if reply.answer is not None and reply.answer.home is not None:
+            homes.setdefault(reply.answer.home, []).append(reply.instance)
+    return homes
+
+
+def _places(settings: Settings) -> list[tuple[str, str | None]]:
+    records = instances_of(look(settings).parts, settings.input_partitions)
+    if not records:
+        raise ServiceError(
+            f"no partitioner instance of query {settings.query.name} has been heard in {settings.topic('telemetry')}",
+            hint="start one with `evenflow partition`, or name its pages with --at host:port",
+        )
+    return [(record.instance, record.pages) for record in records]
+
+
+def instances_of(
+    parts: Iterable[Part], partitions: int, *, now: Callable[[], float] = time.time
+) -> list[PartitionerRecord]:
+    """The newest record of each instance that counts. partitions: of the input topic. now: seconds since 1970."""
+    heard = [(part.at, part.said) for part in parts if isinstance(part.said, PartitionerRecord)]
+    counted = in_charge(
+        sorted(heard, key=lambda one: -one[0]),
+        partitions=partitions,
+        owned=lambda one: one[1].owned,
+        anyway=lambda one: 1000 * now() - one[0] < _SILENT_MS,
+    )
+    return [record for _, record in counted]
+
+
+def _ask(query: str, instance: str, address: str | None, *, key: bytes, patience: float) -> Reply:
+    if address is None:
+        return Reply(instance=instance, address=None, trouble="it has not said where its pages are")
+    url = f"http://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"
+    try:
+        with _OPENER.open(url, timeout=patience) as response:
+            answer, fields = read_answer(response.read(_MOST_BYTES + 1))
+        if answer.query == query:
+            return Reply(instance=answer.instance, address=address, answer=answer, fields=fields)
+        trouble = f"it works on query {answer.query}"
+    except urllib.error.HTTPError as error:
+        trouble = f"{error.code}: {_said(error)}"
+    except ValidationError:
+        trouble = "its answer is none of evenflow's"
+    except (OSError, ValueError, HTTPException) as error:
+        trouble = f"no answer: {getattr(error, 'reason', error)}"
+    return Reply(instance=instance, address=address, trouble=printable(trouble)[:300])
+
+
+def read_answer(data: bytes) -> tuple[KeyAnswer, dict[str, Any]]:
+    """An instance's answer, and all of its fields. Raises ValueError for bytes that are none."""
+    fields = _fields(data)
+    return KeyAnswer.model_validate(fields), fields
+
+
+def _fields(data: bytes) -> dict[str, Any]:
+    return read_object(data, most_bytes=_MOST_BYTES, depth=_DEEPEST).fields
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    """What an instance says instead of an answer. Another server's words are not repeated."""
+    try:
+        return str(_fields(error.read(_MOST_BYTES + 1))["error"])
+    except (OSError, ValueError, KeyError, HTTPException):
+        return "not an answer of evenflow"
