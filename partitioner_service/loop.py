@@ -275,12 +275,13 @@ class Loop:
     def all_ended(self) -> bool:
         """Whether every input partition has ended and this is committed, whichever instance owns it.
 
-        A peer may die before its own partitions have ended, and this instance then has to take them over. Before the
-        first assignment nothing has ended: the frames that begin the stint tell the workers what they must have seen.
+        A peer may die before its own partitions have ended, and this instance then has to take them over. Before an
+        assignment nothing has ended, and not before the frames that begin the stint are written: they tell the workers
+        what they must have seen, and the marks that the stint before did not tell all of them.
         """
-        if self.parts.source.rebalances == 0:
-            return False
         own = self.parts.source.states
+        if not self.parts.source.share_known or (own and self.parts.router.session.stint_due):
+            return False
         if not all(state.ended for state in own.values()):
             return False
         if self.parts.sink.open_for is not None:

@@ -50,10 +50,11 @@ class Source:
 
     states: working state of every owned partition. committed: the states of the last commit. just_assigned:
     no record has come since the last assignment (pausing before the first record can lose the position in
-    librdkafka). rebalances, rewinds: how many there were. ends: where the logs were seen to end. totals: how many
-    frames each session has written, as committed at the last assignment. taken: how many input partitions the query
-    has taken in by then, whoever owns them. added: partitions that the topic has besides. Nobody reads them yet.
-    unfetchable: partitions that are stuck.
+    librdkafka). share_known: whether the group has said what is ours, which it has not before the first assignment
+    and between giving up and the next one. rebalances, rewinds: how many there were. ends: where the logs were seen
+    to end. totals: how many frames each session has written, as committed at the last assignment. taken: how many
+    input partitions the query has taken in by then, whoever owns them. added: partitions that the topic has besides.
+    Nobody reads them yet. unfetchable: partitions that are stuck.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Source:
         self.added: frozenset[int] = frozenset()
         self._assigned: list[TopicPartition] = []
         self.just_assigned = False
+        self.share_known = False
         self.rebalances = 0
         self.rewinds = 0
         self._settings = settings
@@ -248,6 +250,7 @@ class Source:
             self.totals = totals(self.look())
             self.committed = dict(states)
             self.rewind(states)
+            self.share_known = True
             log.info("assigned input partitions %s: %s", numbers(states), _where(states))
         except BaseException as error:
             # `read` raises this. Until then no partition may be fetched whose state is not known.
@@ -262,6 +265,7 @@ class Source:
         # In this order: a transaction can only be committed, and a partition only resumed, while it is still
         # ours.
         self.rebalances += 1
+        self.share_known = False
         try:
             settle()
         except BaseException as error:

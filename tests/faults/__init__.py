@@ -3,11 +3,12 @@
 One seed decides everything: the input, how many instances there are, who runs when, and which faults come. So
 a failing seed fails again, anywhere. `python -m tests.faults --help` runs it by hand.
 
-    schedule.py     what a seed draws: the input and the faults
+    schedule.py     what a run depends on: the shape of the query, the input and the faults
+    drawing.py      what a seed draws
+    focus.py        where a hole of one kind would be: some seeds look there
     world.py        virtual time, processes, and the place where every fault strikes: a call to a broker
-    model/          the broker, and clients that look like confluent-kafka's
+    model/          the broker, clients that look like confluent-kafka's, files, and Spark's protocol
     parts.py        the processes: partitioner instances, the Spark driver, who writes the input
-    spark.py        Spark's protocol: offset log, commit log, versions of the state
     invariants.py   what must hold after each run
     run.py          one run
     shrink.py       a failing run with fewer faults and fewer records

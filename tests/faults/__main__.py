@@ -33,17 +33,17 @@ class Total:
         self.failed |= other.failed
 
 
-def runs(first: int, count: int, mutation: str | None = None) -> Total:
-    """Run these seeds, one after the other. mutation: name of the mend that is taken out."""
+def runs(first: int, count: int, mutation: str | None = None, focus: str | None = None) -> Total:
+    """Run these seeds, one after the other. mutation: name of the mend that is taken out. focus: of all of them."""
+    from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
-    from tests.faults.schedule import drawn
 
     total = Total()
     began = time.process_time()
     with without(mutation):
         for seed in range(first, first + count):
-            outcome = run(drawn(seed))
+            outcome = run(drawn(seed, focus=focus))
             total.runs += 1
             total.events += outcome.events
             total.calls += outcome.calls
@@ -64,16 +64,17 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--show", type=int, metavar="SEED", help="print the history of one seed")
     parser.add_argument("--whole", action="store_true", help="with --show: do not shrink a failing run")
     parser.add_argument("--without", metavar="MEND", help="take one mend out (see mutations.py)")
+    parser.add_argument("--focus", metavar="NAME", help="look there alone (see focus.py)")
     parser.add_argument("--first-only", action="store_true", help="stop at the first failing seeds")
     chosen = parser.parse_args(words)
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported, which is later
     if chosen.show is not None:
-        return show(chosen.show, whole=chosen.whole, mutation=chosen.without)
+        return show(chosen.show, whole=chosen.whole, mutation=chosen.without, focus=chosen.focus)
     began, total = time.monotonic(), Total()
     last = chosen.first + chosen.seeds
     with ProcessPoolExecutor(chosen.processes) as pool:
         waiting = [
-            pool.submit(runs, first, min(_AT_ONCE, last - first), chosen.without)
+            pool.submit(runs, first, min(_AT_ONCE, last - first), chosen.without, chosen.focus)
             for first in range(chosen.first, last, _AT_ONCE)
         ]
         for future in waiting:
@@ -99,15 +100,15 @@ def say(total: Total, seconds: float) -> None:
     print(f"{len(total.failed)} failed" + ("; see one with --show SEED" if total.failed else ""))
 
 
-def show(seed: int, *, whole: bool, mutation: str | None) -> int:
+def show(seed: int, *, whole: bool, mutation: str | None, focus: str | None) -> int:
     """Print the history of a seed. A failing one is shrunk first."""
+    from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
-    from tests.faults.schedule import drawn
     from tests.faults.shrink import shrunk
 
     with without(mutation):
-        outcome = run(drawn(seed))
+        outcome = run(drawn(seed, focus=focus))
         if outcome.violations and not whole:
             outcome = shrunk(outcome)
     print(outcome.schedule.shape)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tests.faults.run import Cluster
 
 _MOST_SHOWN = 3
-_LONGEST_RUN = 1_000_000
-"""Virtual milliseconds."""
 Rows = dict[tuple[int, int, str], tuple[int, int]]
 """(window start, window end, key) -> (count, sum)."""
 
@@ -31,14 +29,22 @@ def violations(cluster: Cluster, ended: bool) -> list[str]:
     found += _counters(cluster, expected)
     got = _results(cluster, found)
     if cluster.destroyed and not ended:
-        # Whoever waits for what is gone shows that it stands still. What it has emitted must be right all the same.
-        found += _differences({where: row for where, row in expected.rows.items() if where in got}, got)
-        return found
+        return [*found, f"stands still, and nobody says why: {', '.join(cluster.destroyed)} lost"]
     found += _differences(expected.rows, got)
     if not ended:
         waits = [p.name for p in cluster.running if not p.done]
         found.insert(0, f"not over by {cluster.world.now:.0f} s: {', '.join(waits) or 'nobody runs'}")
     return found
+
+
+def wrong_rows(cluster: Cluster) -> list[str]:
+    """What is wrong in the rows that came out before a loss was noticed: a part stops before a wrong one comes out."""
+    found: list[str] = []
+    got = _results(cluster, found)
+    if cluster.schedule.shape.idle is not None:
+        return found  # what would have been rejected as idle is not known
+    rows = _Expected(cluster, _rejected(cluster, found)).rows
+    return found + _differences({where: row for where, row in rows.items() if where in got}, got)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,32 @@ def _text(held: Any) -> str:
     return held.decode() if isinstance(held, bytes) else str(held)
 
 
+class _Clocks:
+    """What the wall clock showed since a record came. where: partition and offset of the record."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        steps, end = cluster.world.wall_steps, cluster.world.now
+        until = [*(since for since, _ in steps[1:]), end]
+        self._stretches = [(since, last, step) for (since, step), last in zip(steps, until, strict=True)]
+        self._arrived = cluster.writer.arrived
+
+    def showed(self, clock: int, where: tuple[int, int]) -> bool:
+        """Whether the clock showed this (ms)."""
+        return any(first - 1 <= clock <= last + 1 for first, last in self._since(where))
+
+    def latest(self, where: tuple[int, int]) -> int:
+        """The latest that the clock showed (ms)."""
+        return max(last for _, last in self._since(where))
+
+    def _since(self, where: tuple[int, int]) -> list[tuple[int, int]]:
+        begin = self._arrived.get(where, 0.0)
+        return [
+            (BASE + int(1000 * max(since, begin)) + step, BASE + int(1000 * until) + step)
+            for since, until, step in self._stretches
+            if until >= begin
+        ]
+
+
 class _Expected:
     """A direct aggregation of what is in the input. rows: the results. read: records by partition."""
 
@@ -81,7 +113,7 @@ class _Expected:
         self.read: Counter[int] = Counter()
         self.routed: Counter[int] = Counter()
         self._shape: Shape = cluster.schedule.shape
-        self._steps = cluster.world.wall_steps
+        self._clocks = _Clocks(cluster)
         self._rejected = rejected
         self._honest = cluster.honest
         offsets = cluster.broker.groups.of("q.partitioner").offsets
@@ -116,7 +148,7 @@ class _Expected:
             reason = "after-end" if ended else "unreadable" if fields is None else None
             if fields is not None:
                 end = (fields["t"] // shape.slide + 1) * shape.slide
-                if got is not None and got.reason == "ahead" and self._may_be_ahead(fields["t"], got):
+                if self._is_ahead((number, entry.offset), fields["t"], got):
                     reason = "ahead"
                 elif largest is not None and end <= largest - shape.disorder - shape.lateness:
                     reason = "late"
@@ -145,12 +177,14 @@ class _Expected:
             )
         return True
 
-    def _may_be_ahead(self, time: int, got: _Rejection) -> bool:
-        """Whether a tuple may have been rejected because of a clock that was right at some moment."""
-        clock = got.clock
-        if self._shape.ahead is None or clock is None or time <= clock + self._shape.ahead:
+    def _is_ahead(self, where: tuple[int, int], time: int, got: _Rejection | None) -> bool:
+        """Whether a tuple is too far ahead of the clock, as far as the moment when it was judged can be known."""
+        if self._shape.ahead is None:
             return False
-        return any(abs(clock - BASE - step) < _LONGEST_RUN for step in self._steps)
+        clock = got.clock if got is not None and got.reason == "ahead" else None
+        if clock is not None and self._clocks.showed(clock, where):
+            return time > clock + self._shape.ahead
+        return time > self._clocks.latest(where) + self._shape.ahead
 
     def _compare(self, number: int, offset: int, reason: str | None, got: _Rejection | None) -> None:
         actual = None if got is None else got.reason
@@ -191,7 +225,8 @@ def _counters(cluster: Cluster, expected: _Expected) -> list[str]:
             continue
         state = _state(cluster, log.number)
         if state is None:
-            found.append(f"in[{log.number}] has no committed offset")
+            if not cluster.destroyed:  # else the group forgot it after its partitioners had ended
+                found.append(f"in[{log.number}] has no committed offset")
             continue
         if state.read != state.routed + state.rejected + state.filtered:
             found.append(f"in[{log.number}]: {state.read} read is not routed, rejected and filtered together")
@@ -228,7 +263,8 @@ def _written(cluster: Cluster) -> list[tuple[int, int, str, int, int]]:
     else:
         topic = cluster.broker.topics.get("q.results")
         each = [json.loads(e.value or b"") for log in (topic.logs if topic else ()) for e in log.entries]
-    return [(r["window_start"], r["window_end"], _text(r["key"]), r["n"], r["s"]) for r in each]
+    count = "n" if cluster.schedule.shape.counted else "_tuples"
+    return [(r["window_start"], r["window_end"], _text(r["key"]), r[count], r["s"]) for r in each]
 
 
 def _differences(expected: Rows, got: Rows) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from evenflow.twostep import reducer, sequences, state
 from partitioner_service import aborts, ahead, claim, leaps, loop, route, session, source
 from spark_consumers import epoch, stage
+from spark_consumers import reducer as pieces
 from spark_consumers.folders import Folder
 from spark_consumers.runs import COMPLETE, run_name
 from topics import clients
@@ -23,7 +24,7 @@ Change = tuple[Any, str, Callable[[Any], Any]]
 @contextmanager
 def without(mend: str | None) -> Iterator[None]:
     """Take this mend out. None: the product as it is."""
-    changes = [] if mend is None else MENDS[mend]
+    changes = () if mend is None else MENDS[mend].changes
     before = [(where, name, getattr(where, name)) for where, name, _ in changes]
     for where, name, made in changes:
         setattr(where, name, made(getattr(where, name)))
@@ -115,6 +116,10 @@ def _by_the_fastest(close: Any) -> Any:
     return closed
 
 
+def _as_it_is(_: Any) -> Any:
+    return lambda name, sealed: sealed[4:]
+
+
 def _own_lock(_: Any) -> Any:
     """Each instance locks for itself alone."""
 
@@ -127,30 +132,53 @@ def _own_lock(_: Any) -> Any:
     return lock
 
 
-MENDS: dict[str, list[Change]] = {
-    "offsets that are gone are a loss": [(claim._Claim, "_refuse_lost", _as_if_not_begun)],
-    "the epoch of a driver is checked": [(epoch.StageEpoch, "check", _first_check_only)],
-    "no two runs share a folder": [
-        (epoch.StageEpoch, "check", _first_check_only),
-        (stage, "make_run", _one_folder),
-    ],
-    "frames have numbers without gaps": [
-        (sequences, "check_next", _instead(_nothing)),
-        (sequences.Sessions, "settled", _instead(lambda self: True)),
-    ],
-    "the end of a session is told": [(sequences.Sessions, "settled", _instead(lambda self: True))],
-    "an idle partition follows no leap": [(leaps.Leaps, "followed_by", _instead(lambda *_: True))],
-    "tuples ahead of the clock are rejected": [(ahead.LiveClock, "ahead", _instead(_nothing))],
-    "states go back after an abort": [(aborts.Aborts, "note", _offsets_alone)],
-    "a transaction never spans a rebalance": [(loop.Loop, "settle", _instead(_nothing))],
-    "states come from what is committed": [
-        (source.Source, "_give_up", _remembering),
-        (source, "load_states", _remembered),
-    ],
-    "numbers of an aborted transaction are used again": [(session.Session, "aborted", _instead(_nothing))],
-    "merged offsets are remembered": [(state.Bucket, "save", _forgetting)],
-    "a pane closes after all lanes": [(reducer, "_close", _by_the_fastest)],
-    "marks are told again after an abort": [(route.Router, "forget_what_was_told", _instead(_nothing))],
-    "the beginning is locked": [(claim, "lock", _own_lock)],
+@dataclass(frozen=True)
+class Mend:
+    """A mend of the product. focus: where to look for the hole that is there without it. changes: how it is taken out."""
+
+    focus: str
+    changes: tuple[Change, ...]
+
+
+MENDS: dict[str, Mend] = {
+    "offsets that are gone are a loss": Mend("expiry", ((claim._Claim, "_refuse_lost", _as_if_not_begun),)),
+    "the epoch of a driver is checked": Mend(
+        "two drivers", ((epoch.StageEpoch, "check", _first_check_only),)
+    ),
+    "no two runs share a folder": Mend(
+        "two drivers", ((epoch.StageEpoch, "check", _first_check_only), (stage, "make_run", _one_folder))
+    ),
+    "frames have numbers without gaps": Mend(
+        "ends of sessions",
+        (
+            (sequences, "check_next", _instead(_nothing)),
+            (sequences.Sessions, "settled", _instead(lambda self: True)),
+        ),
+    ),
+    "the end of a session is told": Mend(
+        "ends of sessions", ((sequences.Sessions, "settled", _instead(lambda self: True)),)
+    ),
+    "an idle partition follows no leap": Mend(
+        "leaps", ((leaps.Leaps, "followed_by", _instead(lambda *_: True)),)
+    ),
+    "tuples ahead of the clock are rejected": Mend(
+        "future", ((ahead.LiveClock, "ahead", _instead(_nothing)),)
+    ),
+    "states go back after an abort": Mend("aborts", ((aborts.Aborts, "note", _offsets_alone),)),
+    "a transaction never spans a rebalance": Mend("rebalances", ((loop.Loop, "settle", _instead(_nothing)),)),
+    "states come from what is committed": Mend(
+        "rebalances",
+        ((source.Source, "_give_up", _remembering), (source, "load_states", _remembered)),
+    ),
+    "numbers of an aborted transaction are used again": Mend(
+        "aborts", ((session.Session, "aborted", _instead(_nothing)),)
+    ),
+    "merged offsets are remembered": Mend("repeats", ((state.Bucket, "save", _forgetting),)),
+    "a pane closes after all lanes": Mend("rebalances", ((reducer, "_close", _by_the_fastest),)),
+    "marks are told again after an abort": Mend(
+        "aborts", ((route.Router, "forget_what_was_told", _instead(_nothing)),)
+    ),
+    "the beginning is locked": Mend("the beginning", ((claim, "lock", _own_lock),)),
+    "pieces of the state have checksums": Mend("damage", ((pieces, "_opened", _as_it_is),)),
 }
-"""What is taken out, by what it guarantees."""
+"""By what is guaranteed."""

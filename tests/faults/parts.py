@@ -86,13 +86,17 @@ def _triggered(stage: RunningStage) -> bool:
 
 
 class Writer:
-    """Writes the input, and notes what it wrote. begins: where each partition began when the query did."""
+    """Writes the input, and notes what it wrote.
+
+    begins: where each partition began when the query did. arrived: when (s) a record came, by partition and offset.
+    """
 
     def __init__(self, schedule: Schedule, world: World, broker: Broker) -> None:
         self._world, self._broker = world, broker
         self._late = schedule.shape.start == "latest"
         self._records = schedule.records
         self.begins: dict[int, int] | None = None
+        self.arrived: dict[tuple[int, int], float] = {}
         broker.groups.of("q.partitioner").on_first = self._claimed
         self.done = False
         logs = broker.topics["in"].logs
@@ -116,7 +120,8 @@ class Writer:
         self._world.at(last + 0.001, self._finish)
 
     def _write(self, record: Written) -> None:
-        self._broker.topics["in"].logs[record.partition].append(_entry(record))
+        offset = self._broker.topics["in"].logs[record.partition].append(_entry(record))
+        self.arrived[record.partition, offset] = self._world.now
 
     def fill(self, partition: int, draw: Random) -> None:
         """Write into a partition that was added: some records by and by, and the end."""

@@ -13,6 +13,15 @@ RESULTS = "mem://results"
 @lru_cache(maxsize=4096)
 def settings_of(shape: Shape, instance: int) -> Settings:
     """The settings of one instance."""
+    if not instance:
+        return _first(shape)
+    first = settings_of(shape, 0)
+    mine = first.partitioner.model_copy(update={"instance": f"p{instance}"})
+    return first.model_copy(update={"partitioner": mine})
+
+
+def _first(shape: Shape) -> Settings:
+    """The settings of instance 0."""
     query = {
         "name": "q",
         "key": "k",
@@ -23,7 +32,7 @@ def settings_of(shape: Shape, instance: int) -> Settings:
         "allowed_lateness": shape.lateness,
         "max_ahead_of_clock": "off" if shape.ahead is None else shape.ahead,
         "types": {"v": "int64"},
-        "aggregates": {"n": "count", "s": "sum(v)"},
+        "aggregates": {"n": "count", "s": "sum(v)"} if shape.counted else {"s": "sum(v)"},
     }
     if shape.filtered:
         query["where"] = "v > 0"
@@ -37,7 +46,7 @@ def settings_of(shape: Shape, instance: int) -> Settings:
         partitioner={
             "name": shape.partitioner,
             "workers": shape.workers,
-            "instance": f"p{instance}",
+            "instance": "p0",
             "instances": shape.instances,
             "block_tuples": shape.block,
             "linger": shape.linger,
@@ -50,7 +59,7 @@ def settings_of(shape: Shape, instance: int) -> Settings:
             "buckets": shape.buckets,
             "wiring": shape.wiring,
             "checkpoint": "mem://checkpoints",
-            "batch_interval": 1_500,
+            "batch_interval": shape.interval,
         },
         results={"sink": shape.sink, **({"path": RESULTS} if shape.sink == "parquet" else {})},
     )

@@ -47,6 +47,7 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, shape=replace(shape, instances=shape.instances - 1))
     simpler = {
         "wiring": "fused",
+        "store": "disk",
         "sink": "kafka",
         "buckets": 1,
         "workers": 1,

@@ -14,8 +14,10 @@ from random import Random
 from typing import Any
 
 import greenlet
+from confluent_kafka import KafkaError
 
 from tests.faults.history import History
+from tests.faults.model.errors import Refused
 from tests.faults.schedule import Fault
 
 WALL = 1_700_000_000.0
@@ -103,14 +105,15 @@ class Process:
 class World:
     """Virtual time, the processes, and the faults that are still to come.
 
-    now: virtual time (s). wall_steps: how far (ms) the wall clock was off, the last is now. struck: faults by kind.
+    now: virtual time (s). wall_steps: since when (s) the wall clock was off, and how
+    far (ms), the last is now. struck: faults by kind.
     on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
     """
 
     def __init__(self, seed: int, faults: list[Fault], history: History) -> None:
         self.random = Random(seed)
         self.now = 0.0
-        self.wall_steps = [0]
+        self.wall_steps = [(0.0, 0)]
         self.history = history
         self.current: Process | None = None
         self.calls: Counter[str] = Counter()
@@ -180,7 +183,7 @@ class World:
 
     def wall(self) -> float:
         """The clock that the product gets for the time of day (s since 1970)."""
-        return WALL + self.now + self.wall_steps[-1] / 1000
+        return WALL + self.now + self.wall_steps[-1][1] / 1000
 
     def call(
         self, what: str, deed: Callable[[], Any], *, lost: Callable[[], BaseException] | None = None
@@ -234,6 +237,8 @@ class World:
             process.pause(fault.seconds)
         elif fault.kind == "delay" or (fault.kind == "request lost" and lost is None):
             self.sleep(fault.seconds)
+        elif fault.kind == "delivery fails":
+            raise Refused(KafkaError._MSG_TIMED_OUT)
         elif fault.kind == "request lost":
             assert lost is not None
             self.sleep(fault.seconds)

@@ -14,10 +14,24 @@ from tests.faults.world import World
 
 @dataclass
 class Files:
-    """Paths and what they hold: a text, or a table."""
+    """Paths and what they hold: a text, or a table.
+
+    atomic: whether a file is created or renamed in one step, as on a disk. A store of objects looks first and writes
+    then, and it renames by a copy.
+    """
 
     world: World
+    atomic: bool = True
     held: dict[str, Any] = field(default_factory=dict)
+
+    def create(self, path: str, held: Any, what: str) -> bool:
+        """Write a file unless there is one. Whether it was written. what: kind of the call."""
+        if self.atomic:
+            return bool(self.world.call(what, lambda: self.held.setdefault(path, held) is held))
+        if path in self.held:
+            return False
+        self.world.call(what, lambda: self.held.__setitem__(path, held))
+        return True
 
 
 @dataclass(frozen=True)
@@ -40,28 +54,36 @@ class MemoryFolder:
 
     def create(self, name: str, text: Any) -> bool:
         """Write a file unless there is one. Whether it was written."""
-
-        def deed() -> bool:
-            return self._held.setdefault(self._path(name), text) is text
-
-        return bool(self._changed(deed))
+        return self.spark.files.create(self._path(name), text, "file")
 
     def replace(self, source: str, target: str) -> None:
-        def deed() -> None:
-            if self._path(source) not in self._held:
-                raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
-            self._held[self._path(target)] = self._held.pop(self._path(source))
-
-        self._changed(deed)
+        if not self._moved(source, target):
+            raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
 
     def bring(self, source: str, target: str) -> None:
-        def deed() -> None:
-            if self._path(source) in self._held:
-                self._held[self._path(target)] = self._held.pop(self._path(source))
-            elif self._path(target) not in self._held:
-                raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+        if not self._moved(source, target) and self._path(target) not in self._held:
+            raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
 
-        self._changed(deed)
+    def _moved(self, source: str, target: str) -> bool:
+        """Rename a file. False if it is not there."""
+        old, new, files = self._path(source), self._path(target), self.spark.files
+
+        def copied() -> bool:
+            if old in self._held:
+                self._held[new] = self._held[old]
+                return True
+            return False
+
+        def moved() -> bool:
+            done = copied()
+            self._held.pop(old, None)
+            return done
+
+        if files.atomic:
+            return bool(self._changed(moved))
+        done = bool(self._changed(copied))
+        self._changed(lambda: self._held.pop(old, None))
+        return done
 
     def deep_names(self, folder: str = "") -> list[str]:
         start = self._path(folder) + "/"

@@ -167,6 +167,8 @@ class Producer:
             self._world.call("flush", self._send)
             self._raise_fatal()
             self._raise_abortable()
+        else:
+            self._abort = None  # what made the abort necessary does not stand in its way
 
         def deed() -> None:
             if self._touched:

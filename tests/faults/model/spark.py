@@ -33,9 +33,13 @@ class Concurrent(EvenflowError):
 
 @dataclass
 class Storage:
-    """What outlives a driver: files. A version of a bucket's state is a file of its checkpoint."""
+    """What outlives a driver: files. A version of a bucket's state is a file of its checkpoint.
+
+    piece: how often a micro-batch takes a part of what there is.
+    """
 
     files: Files
+    piece: float = 0.3
 
 
 class Spark:
@@ -207,7 +211,7 @@ class Query:
     def _latest(self, begin: dict[int, int]) -> dict[int, int]:
         """The end of the next micro-batch: what is committed now, or less of it."""
         draw = self._world.random
-        most = self._frame.most if draw.random() < 0.7 else draw.randint(1, 5)
+        most = self._frame.most if draw.random() >= self._spark.storage.piece else draw.randint(1, 5)
         end = {}
         for log in self._logs():
             if log.stable_end < begin[log.number]:
@@ -216,8 +220,7 @@ class Query:
         return end
 
     def _create(self, name: str, text: str, what: str) -> None:
-        held, path = self._spark.files.held, f"{self._folder.location}/{name}"
-        if not self._world.call(what, lambda: held.setdefault(path, text) is text):
+        if not self._spark.files.create(f"{self._folder.location}/{name}", text, what):
             raise Concurrent(
                 f"{name}: multiple streaming queries are concurrently using {self._folder.location}"
             )

@@ -1,0 +1,156 @@
+"""What a seed draws: the shape of the query, the records of its input, the faults, and sometimes a focus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from tests.faults.focus import FOCUSES, Focus
+from tests.faults.schedule import DESTROYS, FUTURE, MAY_HAPPEN, Fault, Schedule, Shape, Written
+
+_PLACES = (
+    ("commit", 14),
+    ("commit", 14),
+    ("offsets", 14),
+    ("flush", 25),
+    ("init", 6),
+    ("consume", 90),
+    ("committed", 12),
+    ("join", 5),
+    ("watermarks", 8),
+    ("abort", 2),
+    ("list_offsets", 30),
+    ("plan batch", 12),
+    ("run task", 30),
+    ("write rows", 14),
+    ("save state", 20),
+    ("commit batch", 12),
+    ("*", 500),
+)
+_DESTRUCTIVE_SHARE = 0.15
+_PLACED = {"task fails": ("run task", 30), "delivery fails": ("offsets", 14)}
+_FOCUSED_SHARE = 0.4
+_GROWTH_SHARE = 0.1
+_FILTERED = 0
+"""A value that the query's condition drops."""
+
+
+def drawn(seed: int, *, focus: str | None = None) -> Schedule:
+    """The schedule of this seed. focus: one of `FOCUSES`. None: the seed draws one, or none."""
+    draw = Random(seed)
+    if focus is None and draw.random() < _FOCUSED_SHARE:
+        focus = draw.choice(list(FOCUSES))
+    return _anywhere(seed, draw) if focus is None else _focused(seed, draw, FOCUSES[focus])
+
+
+def _anywhere(seed: int, draw: Random) -> Schedule:
+    shape = _shape(draw)
+    found = tuple(_faults(draw, draw.random() < _DESTRUCTIVE_SHARE))
+    if draw.random() < _GROWTH_SHARE:
+        at, soon = draw.randint(1, 300), draw.uniform(0.0, 6.0)
+        found = (*found, Fault("add partitions", "*", at, soon, draw.randrange(1 << 30)))
+    quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
+    if quiet:
+        shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
+    return Schedule(seed, shape, tuple(_records(draw, shape, Focus(quiet=quiet))), found)
+
+
+def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
+    chosen = {name: draw.choice(choices) for name, choices in focus.shape.items()}
+    shape = replace(_shape(draw), **chosen)
+    found = tuple(fault for aim in focus.aims for fault in aim.drawn(draw))
+    return Schedule(seed, shape, tuple(_records(draw, shape, focus)), found)
+
+
+def _shape(draw: Random) -> Shape:
+    slide = 2_000
+    workers = draw.choice((1, 2, 2, 3))
+    return Shape(
+        inputs=draw.choice((1, 2, 2, 3)),
+        workers=workers,
+        buckets=draw.choice((1, 1, 2)),
+        instances=draw.choice((1, 2, 2, 3)),
+        window=slide * draw.choice((1, 1, 2)),
+        slide=slide,
+        disorder=draw.choice((0, 0, 1_000, 3_000)),
+        lateness=draw.choice((0, 0, 2_000)),
+        idle=draw.choice((None, None, 1_500)),
+        filtered=draw.random() < 0.15,
+        start=draw.choice(("earliest", "earliest", "earliest", "latest")),
+        partitioner=draw.choice(("hashing", "shuffle", "shuffle")),
+        wiring=draw.choice(("fused", "fused", "split")),
+        sink=draw.choice(("kafka", "kafka", "parquet")),
+        block=draw.choice((4, 50, 50)),
+        linger=draw.choice((200, 400, 600)),
+        commit=draw.choice((300, 1_000, 2_000)),
+        frame_bytes=draw.choice((1_000, 1_000_000)),
+        ahead=draw.choice((3_600_000, 3_600_000, None)),
+        store=draw.choice(("disk", "objects")),
+        counted=draw.random() < 0.7,
+    )
+
+
+def _records(draw: Random, shape: Shape, focus: Focus) -> list[Written]:
+    """The input in the order in which it is written, with the end of each partition."""
+    count, seconds = draw.randint(6, 30), draw.choice((3.0, 6.0, 10.0))
+    begun = 1_000.0 if shape.start == "latest" else 0.0  # counted from when the query has begun
+    keys = ["a", "a", "b", "c", "d"][: draw.randint(2, 5)]
+    step = draw.choice((150, 400))
+    skew = [draw.choice((0, 0, 0, 9_000)) for _ in range(shape.inputs)]
+    silent = draw.randrange(shape.inputs) if shape.inputs > 1 and draw.random() < focus.silent else -1
+    jitter = draw.choice((0, 1_500, 4_000))
+    future = draw.randrange(count) if draw.random() < focus.future else -1
+    records = []
+    for number in range(count):
+        at = seconds * number / count
+        partition = draw.randrange(shape.inputs)
+        if partition == silent and at < 0.7 * seconds:
+            continue
+        time = 1_000 + number * step + skew[partition] - draw.randint(0, jitter)
+        if number == future:
+            time += FUTURE
+        value = draw.randint(1, 2**40)
+        if shape.filtered and (draw.random() < 0.3 or (focus.quiet and at < seconds / 2)):
+            value = _FILTERED
+        kind = "bad" if draw.random() < 0.04 and not focus.quiet else "tuple"
+        records.append(Written(begun + at, partition, kind, draw.choice(keys), time, value))
+        if draw.random() < 0.01:
+            records.append(Written(begun + at, partition, "marker"))
+    for partition in range(shape.inputs):
+        end = begun + seconds + draw.uniform(0, 2.0)
+        records.append(Written(end, partition, "marker"))
+        if draw.random() < 0.1:
+            records.append(Written(end + 0.01, partition, "marker"))
+        if draw.random() < 0.1:
+            records.append(Written(end + 0.02, partition, "tuple", "a", 2_000 + count * step, 77))
+    return sorted(records, key=lambda record: record.at)
+
+
+def _faults(draw: Random, destructive: bool) -> list[Fault]:
+    faults = []
+    for _ in range(draw.choice((0, 1, 1, 2, 2, 3, 4, 6))):
+        kind = draw.choice(MAY_HAPPEN)
+        faults.append(_placed(draw, kind))
+    if destructive:
+        faults.append(_placed(draw, draw.choice(DESTROYS)))
+    return faults
+
+
+def _placed(draw: Random, kind: str) -> Fault:
+    call, most = (
+        draw.choice(_PLACES) if kind not in ("plan", "rebalance") and kind not in DESTROYS else ("*", 500)
+    )
+    if kind in _PLACED:
+        call, most = _PLACED[kind]
+    seconds = {
+        "crash late": draw.uniform(0.05, 9.0),
+        "pause before": draw.choice((0.5, 4.0, 8.0, 15.0, 40.0)),
+        "pause after": draw.choice((0.5, 4.0, 8.0, 15.0, 40.0)),
+        "request lost": draw.uniform(0.1, 3.0),
+        "answer lost": draw.uniform(0.1, 3.0),
+        "delay": draw.uniform(0.1, 4.0),
+        "expire offsets": draw.uniform(8.0, 12.0),
+        "lose ends": draw.uniform(0.0, 0.3),
+        "wall step": draw.uniform(-7_200, 7_200),
+    }.get(kind, 0.0)
+    return Fault(kind, call, draw.randint(1, most), seconds, draw.randrange(1 << 30))

@@ -1,0 +1,135 @@
+"""Focuses: schedules that look where one class of hole would be, instead of everywhere.
+
+A hole often needs a rare shape and two or three faults at certain places. A focus draws these, and the rest as any
+other schedule does. `drawing.py` gives some seeds a focus, and `test_runs.py` uses one for each mend that it takes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tests.faults.schedule import Fault
+
+Place = tuple[str, int, int]
+"""(kind of call, lowest number, highest number)."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A fault that is drawn `count` times: one of these kinds, at one of these places, for so many seconds."""
+
+    kinds: tuple[str, ...]
+    places: tuple[Place, ...]
+    seconds: tuple[float, float] = (0.0, 0.0)
+    count: tuple[int, int] = (1, 1)
+
+    def drawn(self, draw: Random) -> list[Fault]:
+        """Faults of this aim."""
+        return [self._one(draw) for _ in range(draw.randint(*self.count))]
+
+    def _one(self, draw: Random) -> Fault:
+        call, lowest, highest = draw.choice(self.places)
+        number = draw.randint(lowest, highest)
+        return Fault(
+            draw.choice(self.kinds), call, number, draw.uniform(*self.seconds), draw.randrange(1 << 30)
+        )
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What is drawn otherwise. shape: choices by field of `Shape`. aims: faults, instead of those of any schedule.
+
+    future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first. quiet:
+    whether the condition drops all tuples of the first half.
+    """
+
+    aims: tuple[Aim, ...] = ()
+    shape: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    future: float = 0.2
+    silent: float = 0.25
+    quiet: bool = False
+
+
+_SPARK = (
+    ("plan batch", 1, 8),
+    ("run task", 1, 16),
+    ("save state", 1, 8),
+    ("commit batch", 1, 8),
+    ("write rows", 1, 8),
+    ("file", 1, 24),
+)
+_ANYWHERE = (("*", 40, 600),)
+
+FOCUSES: dict[str, Focus] = {
+    "two drivers": Focus(
+        (Aim(("pause before", "pause after"), _SPARK, (5.0, 20.0), (1, 3)),),
+        {"store": ("disk", "objects", "objects"), "piece": (0.3, 0.8)},
+    ),
+    "ends of sessions": Focus(
+        (Aim(("lose ends",), (("*", 60, 300),), (0.0, 0.3)), Aim(("rebalance",), _ANYWHERE, count=(0, 1))),
+        {
+            "instances": (1, 1, 2),
+            "workers": (1, 2),
+            "inputs": (1, 2),
+            "commit": (300,),
+            "linger": (200,),
+            "interval": (6_000,),
+        },
+    ),
+    "repeats": Focus(
+        (
+            Aim(
+                ("crash before", "crash after"),
+                (("commit batch", 1, 10), ("write rows", 1, 12)),
+                count=(1, 3),
+            ),
+            Aim(("task fails",), (("run task", 1, 30),), count=(0, 2)),
+        ),
+        {"wiring": ("split", "split", "fused"), "piece": (0.9,), "window": (4_000,)},
+    ),
+    "future": Focus(
+        (Aim(("wall step",), _ANYWHERE, count=(0, 1)), Aim(("rebalance",), _ANYWHERE, count=(0, 1))),
+        {"ahead": (3_600_000,)},
+        future=1.0,
+    ),
+    "leaps": Focus(
+        (Aim(("rebalance", "delay"), _ANYWHERE, (0.1, 4.0), count=(0, 1)),),
+        {"ahead": (None,), "idle": (1_500,), "inputs": (2, 3), "instances": (1, 2), "disorder": (0, 1_000)},
+        future=1.0,
+        silent=0.8,
+    ),
+    "aborts": Focus(
+        (
+            Aim(
+                ("delivery fails",), (("offsets", 2, 14), ("offsets", 2, 14), ("commit", 2, 20)), count=(2, 5)
+            ),
+        ),
+        {"instances": (1, 1, 2), "workers": (1, 2, 3), "commit": (300, 1_000), "buckets": (1, 2)},
+    ),
+    "rebalances": Focus(
+        (
+            Aim(("rebalance",), _ANYWHERE, count=(1, 3)),
+            Aim(
+                ("pause before", "pause after", "crash late"),
+                (("commit", 2, 14), ("flush", 2, 20)),
+                (6.5, 12.0),
+                (0, 2),
+            ),
+        ),
+        {"instances": (2, 3), "inputs": (2, 3), "commit": (1_000, 2_000)},
+    ),
+    "the beginning": Focus(
+        (Aim(("pause before",), (("offsets", 1, 2), ("list_offsets", 2, 8)), (2.0, 9.0)),),
+        {"instances": (2, 3), "start": ("earliest",)},
+    ),
+    "expiry": Focus(
+        (Aim(("expire offsets",), (("*", 100, 450),), (8.0, 12.0)),),
+        {"start": ("latest", "latest", "earliest"), "filtered": (True,)},
+        quiet=True,
+    ),
+    "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
+}
+"""By name. `mutations.py` names the focus that looks for each mend."""
