@@ -280,7 +280,7 @@ class Loop:
         what they must have seen, and the marks that the stint before did not tell all of them.
         """
         own = self.parts.source.states
-        if not self.parts.source.share_known or (own and self.parts.router.session.stint_due):
+        if not self.parts.source.share_known or (own and self.parts.router.session.stint is Stint.DUE):
             return False
         if not all(state.ended for state in own.values()):
             return False
