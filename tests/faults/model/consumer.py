@@ -202,7 +202,7 @@ class Consumer:
                 "join", lambda: groups.join(self._group, self._process, self._topics, self._config)
             )
             return
-        group, member = groups.of(self._group), self._member
+        group, member, given = groups.of(self._group), self._member, self._member.given
         if member.gone:
             if self._owned is not None:
                 self._give_up("lost")
@@ -212,8 +212,9 @@ class Consumer:
                 self._give_up("revoke")
             if not member.gone:
                 groups.rejoin(self._group, member)
-        elif member.given is not None and member.given[0] > self._generation and self._owned is None:
-            self._generation, self._owned = member.given
+        # A member that has joined again waits for the next generation: it never gets the share of the one before.
+        elif given is not None and not member.joined and given[0] > self._generation and self._owned is None:
+            self._generation, self._owned = given
             self._callbacks["assign"](self, [TopicPartition(topic, number) for topic, number in self._owned])
 
     def _give_up(self, how: str) -> None:
