@@ -126,12 +126,17 @@ class Loop:
             self._report()
 
     def _begin_stint(self) -> None:
-        """Write the first frames of a stint, before any other frame of it."""
+        """Write and commit the first frames of a stint, before any other frame of it.
+
+        They have a transaction of their own. The first block of a process may have to wait until kernels are compiled,
+        and that may take longer than a transaction may last.
+        """
         source, router = self.parts.source, self.parts.router
         if source.states and router.session.stint is Stint.DUE:
             self.parts.sink.write_frames(
                 router.begin_stint(source.states, source.totals, inputs=source.taken)
             )
+            self.commit()
 
     def _take_in_added(self) -> bool:
         """Take in input partitions that were added to the topic, or begin to read those that were taken in.

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from partitioner_service.committed import all_states
+from partitioner_service.loop import Loop
 from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.sink import CommitAborted, Sink
@@ -50,6 +51,22 @@ def test_every_tuple_is_routed_once_and_every_lane_ends(kafka_settings, query_na
     assert routed.counts == expected_counts(settings, rows)
     assert every_lane_ended(settings, routed)
     assert total(all_states(settings)) == (5_000, 5_000, 0)
+
+
+def test_the_first_block_is_routed_while_no_transaction_is_open(kafka_settings, query_name, monkeypatch):
+    """Kernels are compiled for it, which may take longer than a transaction may last."""
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    write(settings, some_rows(500))
+    real, open_for = Loop._work_through, []
+
+    def work_through(self: Loop, slices: Any) -> None:
+        open_for.append(self.parts.sink.open_for)
+        real(self, slices)
+
+    monkeypatch.setattr(Loop, "_work_through", work_through)
+    run(settings)
+    assert open_for[0] is None
 
 
 def test_empty_and_large_keys_are_routed_and_frames_stay_small(kafka_settings, query_name):
