@@ -165,9 +165,9 @@ def too_many(settings: Settings, partitions: int) -> IncompatibleStateError:
 
 
 def all_have_ended(settings: Settings, new: frozenset[int]) -> IncompatibleStateError:
-    """The error for partitions that were added to an input whose other partitions have all ended."""
+    """The error for partitions that were not taken in before all others had ended."""
     return IncompatibleStateError(
-        f"{settings.topic('input')} got the partitions {numbers(new)} after all others had ended, so every window of "
-        f"query {settings.query.name} was closed without them",
+        f"{settings.topic('input')} got the partitions {numbers(new)}, and all others had ended before these were taken "
+        f"in, so every window of query {settings.query.name} was closed without them",
         hint="give the query a new name: it then reads all partitions from their beginning",
     )

@@ -24,7 +24,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from topics import clients
 from topics.groups import members
-from topics.offsets import offsets
+from topics.offsets import known_offsets
 from topics.query_record import recorded_partitions
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,8 @@ def load_states(
     entries, added = offsets_and_added(consumer, settings, partitions, stopping)
     # The group's own client may not know an added partition yet, so the admin client is asked.
     first, end = (
-        _log_offsets(settings, entries, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+        known_offsets(settings.kafka, topic, partitions, spec)
+        for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
     )
     for entry in entries:
         if entry.partition in added:
@@ -96,8 +97,7 @@ def load_states(
             )
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
         check_continues(settings, state, topic_ids, where)
-        # A partition that is absent has just been deleted with its topic.
-        low, high = first.get(entry.partition, 0), end.get(entry.partition, 0)
+        low, high = first[entry.partition], end[entry.partition]
         if not low <= state.offset <= high:
             raise DataLossError(
                 f"{where} holds offsets {low}..{high}, but the next to read is {state.offset}",
@@ -105,13 +105,6 @@ def load_states(
             )
         states[entry.partition] = state
     return states
-
-
-def _log_offsets(settings: Settings, entries: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
-    """The offset that `spec` names, by input partition. Raises ServiceError as `topics.offsets.offsets` does."""
-    topic, kafka = settings.topic("input"), settings.kafka
-    asked = [TopicPartition(topic, entry.partition) for entry in entries]
-    return offsets(clients.admin(kafka), kafka, asked, spec).get(topic, {})
 
 
 def offsets_and_added(

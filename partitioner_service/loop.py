@@ -295,14 +295,15 @@ class Loop:
             except CommitAborted as error:
                 self._aborts.note(error)
                 return False
-        everyone = self.parts.pace.everyone()
-        if len(everyone) < self.parts.source.taken or not all(s.ended for s in everyone.values()):
+        if not all(state.ended for state in self.parts.pace.everyone().values()):
             return False
-        self.parts.source.look()
+        # A peer may have taken partitions in that this instance has not heard of.
+        everyone = self.parts.source.look()
+        if len(everyone) < self.parts.source.taken or not all(state.ended for state in everyone.values()):
+            return False
         if self.parts.source.added:
             raise all_have_ended(self._settings, self.parts.source.added)
-        # If the input has already ended, no partition needs to be assigned. So states that an assignment
-        # would refuse are refused here.
+        # An instance may have been assigned no partition. So states that an assignment would refuse are refused here.
         self.parts.source.check(everyone)
         return True
 

@@ -32,7 +32,7 @@ from partitioner_service.session import totals
 from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
 from topics import clients
-from topics.offsets import log_ends, offsets
+from topics.offsets import known_offsets, log_ends
 from topics.records import Record
 
 log = logging.getLogger(__name__)
@@ -208,9 +208,7 @@ class Source:
     def begins(self, partition: int) -> int:
         """Offset of the first record that the log of this partition holds."""
         # The group's own client may not know the partition yet.
-        admin, kafka = clients.admin(self._settings.kafka), self._settings.kafka
-        found = offsets(admin, kafka, [TopicPartition(self._topic, partition)], OffsetSpec.earliest())
-        return found[self._topic][partition]
+        return known_offsets(self._settings.kafka, self._topic, [partition], OffsetSpec.earliest())[partition]
 
     def assign_again(self) -> None:
         """Go on with the partitions of the last assignment that the query has taken in by now.

@@ -9,6 +9,7 @@ from contextlib import suppress
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.input import start_time
 from topics.answers import NOT_YET, UNKNOWN_TOPIC, code_of, result_of
@@ -97,3 +98,26 @@ def offsets(
         if partitions:
             time.sleep(_POLL_SECONDS)
     return known
+
+
+def known_offsets(
+    kafka: KafkaSettings, topic: str, partitions: Iterable[int], spec: OffsetSpec
+) -> dict[int, int]:
+    """Offsets of partitions that exist, by partition.
+
+    A broker that has just started, or that has not heard yet of a partition that was added, says that there is none. So
+    it is asked again. Raises ServiceError as `offsets` does, and if it still says so after `kafka.request_timeout`.
+    """
+    wanted = [TopicPartition(topic, partition) for partition in partitions]
+    deadline = time.monotonic() + seconds(kafka)
+    while True:
+        found = offsets(admin(kafka), kafka, wanted, spec).get(topic, {})
+        missing = sorted(part.partition for part in wanted if part.partition not in found)
+        if not missing:
+            return found
+        if time.monotonic() >= deadline:
+            raise ServiceError(
+                f"the broker does not know {topic}[{missing[0]}] after {seconds(kafka):g} s",
+                hint="was the topic deleted, or does a broker still start? A restart goes on from what is committed",
+            )
+        time.sleep(_POLL_SECONDS)

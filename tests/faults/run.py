@@ -53,7 +53,7 @@ _MOST_STARTS = 40
 _COLLECT_EVERY = 20
 _RUNS = count(1)
 """Garbage is collected after so many runs, which takes a tenth less time than whenever Python would."""
-_TOO_LATE = "after all others had ended"
+_TOO_LATE = "all others had ended before these were taken in"
 """What an instance says that ends because partitions were added when there was nothing left to add them to."""
 
 

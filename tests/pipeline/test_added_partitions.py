@@ -341,5 +341,5 @@ def test_a_partition_that_is_added_after_all_others_have_ended_is_refused_with_t
     write(settings, rows(range(2), range(0, 5_000, 50)))
     run(settings)
     grown = grow(settings)
-    with pytest.raises(IncompatibleStateError, match="got the partitions 2 after all others had ended"):
+    with pytest.raises(IncompatibleStateError, match="got the partitions 2, and all others had ended"):
         run(unpinned(grown))

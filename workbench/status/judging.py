@@ -82,7 +82,7 @@ def _adding(facts: Facts) -> Iterator[str]:
     if facts.added and (facts.ended or not facts.members):
         yield (
             f"the topic has got {count(facts.added, 'partition')} that the query has not taken in, and "
-            + ("all others had ended before" if facts.ended else "no partitioner is running")
+            + ("all others have ended" if facts.ended else "no partitioner is running")
         )
 
 

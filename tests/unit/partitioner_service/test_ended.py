@@ -11,18 +11,29 @@ from partitioner_service.loop import Loop
 from partitioner_service.session import Stint
 
 ENDED: Any = SimpleNamespace(ended=True)
+BOTH = {0: ENDED, 1: ENDED}
 
 
-def ended(*, share_known: bool, own: dict[int, Any], stint: Stint) -> bool:
-    """Whether all has ended for an instance, where every partition has ended and this is committed."""
+def ended(
+    *, share_known: bool = True, own: dict[int, Any], stint: Stint, committed: dict[int, Any] = BOTH
+) -> bool:
+    """Whether all has ended for an instance that knows of two partitions, which have ended.
+
+    committed: the states of all partitions that are taken in, as a look at them shows.
+    """
     loop: Any = object.__new__(Loop)
     source = SimpleNamespace(share_known=share_known, states=own, taken=2, added=frozenset())
-    source.look = source.check = lambda *_: None
+
+    def look() -> dict[int, Any]:
+        source.taken = len(committed)
+        return committed
+
+    source.look, source.check = look, lambda *_: None
     loop.parts = SimpleNamespace(
         source=source,
         router=SimpleNamespace(session=SimpleNamespace(stint=stint)),
         sink=SimpleNamespace(open_for=None),
-        pace=SimpleNamespace(everyone=lambda: {0: ENDED, 1: ENDED}),
+        pace=SimpleNamespace(everyone=lambda: BOTH),
     )
     return bool(loop.all_ended())
 
@@ -38,3 +49,9 @@ def test_a_stint_that_was_not_told_has_not_ended() -> None:
 @pytest.mark.parametrize("own", [{}, {0: ENDED}])
 def test_an_instance_has_ended_with_its_stint_told_or_without_a_partition(own: dict[int, Any]) -> None:
     assert ended(share_known=True, own=own, stint=Stint.COMMITTED if own else Stint.DUE)
+
+
+def test_a_partition_that_a_peer_has_taken_in_meanwhile_has_not_ended_yet() -> None:
+    open_still: Any = SimpleNamespace(ended=False)
+    assert not ended(own={0: ENDED}, stint=Stint.COMMITTED, committed={**BOTH, 2: open_still})
+    assert ended(own={0: ENDED}, stint=Stint.COMMITTED, committed={**BOTH, 2: ENDED})
