@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
@@ -35,6 +36,12 @@ from topics.watch import TopicWatch
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 1.0
+
+
+class Commit(Protocol):
+    """Commits the open transaction, or a new one. added: first states that it commits, too."""
+
+    def __call__(self, added: Mapping[int, PartitionState] | None = None) -> None: ...
 
 
 class Added:
@@ -62,14 +69,33 @@ class Added:
         self._clock = clock
         self._looked_at = -_EVERY_SECONDS
 
-    def first_states(self) -> dict[int, PartitionState]:
-        """First states of the partitions that this instance takes in now, mostly none. Their frames are written.
+    def step(self, commit: Commit) -> bool:
+        """Take in partitions that were added, or begin to read those that were taken in.
 
-        No transaction may be open. The caller commits the states at once, and then calls `taken_in`.
-
-        Raises IncompatibleStateError if every old partition has ended, because then nobody can take new ones in, or if
-        there are too many.
+        Returns whether reading goes on from the committed states. Raises IncompatibleStateError if every old
+        partition has ended, because then nobody can take new ones in, or if there are too many. Raises what
+        `commit` and `Source.assign_again` raise.
         """
+        if self._due:
+            # Before the look: a frame of the open transaction may have told a mark beyond the committed one, and
+            # the new partitions begin with the committed one.
+            self._close(commit)
+            states = self._written()
+            if states:
+                commit(states)
+                self._taken_in(states)
+        if not self._source.waiting - self._source.added:
+            return False
+        self._close(commit)
+        self._source.assign_again()
+        return True
+
+    def _close(self, commit: Commit) -> None:
+        if self._sink.open_for is not None:
+            commit()
+
+    def _written(self) -> dict[int, PartitionState]:
+        """First states of the partitions that this instance takes in now, mostly none. Their frames are written."""
         self._looked_at = self._clock()
         everyone = self._source.look()
         new = self._source.added
@@ -91,7 +117,7 @@ class Added:
         self._sink.write_beginning(replace(beginning, identity=known.identity(), begin=begin))
         return states
 
-    def taken_in(self, states: Mapping[int, PartitionState]) -> None:
+    def _taken_in(self, states: Mapping[int, PartitionState]) -> None:
         """Note that these first states are committed."""
         self._source.added -= states.keys()
         self._source.taken += len(states)
@@ -105,12 +131,8 @@ class Added:
             else f"for the windows that end after {moment(mark)}",
         )
 
-    def may_read_more(self) -> bool:
-        """Whether partitions of this instance have been taken in that it does not read yet."""
-        return bool(self._source.waiting - self._source.added)
-
     @property
-    def due(self) -> bool:
+    def _due(self) -> bool:
         """Whether it is time to look, because there are added partitions."""
         source = self._source
         more = source.rebalances and self._watch.partitions(self._topic) > source.taken

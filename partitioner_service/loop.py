@@ -106,7 +106,7 @@ class Loop:
         self._latest.progressed()
         self.parts.watch.check()
         self._begin_stint()
-        if self._take_in_added():
+        if self.parts.added.step(self.commit):
             return  # the blocks are read again
         self._work_through_all(blocks)
         self._put_to_sleep()
@@ -137,25 +137,6 @@ class Loop:
                 router.begin_stint(source.states, source.totals, inputs=source.taken)
             )
             self.commit()
-
-    def _take_in_added(self) -> bool:
-        """Take in input partitions that were added to the topic, or begin to read those that were taken in.
-
-        Returns whether reading goes on from the committed states.
-        """
-        if self.parts.added.due:
-            if self.parts.sink.open_for is not None:
-                self.commit()
-            states = self.parts.added.first_states()
-            if states:
-                self.commit(states)
-                self.parts.added.taken_in(states)
-        if not self.parts.added.may_read_more():
-            return False
-        if self.parts.sink.open_for is not None:
-            self.commit()
-        self.parts.source.assign_again()
-        return True
 
     def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
         """Route these blocks.

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, EvenflowError, ProtocolError
 from evenflow.windows import NO_MARK
+from tests.unit.partitioner_service import kafka
 from tests.unit.partitioner_service.growing import GrowingRun
 from tests.unit.partitioner_service.lossy import INPUTS
 from tests.unit.partitioner_service.test_lost_frames import lose
 
 SEEDS = st.integers(0, 2**32)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_kafka() -> Iterator[None]:
+    with kafka.reached():
+        yield
 
 
 def a_run(seed: int, *, most: int = 60) -> GrowingRun:
@@ -67,4 +76,3 @@ def test_runs_take_partitions_in_at_every_kind_of_moment() -> None:
     assert any(mark == NO_MARK for mark in marks)
     assert any(mark > 3_000 for mark in marks)
     assert any(len(run.committed) > INPUTS + 2 for run in runs)
-    assert any(run.owners for run in runs)
