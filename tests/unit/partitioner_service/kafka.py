@@ -217,6 +217,11 @@ class Producer:
         self._states: dict[int, PartitionState] = {}
         self.refuses = False
 
+    @property
+    def record(self) -> bytes | None:
+        """The record of the beginning that is in the open transaction."""
+        return None if self._open is None else self._open.record
+
     def init_transactions(self, timeout: float) -> None:
         """Nothing to fence."""
 
