@@ -98,9 +98,7 @@ class Kafka:
         """The query begins with so many input partitions."""
         begin = dict.fromkeys(range(inputs), 0)
         identity = self.settings.identity()
-        self.record = encode_beginning(
-            Beginning(identity=identity, input_id="in", begin=begin, began_at=0)
-        )
+        self.record = encode_beginning(Beginning(identity=identity, input_id="in", begin=begin, began_at=0))
 
     @property
     def recorded(self) -> int:
@@ -132,7 +130,9 @@ class Kafka:
         if transaction.record is not None:
             before, self.record = self.recorded, transaction.record
             assert new, "two instances have taken the same partition in"
-            assert new == set(range(before, self.recorded)), "the record has other partitions than the offsets"
+            assert new == set(range(before, self.recorded)), (
+                "the record has other partitions than the offsets"
+            )
             self.taken({p: states[p] for p in new})
         assert transaction.record is not None or not new, "taken in without a record"
 

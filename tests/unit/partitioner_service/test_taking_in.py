@@ -141,9 +141,11 @@ def test_an_aborted_taking_in_goes_back_whole_and_is_done_again() -> None:
 def test_a_growth_that_two_instances_have_seen_is_taken_in_once() -> None:
     run = SteadyRun(Random(4))
     one, other = run.two()
+    run.share({one: [0], other: [1, 2]})  # commits what is open
+    while run.slowest() != 0:
+        run.turn(other, seconds=2.0)
     run.add()
     run.share({one: [0, *range(INPUTS, len(run.input))], other: [1, 2]})
-    run.turn(one)
     run.turn(other, 5, seconds=2.0)
     assert other.source.added
     assert run.slowest() == 0
