@@ -33,7 +33,6 @@ class GrowingRun(Run):
     def __post_init__(self) -> None:
         self.taken_at: dict[int, int] = {}
         self.refused = self.calm = False
-        self.happened: set[str] = set()
         self.busy: list[Member] = []
         self.all_ever: list[Member] = []
         self.kafka = Kafka(self.settings, self.draw, self.committed, self.log)

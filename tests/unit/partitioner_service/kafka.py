@@ -22,7 +22,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException,
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from topics import clients, query_record
+from topics import clients, offsets, query_record
 from topics.query_record import Beginning, encode_beginning, parse_beginning
 
 Row = tuple[bytes | None, list[tuple[str, bytes]]]
@@ -77,6 +77,7 @@ class Kafka:
     """committed: states by input partition. log: (offset, frame) by routed partition, as far as readers see them.
 
     meanwhile: called inside each call of a client. taken: called with the states of partitions that were taken in.
+    given_up: how many transactions were aborted that would have taken partitions in.
     """
 
     settings: Settings
@@ -90,6 +91,7 @@ class Kafka:
     generation: int = 0
     now: float = 0.0
     offset: int = 0
+    given_up: int = 0
 
     def __post_init__(self) -> None:
         self.written: list[deque[tuple[Transaction, int, bytes]]] = [deque() for _ in self.log]
@@ -119,6 +121,8 @@ class Kafka:
         if states is not None:
             self._note(transaction, states)
             self.committed.update(states)
+        elif transaction.record is not None:
+            self.given_up += 1
         for routed, frames in enumerate(self.written):
             while frames and frames[0][0].over is not None:
                 written_in, offset, frame = frames.popleft()
@@ -285,6 +289,7 @@ def reached() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clients, "consumer", lambda *words, **more: Consumer(_IN_USE[0]))
         patch.setattr(clients, "producer", lambda *words, **more: Producer(_IN_USE[0]))
-        patch.setattr(clients, "admin", lambda *words: _IN_USE[0])
+        for module in (clients, offsets):
+            patch.setattr(module, "admin", lambda *words: _IN_USE[0])
         patch.setattr(query_record, "read_last", lambda *words: _IN_USE[0].read_last())
         yield
