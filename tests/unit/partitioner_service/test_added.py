@@ -34,7 +34,7 @@ def a_run(seed: int, *, most: int = 60) -> GrowingRun:
     return run
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SEEDS)
 def test_results_are_exact_whenever_partitions_are_added_and_whoever_takes_them_in(seed: int) -> None:
     run = a_run(seed)
@@ -43,7 +43,7 @@ def test_results_are_exact_whenever_partitions_are_added_and_whoever_takes_them_
     assert run.found == run.expected
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SEEDS)
 def test_any_lost_frame_is_noticed_while_partitions_are_added(seed: int) -> None:
     run = GrowingRun(Random(seed))
