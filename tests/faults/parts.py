@@ -23,7 +23,7 @@ from tests.faults.model import network
 from tests.faults.model.broker import Broker
 from tests.faults.model.log import Committed, Entry
 from tests.faults.model.spark import Spark, Storage
-from tests.faults.schedule import BASE, Fault, Schedule, Written
+from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
 from topics.settled import admitted
 
@@ -125,7 +125,8 @@ class Writer:
 
     def fill(self, partition: int, draw: Random) -> None:
         """Write into a partition that was added: some records by and by, and the end."""
-        known = [record.time for record in self._records if record.kind == "tuple"] or [1_000]
+        times = (record.time for record in self._records if record.kind == "tuple")
+        known = [time for time in times if time < FUTURE] or [1_000]
         delay = 0.0
         for value in range(1, draw.randint(1, 9)):
             delay += draw.uniform(0.0, 1.5)
