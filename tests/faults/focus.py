@@ -43,7 +43,8 @@ class Focus:
     """What is drawn otherwise. shape: choices by field of `Shape`. aims: faults, instead of those of any schedule.
 
     future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first. quiet:
-    whether the condition drops all tuples of the first half.
+    whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
+    seconds, at least and at most, from then on until a partition ends.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -51,6 +52,8 @@ class Focus:
     future: float = 0.2
     silent: float = 0.25
     quiet: bool = False
+    seconds: tuple[float, ...] = (3.0, 6.0, 10.0)
+    ends: tuple[float, float] = (0.0, 2.0)
 
 
 _SPARK = (
@@ -129,6 +132,22 @@ FOCUSES: dict[str, Focus] = {
         (Aim(("expire offsets",), (("*", 100, 450),), (8.0, 12.0)),),
         {"start": ("latest", "latest", "earliest"), "filtered": (True,)},
         quiet=True,
+    ),
+    "growth": Focus(
+        (
+            Aim(("add partitions",), (("*", 60, 250),), (0.0, 3.0), (1, 2)),
+            Aim(("rebalance",), (("*", 100, 500),), count=(0, 1)),
+            Aim(("delivery fails",), (("offsets", 2, 14), ("commit", 2, 20)), count=(0, 2)),
+            Aim(
+                ("crash before", "crash after", "crash late", "delay"),
+                (("commit", 3, 20), ("offsets", 3, 16), ("committed", 4, 20)),
+                (0.05, 4.0),
+                (0, 1),
+            ),
+        ),
+        {"instances": (2, 3), "inputs": (2, 3), "start": ("earliest",), "commit": (1_000, 2_000)},
+        seconds=(10.0, 16.0),
+        ends=(2.0, 24.0),
     ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }

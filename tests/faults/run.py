@@ -26,6 +26,7 @@ from partitioner_service.plane import DataPlane
 from spark_consumers import epoch, result_files, run_folder, stage
 from spark_consumers.folders import Folder
 from tests.faults import times
+from tests.faults.damage import flipped
 from tests.faults.given_marks import GivenMarks
 from tests.faults.growth import Growth
 from tests.faults.history import History
@@ -324,9 +325,7 @@ class Cluster:
         if versions:
             path = draw.choice(versions[-3:])
             name = draw.choice(sorted(held[path]))
-            piece = bytearray(held[path][name][0])
-            piece[draw.randrange(len(piece))] ^= 1 << draw.randrange(8)
-            held[path] = {**held[path], name: (bytes(piece),)}
+            held[path] = {**held[path], name: (flipped(bytes(held[path][name][0]), draw),)}
             self._destroyed(f"a bit of {name[0]} in {path}", "state is damaged")
 
     def _damage(self, fault: Fault) -> None:
