@@ -253,7 +253,9 @@ MENDS: dict[str, Mend] = {
         "aborts", ((route.Router, "forget_what_was_told", _instead(_nothing)),)
     ),
     "the beginning is locked": Mend("the beginning", ((claim, "lock", _own_lock),)),
-    "pieces of the state have checksums": Mend("damage", ((pieces, "_opened", _as_it_is),), seen_by="window ("),
+    "pieces of the state have checksums": Mend(
+        "damage", ((pieces, "_opened", _as_it_is),), seen_by="window ("
+    ),
     "added partitions are looked for": Mend(
         "growth", ((added.Added, "due", _instead(property(lambda self: False))),)
     ),

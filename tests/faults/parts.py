@@ -27,7 +27,6 @@ from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
 from topics.settled import admitted
 
-
 _CLOSE = 6
 """How many records of the others are about as old as a new one."""
 
