@@ -38,7 +38,8 @@ class GivenMarks:
         for partition, state in after.items():
             if state.first_time is not None and state.first_time < BASE + FUTURE:
                 self._honest_since.setdefault(partition, self._world.now)
-            if state.idle_mark is None or state.idle_mark <= self.honest or partition in self.astray:
+            own = self.honest if state.max_time is None else max(self.honest, state.max_time)
+            if state.idle_mark is None or state.idle_mark <= own or partition in self.astray:
                 continue
             self.astray.add(partition)
             was = before.get(partition)
