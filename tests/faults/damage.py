@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from evenflow.twostep.stored import table_of, unpacked
 
+_UNREADABLE = (ValueError, OSError, MemoryError, pa.ArrowException)
 _TRIES = 60
 _ENVELOPE = 8
 """Bytes before the value in the first piece: its checksum and the number of pieces."""
@@ -31,11 +32,11 @@ def _can_be_read(value: bytes, before: bytes) -> bool:
     for read in (_table, unpacked, json.loads):
         try:
             old = read(before)
-        except (ValueError, OSError, pa.ArrowException):
+        except _UNREADABLE:
             continue  # it is not what such a value is written as
         try:
             new = read(value)
-        except (ValueError, OSError, pa.ArrowException):
+        except _UNREADABLE:
             return False
         return bool(new.tolist() != old.tolist()) if read is unpacked else bool(new != old)
     return False
