@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from random import Random
 
 import pyarrow as pa
 
 from evenflow.twostep.stored import table_of, unpacked
 
-_UNREADABLE = (ValueError, OSError, MemoryError, pa.ArrowException)
+_UNREADABLE = (ValueError, OSError, MemoryError, struct.error, pa.ArrowException)
 _TRIES = 60
 _ENVELOPE = 8
 """Bytes before the value in the first piece: its checksum and the number of pieces."""
