@@ -10,6 +10,9 @@ a failing seed fails again, anywhere. `python -m tests.faults --help` runs it by
     model/          the broker, clients that look like confluent-kafka's, files, and Spark's protocol
     parts.py        the processes: partitioner instances, the Spark driver, who writes the input
     invariants.py   what must hold after each run
+    growth.py       whether added partitions are taken in, and at which mark
+    given_marks.py  whether idle partitions are given marks that only one clock said
+    damage.py       a bit of stored state that flips
     run.py          one run
     shrink.py       a failing run with fewer faults and fewer records
     mutations.py    the product with one mend taken out, which the simulator must notice

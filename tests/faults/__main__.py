@@ -65,11 +65,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--whole", action="store_true", help="with --show: do not shrink a failing run")
     parser.add_argument("--without", metavar="MEND", help="take one mend out (see mutations.py)")
     parser.add_argument("--focus", metavar="NAME", help="look there alone (see focus.py)")
+    parser.add_argument("--table", action="store_true", help="print which of the seeds show each mend")
     parser.add_argument("--first-only", action="store_true", help="stop at the first failing seeds")
     chosen = parser.parse_args(words)
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported, which is later
     if chosen.show is not None:
         return show(chosen.show, whole=chosen.whole, mutation=chosen.without, focus=chosen.focus)
+    if chosen.table:
+        return show_table(chosen.seeds)
     began, total = time.monotonic(), Total()
     last = chosen.first + chosen.seeds
     with ProcessPoolExecutor(chosen.processes) as pool:
@@ -98,6 +101,15 @@ def say(total: Total, seconds: float) -> None:
     for seed, what in sorted(total.failed.items()):
         print(f"FAILED seed {seed}: {what}")
     print(f"{len(total.failed)} failed" + ("; see one with --show SEED" if total.failed else ""))
+
+
+def show_table(seeds: int) -> int:
+    """Print a table of all mends, each of them taken out of so many runs of its focus."""
+    from tests.faults.mutations import table
+
+    for line in table(seeds):
+        print(line, flush=True)
+    return 0
 
 
 def show(seed: int, *, whole: bool, mutation: str | None, focus: str | None) -> int:

@@ -45,10 +45,7 @@ def drawn(seed: int, *, focus: str | None = None) -> Schedule:
 
 def _anywhere(seed: int, draw: Random) -> Schedule:
     shape = _shape(draw)
-    found = tuple(_faults(draw, draw.random() < _DESTRUCTIVE_SHARE))
-    if draw.random() < _GROWTH_SHARE:
-        at, soon = draw.randint(1, 300), draw.uniform(0.0, 6.0)
-        found = (*found, Fault("add partitions", "*", at, soon, draw.randrange(1 << 30)))
+    found = (*_faults(draw, draw.random() < _DESTRUCTIVE_SHARE), *_growth(draw))
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
@@ -59,7 +56,20 @@ def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
     chosen = {name: draw.choice(choices) for name, choices in focus.shape.items()}
     shape = replace(_shape(draw), **chosen)
     found = tuple(fault for aim in focus.aims for fault in aim.drawn(draw))
-    return Schedule(seed, shape, tuple(_records(draw, shape, focus)), found)
+    records = tuple(_records(draw, shape, focus))
+    return Schedule(seed, shape, records, found if _grows(found) else (*found, *_growth(draw)))
+
+
+def _growth(draw: Random) -> tuple[Fault, ...]:
+    """Partitions that are added to the input of some runs."""
+    if draw.random() >= _GROWTH_SHARE:
+        return ()
+    at, soon = draw.randint(1, 300), draw.uniform(0.0, 6.0)
+    return (Fault("add partitions", "*", at, soon, draw.randrange(1 << 30)),)
+
+
+def _grows(faults: tuple[Fault, ...]) -> bool:
+    return any(fault.kind == "add partitions" for fault in faults)
 
 
 def _shape(draw: Random) -> Shape:
@@ -92,7 +102,7 @@ def _shape(draw: Random) -> Shape:
 
 def _records(draw: Random, shape: Shape, focus: Focus) -> list[Written]:
     """The input in the order in which it is written, with the end of each partition."""
-    count, seconds = draw.randint(6, 30), draw.choice((3.0, 6.0, 10.0))
+    count, seconds = draw.randint(6, 30), draw.choice(focus.seconds)
     begun = 1_000.0 if shape.start == "latest" else 0.0  # counted from when the query has begun
     keys = ["a", "a", "b", "c", "d"][: draw.randint(2, 5)]
     step = draw.choice((150, 400))
@@ -117,7 +127,7 @@ def _records(draw: Random, shape: Shape, focus: Focus) -> list[Written]:
         if draw.random() < 0.01:
             records.append(Written(begun + at, partition, "marker"))
     for partition in range(shape.inputs):
-        end = begun + seconds + draw.uniform(0, 2.0)
+        end = begun + seconds + draw.uniform(*focus.ends)
         records.append(Written(end, partition, "marker"))
         if draw.random() < 0.1:
             records.append(Written(end + 0.01, partition, "marker"))

@@ -43,7 +43,8 @@ class Focus:
     """What is drawn otherwise. shape: choices by field of `Shape`. aims: faults, instead of those of any schedule.
 
     future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first. quiet:
-    whether the condition drops all tuples of the first half.
+    whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
+    seconds, at least and at most, from then on until a partition ends.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -51,6 +52,8 @@ class Focus:
     future: float = 0.2
     silent: float = 0.25
     quiet: bool = False
+    seconds: tuple[float, ...] = (3.0, 6.0, 10.0)
+    ends: tuple[float, float] = (0.0, 2.0)
 
 
 _SPARK = (
@@ -129,6 +132,31 @@ FOCUSES: dict[str, Focus] = {
         (Aim(("expire offsets",), (("*", 100, 450),), (8.0, 12.0)),),
         {"start": ("latest", "latest", "earliest"), "filtered": (True,)},
         quiet=True,
+    ),
+    "growth": Focus(
+        (
+            Aim(("add partitions",), (("*", 100, 500),), (0.0, 3.0), (1, 2)),
+            Aim(("rebalance",), (("*", 200, 700),), count=(0, 1)),
+            Aim(("delivery fails",), (("offsets", 2, 14), ("commit", 2, 20)), count=(0, 2)),
+            Aim(
+                ("crash before", "crash after", "crash late", "pause before", "pause after", "delay"),
+                (("commit", 3, 40), ("committed", 8, 60), ("committed", 8, 60)),
+                (0.5, 5.0),
+                (0, 2),
+            ),
+        ),
+        {
+            "instances": (2, 2, 3),
+            "inputs": (2, 3),
+            "start": ("earliest",),
+            "window": (2_000,),
+            "disorder": (0, 0, 1_000),
+            "lateness": (0,),
+            "interval": (500, 1_500),
+        },
+        silent=0.0,
+        seconds=(10.0, 16.0),
+        ends=(2.0, 24.0),
     ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }

@@ -11,6 +11,7 @@ from evenflow.progress import PartitionState
 from spark_consumers.result_files import visible
 from tests.faults.model.log import Entry
 from tests.faults.schedule import BASE, Shape
+from topics.query_record import IDENTITY_KEY, parse_beginning
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster
@@ -26,6 +27,10 @@ def violations(cluster: Cluster, ended: bool) -> list[str]:
     rejected = _rejected(cluster, found)
     expected = _Expected(cluster, rejected)
     found += expected.wrong
+    found += cluster.growth.wrong + cluster.given_marks.wrong
+    if not cluster.destroyed:
+        found += cluster.growth.left_out()
+    found += _beginning(cluster)
     found += _counters(cluster, expected)
     got = _results(cluster, found)
     if cluster.destroyed and not ended:
@@ -115,15 +120,14 @@ class _Expected:
         self._shape: Shape = cluster.schedule.shape
         self._clocks = _Clocks(cluster)
         self._rejected = rejected
-        self._honest = cluster.honest
+        self._growth, self._given_marks = cluster.growth, cluster.given_marks
         offsets = cluster.broker.groups.of("q.partitioner").offsets
         self._reached = {part: committed.offset for part, committed in offsets.items()}
         self._counts: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
         begins = cluster.writer.begins
         self.taken = _taken(cluster)
-        added = {number: _state(cluster, number) for number in self.taken if number >= self._shape.inputs}
         # Records that were trimmed before a partition was taken in are no loss.
-        began = {number: state.begin for number, state in added.items() if state is not None}
+        began = {number: state.begin for number, state in self._growth.taken.items()}
         for log in cluster.broker.topics["in"].logs:
             if begins is not None and log.number in self.taken:
                 self._partition(log.number, log.entries[{**began, **begins}.get(log.number, 0) :])
@@ -165,12 +169,16 @@ class _Expected:
 
     def _may_be_idle(self, number: int, entry: Entry, got: _Rejection, end: int) -> bool:
         """Whether a tuple may have been rejected because its partition was given a mark while it slept, or was taken in."""
-        given = self._shape.idle is not None or number >= self._shape.inputs
+        first = self._growth.taken.get(number)
+        least = None if first is None else first.idle_mark
+        given = got.mark == least or (
+            self._shape.idle is not None and got.mark is not None and got.mark >= (least or got.mark)
+        )
         if not given or got.mark is None or end > got.mark:
             self.wrong.append(
                 f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}"
             )
-        elif got.mark > self._honest and number < self._shape.inputs:
+        elif got.mark > self._given_marks.honest and number not in self._given_marks.astray:
             self.wrong.append(
                 f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}, which only the clock "
                 "of another partition can have said"
@@ -204,11 +212,25 @@ class _Expected:
 
 
 def _taken(cluster: Cluster) -> set[int]:
-    """The input partitions that count: all but those that were added once all others had ended."""
-    first = range(cluster.schedule.shape.inputs)
-    over = all(state is not None and state.ended for state in (_state(cluster, number) for number in first))
-    added = range(len(first), len(cluster.broker.topics["in"].logs))
-    return {*first, *(number for number in added if not over or _state(cluster, number) is not None)}
+    """The input partitions that count: those that the query began with, and those that it has taken in."""
+    return {*range(cluster.schedule.shape.inputs), *(cluster.writer.begins or ()), *cluster.growth.taken}
+
+
+def _beginning(cluster: Cluster) -> list[str]:
+    """What is wrong with the record of how the query began: it names each partition that the query has taken in."""
+    topic = cluster.broker.topics.get("q.snapshots")
+    written = [
+        entry
+        for log in (topic.logs if topic else ())
+        for entry in log.entries[: log.stable_end]
+        if entry.visible() and entry.key == IDENTITY_KEY
+    ]
+    if not written or cluster.writer.begins is None:
+        return []
+    named = parse_beginning(written[-1].value, where="q.snapshots").begin
+    began = {number: state.begin for number, state in cluster.growth.taken.items()}
+    expected = {**cluster.writer.begins, **began}
+    return [] if named == expected else [f"the query began at {expected}, and its record says {named}"]
 
 
 def _state(cluster: Cluster, number: int) -> PartitionState | None:
@@ -225,7 +247,7 @@ def _counters(cluster: Cluster, expected: _Expected) -> list[str]:
             continue
         state = _state(cluster, log.number)
         if state is None:
-            if not cluster.destroyed:  # else the group forgot it after its partitioners had ended
+            if not cluster.lost_offsets:  # else the group forgot it after its partitioners had ended
                 found.append(f"in[{log.number}] has no committed offset")
             continue
         if state.read != state.routed + state.rejected + state.filtered:

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from evenflow.twostep import reducer, sequences, state
-from partitioner_service import aborts, ahead, claim, leaps, loop, route, session, source
+from partitioner_service import aborts, added, ahead, claim, leaps, loop, route, session, sink, source
 from spark_consumers import epoch, stage
 from spark_consumers import reducer as pieces
 from spark_consumers.folders import Folder
 from spark_consumers.runs import COMPLETE, run_name
+from tests.faults.drawing import drawn
+from tests.faults.run import run
+from tests.faults.schedule import Schedule
 from topics import clients
 
 Change = tuple[Any, str, Callable[[Any], Any]]
@@ -132,12 +135,83 @@ def _own_lock(_: Any) -> Any:
     return lock
 
 
+def _stint_alone(_: Any) -> Any:
+    """After an abort the stint is begun again, and numbers go on."""
+
+    def aborted(self: Any) -> None:
+        if self.stint is session.Stint.WRITTEN:
+            self.stint = session.Stint.DUE
+
+    return aborted
+
+
+class _Everything(dict[int, Any]):
+    """Holds whatever one asks for."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _by_anybody(first_states: Any) -> Any:
+    """The owner of any partition takes added ones in, as if it owned the slowest one."""
+
+    def by_anybody(self: Any) -> Any:
+        own = self._source.states
+        self._source.states = _Everything(own)
+        try:
+            return first_states(self) if own else {}
+        finally:
+            self._source.states = own
+
+    return by_anybody
+
+
+def _without_a_commit(_: Any) -> Any:
+    """The transaction that is open when an instance looks goes on, and takes the partitions in."""
+
+    def take_in_added(self: Any) -> bool:
+        if self.parts.added.due:
+            states = self.parts.added.first_states()
+            if states:
+                self.commit(states)
+                self.parts.added.taken_in(states)
+        if not self.parts.added.may_read_more():
+            return False
+        if self.parts.sink.open_for is not None:
+            self.commit()
+        self.parts.source.assign_again()
+        return True
+
+    return take_in_added
+
+
+def _higher(first_states: Any) -> Any:
+    def higher(*words: Any) -> Any:
+        states = first_states(*words)
+        return {
+            p: s if s.idle_mark is None else replace(s, idle_mark=s.idle_mark + 4_000)
+            for p, s in states.items()
+        }
+
+    return higher
+
+
+def _fastest(query: Any, everyone: Any) -> int:
+    going_on = [p for p, state in everyone.items() if not state.ended]
+    return max(going_on, key=lambda p: (everyone[p].mark(query), p))
+
+
 @dataclass(frozen=True)
 class Mend:
-    """A mend of the product. focus: where to look for the hole that is there without it. changes: how it is taken out."""
+    """A mend of the product.
+
+    focus: where to look for the hole that is there without it. changes: how it is taken out. seen_by: what a violation
+    says that shows the hole, and not just an accident on the way to it.
+    """
 
     focus: str
     changes: tuple[Change, ...]
+    seen_by: str = ""
 
 
 MENDS: dict[str, Mend] = {
@@ -171,7 +245,7 @@ MENDS: dict[str, Mend] = {
         ((source.Source, "_give_up", _remembering), (source, "load_states", _remembered)),
     ),
     "numbers of an aborted transaction are used again": Mend(
-        "aborts", ((session.Session, "aborted", _instead(_nothing)),)
+        "aborts", ((session.Session, "aborted", _stint_alone),)
     ),
     "merged offsets are remembered": Mend("repeats", ((state.Bucket, "save", _forgetting),)),
     "a pane closes after all lanes": Mend("rebalances", ((reducer, "_close", _by_the_fastest),)),
@@ -179,6 +253,43 @@ MENDS: dict[str, Mend] = {
         "aborts", ((route.Router, "forget_what_was_told", _instead(_nothing)),)
     ),
     "the beginning is locked": Mend("the beginning", ((claim, "lock", _own_lock),)),
-    "pieces of the state have checksums": Mend("damage", ((pieces, "_opened", _as_it_is),)),
+    "pieces of the state have checksums": Mend(
+        "damage", ((pieces, "_opened", _as_it_is),), seen_by="window ("
+    ),
+    "added partitions are looked for": Mend(
+        "growth", ((added.Added, "due", _instead(property(lambda self: False))),)
+    ),
+    "only the owner of the slowest partition takes others in": Mend(
+        "growth", ((added.Added, "first_states", _by_anybody),)
+    ),
+    "what is open is committed before the look": Mend(
+        "growth", ((loop.Loop, "_take_in_added", _without_a_commit),)
+    ),
+    "frames tell that partitions were taken in": Mend(
+        "growth", ((route.Router, "take_in", _instead(lambda self, states, *, inputs: [])),)
+    ),
+    "added partitions begin at a mark that no pane has passed": Mend(
+        "growth", ((added, "first_states", _higher),)
+    ),
+    "the mark of the slowest partition counts": Mend("growth", ((added, "slowest_of", _instead(_fastest)),)),
+    "the record of the beginning grows": Mend(
+        "growth", ((sink.Sink, "write_beginning", _instead(lambda self, beginning: self.begin())),)
+    ),
 }
 """By what is guaranteed."""
+
+
+def shows(mend: str, schedule: Schedule) -> bool:
+    """Whether a run of this schedule shows that a mend is missing, which must have been taken out."""
+    return any(MENDS[mend].seen_by in what for what in run(schedule).violations)
+
+
+def table(seeds: int) -> Iterator[str]:
+    """The lines of a table, made by running this many seeds of its focus without each mend."""
+    yield "| mend taken out | focus | first seed of the focus | seeds that show it |"
+    yield "|---|---|---|---|"
+    for name, mend in MENDS.items():
+        with without(name):
+            found = [seed for seed in range(seeds) if shows(name, drawn(seed, focus=mend.focus))]
+        first = str(found[0]) if found else "-"
+        yield f"| {name} | {mend.focus} | {first} | {len(found)} of {seeds} |"

@@ -23,9 +23,12 @@ from tests.faults.model import network
 from tests.faults.model.broker import Broker
 from tests.faults.model.log import Committed, Entry
 from tests.faults.model.spark import Spark, Storage
-from tests.faults.schedule import BASE, Fault, Schedule, Written
+from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
 from topics.settled import admitted
+
+_CLOSE = 6
+"""How many records of the others are about as old as a new one."""
 
 
 class NoWatchdog(Watchdog):
@@ -124,12 +127,15 @@ class Writer:
         self.arrived[record.partition, offset] = self._world.now
 
     def fill(self, partition: int, draw: Random) -> None:
-        """Write into a partition that was added: some records by and by, and the end."""
-        known = [record.time for record in self._records if record.kind == "tuple"] or [1_000]
+        """Write into a partition that was added: some records by and by, most with times of about now, and the end."""
+        others = [r for r in self._records if r.kind == "tuple" and r.time < FUTURE]
+        others.sort(key=lambda record: abs(record.at % 1_000 - self._world.now))
+        times = [record.time for record in others] or [1_000]
         delay = 0.0
         for value in range(1, draw.randint(1, 9)):
             delay += draw.uniform(0.0, 1.5)
-            written = Written(0.0, partition, "tuple", draw.choice("abc"), draw.choice(known), value)
+            time = draw.choice(times[:_CLOSE] if draw.random() < 0.7 else times)
+            written = Written(0.0, partition, "tuple", draw.choice("abc"), time, value)
             self._world.at(delay, lambda written=written: self._write(written))
         self._world.at(delay + 0.5, lambda: self._write(Written(0.0, partition, "marker")))
 

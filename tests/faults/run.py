@@ -19,12 +19,16 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service import session
 from partitioner_service.plane import DataPlane
 from spark_consumers import epoch, result_files, run_folder, stage
 from spark_consumers.folders import Folder
 from tests.faults import times
+from tests.faults.damage import flipped
+from tests.faults.given_marks import GivenMarks
+from tests.faults.growth import Growth
 from tests.faults.history import History
 from tests.faults.invariants import violations, wrong_rows
 from tests.faults.model import network
@@ -32,7 +36,7 @@ from tests.faults.model.admin import AdminClient
 from tests.faults.model.broker import Broker
 from tests.faults.model.consumer import Consumer
 from tests.faults.model.files import Files, MemoryFolder
-from tests.faults.model.log import Entry, Log
+from tests.faults.model.log import Committed, Entry, Log
 from tests.faults.model.producer import Producer
 from tests.faults.model.spark import Concurrent, Spark, Storage
 from tests.faults.parts import Writer, driver, partitioner, plan_of
@@ -49,6 +53,7 @@ _SIGNS = {
     "input": r"in\[\d+\].*(gone|but the next to read)",
 }
 """What a refusal says when records of a topic are lost."""
+_EXPIRED = "no committed offsets of"
 _MOST_STARTS = 40
 _COLLECT_EVERY = 20
 _RUNS = count(1)
@@ -104,6 +109,11 @@ class Cluster:
         self.settings: list[Settings] = [settings_of(shape, number) for number in range(shape.instances)]
         broker.create("in", schedule.shape.inputs)
         self.writer = Writer(schedule, world, broker)
+        self.growth = Growth(self.settings[0].query, world)
+        times = (record.time for record in schedule.records if record.kind == "tuple")
+        honest = BASE + max((time for time in times if time < FUTURE), default=0)
+        self.given_marks = GivenMarks(honest, world)
+        broker.groups.of("q.partitioner").on_change = self._committed
         self._planes: dict[str, DataPlane] = {}
         self._sessions: dict[str, Spark] = {}
         self._running: dict[str, Process] = {}
@@ -154,13 +164,17 @@ class Cluster:
         return list(self._running.values())
 
     @property
-    def honest(self) -> int:
-        """The largest event time (ms) that is not far ahead of the clock.
+    def lost_offsets(self) -> bool:
+        """Whether a fault made the broker forget committed offsets."""
+        return _EXPIRED in self._signs
 
-        If the first tuple of the whole input is far ahead, this is where partitions without a tuple stand.
-        """
-        times = [record.time for record in self.schedule.records if record.kind == "tuple"]
-        return BASE + max((time for time in times if time < FUTURE or times[0] >= FUTURE), default=0)
+    def _committed(self, offsets: dict[tuple[str, int], Committed]) -> None:
+        states = {
+            number: PartitionState.decode(found.metadata, offset=found.offset)
+            for (_, number), found in offsets.items()
+        }
+        self.growth.committed(states)
+        self.given_marks.committed(states)
 
     def _stopped(self, wanted: set[str]) -> bool:
         if self.problems or self.noticed:
@@ -221,6 +235,8 @@ class Cluster:
             self.world.at(5.0, self._start_driver_if_none_runs)  # the newer driver goes on
         elif error is not None and _TOO_LATE in str(error):
             self._over.add(name)
+            if not self.destroyed:
+                self.problems += self.growth.refused(process.name)
         elif isinstance(error, _NOTICED):
             self.noticed.append(f"{process.name}: {type(error).__name__}: {error.args[0]}")
         elif error is not None and not _passes(error):
@@ -265,10 +281,13 @@ class Cluster:
     def _add_partitions(self, fault: Fault) -> None:
         """The input topic grows. Members of the group notice it a little later."""
         if self.schedule.shape.start == "latest" and self.writer.begins is None:
-            return  # the query may begin behind the end of a partition, and then waits for another one
+            # The query may begin behind the end of a partition, and then waits for another one.
+            self.world.at(1.0, lambda: self._add_partitions(fault))
+            return
         draw, logs = Random(fault.draw), self.broker.topics["in"].logs
         for _ in range(draw.choice((1, 1, 2))):
             logs.append(Log("in", len(logs)))
+            self.growth.add(logs[-1].number)
             self.writer.fill(logs[-1].number, draw)
         self.world.at(fault.seconds, lambda: self._rebalance(fault))
 
@@ -286,7 +305,7 @@ class Cluster:
             parts = sorted(group.offsets)
             draw = Random(fault.draw)
             gone = parts if draw.random() < 0.7 else draw.sample(parts, draw.randint(1, len(parts)))
-            self._destroyed(f"offsets of {[number for _, number in gone]}", "no committed offsets of")
+            self._destroyed(f"offsets of {[number for _, number in gone]}", _EXPIRED)
             for part in gone:
                 del group.offsets[part]
 
@@ -306,9 +325,7 @@ class Cluster:
         if versions:
             path = draw.choice(versions[-3:])
             name = draw.choice(sorted(held[path]))
-            piece = bytearray(held[path][name][0])
-            piece[draw.randrange(len(piece))] ^= 1 << draw.randrange(8)
-            held[path] = {**held[path], name: (bytes(piece),)}
+            held[path] = {**held[path], name: (flipped(bytes(held[path][name][0]), draw),)}
             self._destroyed(f"a bit of {name[0]} in {path}", "state is damaged")
 
     def _damage(self, fault: Fault) -> None:

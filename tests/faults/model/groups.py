@@ -39,7 +39,11 @@ class Member:
 
 @dataclass
 class Group:
-    """One group. offsets: (topic, partition) -> what is committed. on_first: gets the first offsets ever."""
+    """One group.
+
+    offsets: (topic, partition) -> what is committed. on_first: gets the first offsets ever. on_change: gets the offsets
+    that a transaction has changed.
+    """
 
     name: str
     offsets: dict[tuple[str, int], Committed] = field(default_factory=dict)
@@ -47,15 +51,21 @@ class Group:
     generation: int = 0
     rebalancing: bool = False
     on_first: Callable[[dict[tuple[str, int], Committed]], object] | None = None
+    on_change: Callable[[dict[tuple[str, int], Committed]], object] | None = None
 
     def take(self, found: dict[tuple[str, int], Committed]) -> None:
         """Take over these offsets. Of two, the one that was written last counts, whichever transaction ends first."""
         if self.on_first is not None:
             self.on_first(found)
             self.on_first = None
-        for part, offset in found.items():
-            if part not in self.offsets or self.offsets[part].written < offset.written:
-                self.offsets[part] = offset
+        changed = {
+            part: offset
+            for part, offset in found.items()
+            if part not in self.offsets or self.offsets[part].written < offset.written
+        }
+        self.offsets |= changed
+        if self.on_change is not None:
+            self.on_change(changed)
 
 
 class Groups:
