@@ -152,14 +152,14 @@ class _Everything(dict[int, Any]):
         return True
 
 
-def _by_anybody(first_states: Any) -> Any:
+def _by_anybody(written: Any) -> Any:
     """The owner of any partition takes added ones in, as if it owned the slowest one."""
 
     def by_anybody(self: Any) -> Any:
         own = self._source.states
         self._source.states = _Everything(own)
         try:
-            return first_states(self) if own else {}
+            return written(self) if own else {}
         finally:
             self._source.states = own
 
@@ -169,20 +169,19 @@ def _by_anybody(first_states: Any) -> Any:
 def _without_a_commit(_: Any) -> Any:
     """The transaction that is open when an instance looks goes on, and takes the partitions in."""
 
-    def take_in_added(self: Any) -> bool:
-        if self.parts.added.due:
-            states = self.parts.added.first_states()
+    def step(self: Any, commit: Any) -> bool:
+        if self._due:
+            states = self._written()
             if states:
-                self.commit(states)
-                self.parts.added.taken_in(states)
-        if not self.parts.added.may_read_more():
+                commit(states)
+                self._taken_in(states)
+        if not self._source.waiting - self._source.added:
             return False
-        if self.parts.sink.open_for is not None:
-            self.commit()
-        self.parts.source.assign_again()
+        self._close(commit)
+        self._source.assign_again()
         return True
 
-    return take_in_added
+    return step
 
 
 def _higher(first_states: Any) -> Any:
@@ -257,14 +256,12 @@ MENDS: dict[str, Mend] = {
         "damage", ((pieces, "_opened", _as_it_is),), seen_by="window ("
     ),
     "added partitions are looked for": Mend(
-        "growth", ((added.Added, "due", _instead(property(lambda self: False))),)
+        "growth", ((added.Added, "_due", _instead(property(lambda self: False))),)
     ),
     "only the owner of the slowest partition takes others in": Mend(
-        "growth", ((added.Added, "first_states", _by_anybody),)
+        "growth", ((added.Added, "_written", _by_anybody),)
     ),
-    "what is open is committed before the look": Mend(
-        "growth", ((loop.Loop, "_take_in_added", _without_a_commit),)
-    ),
+    "what is open is committed before the look": Mend("growth", ((added.Added, "step", _without_a_commit),)),
     "frames tell that partitions were taken in": Mend(
         "growth", ((route.Router, "take_in", _instead(lambda self, states, *, inputs: [])),)
     ),
