@@ -115,7 +115,8 @@ def test_every_command_of_the_first_hour_works_as_it_stands(terminals: Terminals
         for command in step.commands:
             said[command] = terminals.run(command)
     assert 'key = "customer"' in said["evenflow doctor --topic orders"]
-    assert "0 would be rejected" in said["evenflow doctor"]
+    # Where a cell's line ends depends on how many records came.
+    assert "0 would be rejected" in " ".join(said["evenflow doctor"].replace("│", " ").split())
     assert "0 differences" in said["evenflow verify"]
     assert re.search(r"[1-9]\d* windows, [1-9]\d* rows compared", said["evenflow verify"])
     assert "orders-by-customer.routed" in said["evenflow reset --results --yes"]
