@@ -50,8 +50,9 @@ class Commits:
     """Pairs of seconds since 1970 and tuples."""
 
     def note(self, tuples: int) -> None:
-        """Note a commit that has just ended."""
-        self.seen.append((time.time(), tuples))
+        """Note a commit that has just ended. Before the first tuple there is nothing to measure."""
+        if tuples:
+            self.seen.append((time.time(), tuples))
 
     def speed(self, meter: CpuMeter) -> Speed:
         """Tuples per second and CPU time from the first commit to the last."""

@@ -136,6 +136,9 @@ class _Turns:
 
     def turn(self, tuples: int, *, had: bool) -> bool:
         """End a piece. `tuples`: routed so far. `had`: whether the piece had metrics. Returns whether the next one has."""
+        # A commit without a tuple, such as that of a stint's first frames, ends no piece.
+        if tuples == (0 if self._begun is None else self._begun[0]):
+            return had
         now = tuples, time.perf_counter(), time.process_time()
         # The first commit only begins the first piece: start-up is no part of any piece.
         if self._begun is not None:

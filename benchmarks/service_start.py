@@ -34,6 +34,7 @@ from evenflow.sources.source import SourceOptions
 from partitioner_service.plane import DataPlane
 from producers.replay import replay
 from spark_consumers.archive import archive_path
+from spark_consumers.runs import newest_local_run
 from topics import clients
 from topics.admin import ensure_topics, pipeline_topics
 from workbench.broker import EmbeddedBroker
@@ -125,7 +126,8 @@ class _Start:
 
     def _last_commit(self) -> float:
         """The moment at which Spark committed its last micro-batch (s since 1970, by the clock of the file system)."""
-        commits = self.folder / "checkpoint" / self.settings.query.name / "fused" / "commits"
+        stage = self.folder / "checkpoint" / self.settings.query.name / "fused"
+        commits = newest_local_run(stage) / "commits"
         return max(file.stat().st_mtime for file in commits.glob("[0-9]*"))
 
 
