@@ -207,9 +207,9 @@ class Partitioner(ABC):
 
     @property
     def tells_at(self) -> int | None:
-        """Event time (ms) from which on `tell` has a message. None: as soon as it is asked.
+        """Event time (ms) from which on `tell` is to be asked. None: at once.
 
-        Only for an algorithm that `tells`.
+        Only for an algorithm that `tells`. After `tell(now)` it is a time later than `now`.
         """
         raise NotImplementedError(self.name)
 
@@ -217,7 +217,7 @@ class Partitioner(ABC):
         """The message for the others, or None if none is due. Each message is given once.
 
         now: event time (ms) that the stream has reached for this instance, even if no tuple came. Call it between two
-        blocks. A message that no table answers is given again at a later time.
+        blocks. A message that no table answers is given again at a later time. The first call may have none.
         """
         raise NotImplementedError(self.name)
 

@@ -11,7 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+from evenflow.errors import IncompatibleStateError
+
+LAST_ROUND = 2**62
+"""Greatest number of a round. Numbers are kept as int64."""
 
 
 class Message(NamedTuple):
@@ -37,11 +43,19 @@ class Table(NamedTuple):
     sources: tuple[int, ...]
     body: bytes
 
+    def check(self, sources: int) -> None:
+        """Raise IncompatibleStateError unless this can be a table for so many instances. The body is not looked at."""
+        if not 0 <= self.round <= LAST_ROUND:
+            raise IncompatibleStateError(f"a table has round {self.round}, not 0 to {LAST_ROUND}")
+        ascending = all(low < high for low, high in pairwise(self.sources))
+        if not self.sources or not ascending or self.sources[0] < 0 or self.sources[-1] >= sources:
+            raise IncompatibleStateError(f"a table has messages of sources that are not among the {sources}")
+
 
 class Merger(ABC):
     """Makes the tables of one algorithm. `Partitioner.merger` gives one that fits the partitioner.
 
-    A table depends on the messages and on the tables before it, not on the order in which messages came.
+    A table depends on the messages, on the tables before it and on `clock`, not on the order in which messages came.
     """
 
     @abstractmethod

@@ -1,8 +1,11 @@
 """Rounds of an exchange: which messages make a table, and when nobody is waited for any longer.
 
 A round is complete when every source that is waited for has sent its message. A source that was silent for
-`_SILENT_ROUNDS` rounds is not waited for until it sends a message again. A round that has begun also ends when
-`patience` is over, with the messages that are there. So a silent member blocks nobody.
+`_SILENT_ROUNDS` rounds is not waited for until it sends a message again, of whatever round. A round that has begun
+also ends when `patience` is over, with the messages that are there. So a silent member blocks nobody.
+
+A message for a round that is over comes from a member that has not heard the table. The latest table answers it, at
+most once per source and `patience`, because an answer may be lost as well.
 
 The rounds are those of the members: a merger that begins anew, or that takes over from another one, goes on with the
 greatest round that it hears of. Two mergers for a moment make a table each. A member takes the first one of a round.
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evenflow.errors import ConfigError, IncompatibleStateError
-from evenflow.partitioners.exchange import Merger, Message, Table
+from evenflow.partitioners.exchange import LAST_ROUND, Merger, Message, Table
 
 _SILENT_ROUNDS = 2
 
@@ -39,7 +42,12 @@ class Rounds:
         self._messages: dict[int, Message] = {}
         self._open_since: float | None = None
         self._silent = dict.fromkeys(range(sources), 0)
-        self._answered: set[int] = set()
+        self._answered: dict[int, float] = {}
+
+    @property
+    def closes_at(self) -> float | None:
+        """When the time of the open round is over, by `clock`. None if no round is open."""
+        return None if self._open_since is None else self._open_since + self._patience
 
     @property
     def waited_for(self) -> tuple[int, ...]:
@@ -47,36 +55,40 @@ class Rounds:
         return tuple(source for source, rounds in self._silent.items() if rounds < _SILENT_ROUNDS)
 
     def take(self, message: Message) -> Table | None:
-        """The table to send, if this message completes its round. Otherwise None.
+        """The table to send: of the round that this message completes, or as an answer. None if there is none to send.
 
-        A member that sends for a round that is over has not heard of the table. It gets the latest one, once per round.
         The last message of a source in a round counts. IncompatibleStateError for a message that cannot be used.
         """
         if not 0 <= message.source < self._sources:
             raise IncompatibleStateError(
                 f"a message of source {message.source}, but there are {self._sources}"
             )
-        if message.round < self.round:
-            if self.table is None or message.source in self._answered:
-                return None
-            self._answered.add(message.source)
-            return self.table
+        if not 0 <= message.round <= LAST_ROUND:
+            raise IncompatibleStateError(f"a message has round {message.round}, not 0 to {LAST_ROUND}")
         self.merger.check(message)
+        self._silent[message.source] = 0
+        if message.round < self.round:
+            return self._answer(message.source)
         if message.round > self.round:  # this merger is new, and the members are not
             self.round = message.round
             self._messages.clear()
             self._open_since = None
         self._messages[message.source] = message
-        self._silent[message.source] = 0
         if self._open_since is None:
             self._open_since = self._clock()
         return self._closed() if all(source in self._messages for source in self.waited_for) else None
 
     def overdue(self) -> Table | None:
         """The table of a round whose time is over. None if there is no such round."""
-        if self._open_since is None or self._clock() - self._open_since < self._patience:
+        closes_at = self.closes_at
+        return None if closes_at is None or self._clock() < closes_at else self._closed()
+
+    def _answer(self, source: int) -> Table | None:
+        now, last = self._clock(), self._answered.get(source)
+        if self.table is None or (last is not None and now < last + self._patience):
             return None
-        return self._closed()
+        self._answered[source] = now
+        return self.table
 
     def _closed(self) -> Table:
         for source in self._silent:
