@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.partitioners.exchange import Message, Table
+from evenflow.partitioners.exchange import LAST_ROUND, Message, Table
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object
 from evenflow.wire.envelope import Data
 
@@ -95,7 +95,7 @@ def decode_sync(data: Data, *, identity: str) -> SyncRecord:
 def _record(fields: StrictObject, body: bytes) -> SyncRecord:
     fields.only(_FIELDS)
     source = fields.whole("source", 0, _MOST_SOURCES)
-    number = fields.whole("round", 0, INT64[1] - 1)
+    number = fields.whole("round", 0, LAST_ROUND)
     sources = fields.wholes("sources", 0, _MOST_SOURCES, most=_MOST_SOURCES)
     kind = fields.text("kind", most=_WORD)
     if kind not in ("message", "table"):

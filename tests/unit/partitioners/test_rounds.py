@@ -255,4 +255,4 @@ def test_with_half_of_everything_lost_rounds_go_on_for_everyone(seed: int, count
     members = Members(count, Random(seed))
     for _ in range(100):
         members.interval(loss=0.5)
-    assert min(members.heard) >= 10
+    assert min(members.heard) >= 4, "each of them about every eighth time"
