@@ -20,6 +20,10 @@ only a share of a key's tuples, so `watch` counts sqrt(S) times there.
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
 
+Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker, and hears
+the sum. It then levels its share of the common imbalance. A sum that is lost, late or of few sources costs balance only.
+After three slides without one a source levels alone again.
+
 Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is
 ever split. `watch` how rare a split key may be. `cells` that remember homes at first, and `most_cells` when a
 window has more keys. `tail`: whether homes are remembered or hashed (F_1). Several sources must agree on the
@@ -165,6 +169,7 @@ class Evenflow(Partitioner):
     options: EvenflowOptions
     tells = True
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("cells",)}
+    later_state: ClassVar[frozenset[str]] = frozenset({"told", "rounds"})
 
     def _start(self) -> None:
         options = self.options
