@@ -66,8 +66,10 @@ class Exchange:
         self._sources = sources
         self._channel = channel
         self._now = NEVER
-        # Merging takes no time here. So the interval of an algorithm that measures its work has nothing to adapt to.
-        merger = sources[0].merger(clock=lambda: 0.0)
+        # Merging takes no event time. On a perfect channel the interval of an algorithm that measures its work has nothing
+        # to adapt to, and stays. Otherwise it adapts to the channel.
+        perfect = not channel.delay_ms and not channel.loss
+        merger = sources[0].merger(clock=lambda: 0.0 if perfect else self._now / 1000)
         self._rounds = Rounds(merger, sources=len(sources), patience=patience_ms, clock=lambda: self._now)
         self._due = [NEVER] * len(sources)
         """Event time of each source's next message, ms, as the source said when it last told or heard."""

@@ -340,26 +340,26 @@ class Evenflow(Partitioner):
         rounds = self._rounds
         if table.round < rounds["round"]:
             return False
-        known = rounds["told"] == table.round
+        # As of the message, like the loads of the others: what all take on comes to nothing then, however late the table
+        # is. A source that was restored may have told after its snapshot, and what is true now comes near.
+        own = self._told if rounds["told"] == table.round else np.maximum(self.window_tuples(now), 0)
         rounds["round"], rounds["unanswered"] = table.round + 1, 0
         if len(loads) != self.workers:  # the table is from before a rescale
             self._level_alone()
             return True
         if self.source in table.sources:
-            # A source that was restored may have told this round after its snapshot: what is true now comes near.
-            loads -= self._told if known else self.window_tuples(now)
+            loads = np.maximum(loads - own, 0)
         members = sorted({*table.sources, self.source})
-        self._level(np.maximum(loads, 0), now, (members.index(self.source), len(members)))
+        self._level(own, loads, (members.index(self.source), len(members)))
         return True
 
     def merger(self, *, clock: Callable[[], float]) -> Merger:
         """Adds the tuples of all sources."""
         return LoadsMerger(self.workers)
 
-    def _level(self, others: Int64s, now: int, place: tuple[int, int]) -> None:
-        """Share the imbalance of all. others: tuples of the other sources. place: (rank, number) of those that share."""
+    def _level(self, own: Int64s, others: Int64s, place: tuple[int, int]) -> None:
+        """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources that share."""
         rank, members = place
-        own = self.window_tuples(now)
         mine = np.rint(self._off_level(own)).astype(np.int64)
         # In whole units that come to all of it. The rest goes to sources in turns, to another source for each worker.
         whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), members)

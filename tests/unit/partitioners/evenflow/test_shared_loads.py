@@ -5,7 +5,7 @@ import pytest
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.evenflow.shared_loads import from_bytes, to_bytes
+from evenflow.partitioners.evenflow.shared_loads import LoadsMerger, from_bytes, to_bytes
 from evenflow.partitioners.exchange import Table
 from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import zipf
@@ -49,7 +49,7 @@ def test_a_source_whose_message_a_table_lacks_takes_the_whole_table_for_the_othe
     table = Table(0, (0, 1, 4), to_bytes(own + more))
     for part, others, place in ((parts[0], more, (1, 3)), (parts[1], own + more, (2, 4))):
         by_hand = restore(part.snapshot())
-        by_hand._level(others, 1000, place)  # type: ignore[attr-defined]
+        by_hand._level(own, others, place)  # type: ignore[attr-defined]
         assert part.hear(table, 1000)
         assert part._others.tolist() == by_hand._others.tolist()  # type: ignore[attr-defined]
 
@@ -69,3 +69,23 @@ def test_a_table_of_more_tuples_than_there_can_be_is_refused() -> None:
         p.hear(Table(0, (0, 1), to_bytes(np.array([2**50, 0]))), 0)
     with pytest.raises(IncompatibleStateError, match="more tuples than there can be"):
         p.hear(Table(0, (0, 1), to_bytes(np.array([2**62, 2**62]))), 0)
+
+
+@pytest.mark.parametrize("later", [0, 50, 700, 1900])
+@pytest.mark.parametrize("weights", [(), (1.0, 2.5, 0.3)])
+def test_what_all_take_on_comes_to_nothing_however_late_the_table_is(
+    later: int, weights: tuple[float, ...]
+) -> None:
+    """What one source sent meanwhile, to level its own share, is not levelled by the others once more."""
+    parts = [create("evenflow", workers=6, source=j, sources=3, weights=weights, **WINDOW) for j in range(3)]
+    for j, part in enumerate(parts):
+        part.assign(*zipf(1000, z=1.3, keys=200, seed=j))
+    told = [part.tell(1000) for part in parts]
+    table = Table(0, (0, 1, 2), LoadsMerger(6).merge([one for one in told if one is not None]))
+    for j, part in enumerate(parts):
+        keys, times = zipf(later, z=1.3, keys=200, seed=9 + j)
+        part.assign(keys, times + 1000)
+        assert part.hear(table, 1000 + later)
+        assert part._others.any()  # type: ignore[attr-defined]
+    together = np.sum([part._others for part in parts], axis=0)  # type: ignore[attr-defined]
+    assert np.abs(together).max() <= len(parts)
