@@ -30,6 +30,10 @@ _WORD = 100
 _FIELDS = ("v", "kind", "identity", "session", "source", "round", "sources", "time")
 
 
+class OtherVersion(IncompatibleStateError):
+    """A record of another version of evenflow."""
+
+
 @dataclass(frozen=True)
 class SyncRecord:
     """One record of the sync topic.
@@ -82,7 +86,7 @@ def decode_sync(data: Data, *, identity: str) -> SyncRecord:
         fields = read_object(bytes(view[_LENGTH.size : end]), most_bytes=_MOST_HEADER_BYTES)
         version = fields.whole("v", 1, 2**31)
         if version != SYNC_VERSION:
-            raise IncompatibleStateError(
+            raise OtherVersion(
                 f"this sync record has version {version}, this evenflow reads version {SYNC_VERSION}"
             )
         if fields.text("identity", most=_WORD) != identity:
