@@ -24,6 +24,8 @@ instance's number.
 unusable: the partitioner cannot read it. crowded: it gave way to a newer table.
 """
 REASONS: tuple[Reason, ...] = get_args(Reason)
+SEVERAL = 6
+"""So many messages without a table are no passing delay."""
 _TWINS = 3
 """So many records of a twin are no rest of this instance's last run."""
 
@@ -76,6 +78,13 @@ class Figures:
         with self._lock:
             self._told += 1
             self._unanswered += 1
+            alone = self._unanswered == SEVERAL
+        if alone:
+            log.warning(
+                "exchange: no table has come for %d messages, this instance routes by what it knows alone: is the instance "
+                "that owns input partition 0 alive, and is the sync topic there?",
+                SEVERAL,
+            )
 
     def made(self) -> None:
         """A table was made here."""
@@ -86,8 +95,10 @@ class Figures:
         """A table was taken over."""
         with self._lock:
             self._heard += 1
-            self._unanswered = 0
+            back, self._unanswered = self._unanswered >= SEVERAL, 0
             self._newest = _Heard(table, self._clock(), self._wall())
+        if back:
+            log.info("exchange: tables come again")
 
     def written(self, size: int, error: str | None) -> None:
         """The broker has answered a record of so many bytes, or it was not sent at all. error: None if it has it."""
@@ -99,9 +110,7 @@ class Figures:
             else:
                 self._lost += 1
         if first:
-            log.warning(
-                "exchange: nothing can be written now, each instance routes by what it knows: %s", error
-            )
+            log.warning("exchange: records are lost, each instance routes by what it knows alone: %s", error)
         if healed:
             log.info("exchange: records are written again")
 

@@ -187,8 +187,8 @@ def test_a_topic_that_is_gone_is_said_once_counted_and_routing_goes_on(
     group.topic.broken = None
     run(group, range(8, 10))
     said = [record.getMessage() for record in caplog.records]
-    assert sum("nothing can be written" in line for line in said) == 2, "once by each instance"
-    assert sum("written again" in line for line in said) == 2
+    for line in ("records are lost", "written again", "no table has come", "tables come again"):
+        assert sum(line in each for each in said) == 2, "once by each instance"
     assert group.rounds[0] == group.rounds[1] >= 3
     assert [instance.shown["unanswered"] for instance in group.instances] == [0, 0]
 
