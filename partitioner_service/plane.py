@@ -2,8 +2,7 @@
 
 It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`,
 `ask`, `channel`, `status` and `told` may be used from other threads at any time, also before the parts are open and
-after they
-are closed.
+after they are closed.
 """
 
 from __future__ import annotations

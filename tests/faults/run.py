@@ -21,10 +21,12 @@ import pyarrow as pa
 from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.settings import Settings
 from partitioner_service import session
+from partitioner_service.exchange import channel
 from partitioner_service.plane import DataPlane
 from spark_consumers import epoch, result_files, run_folder, stage
 from spark_consumers.folders import Folder
 from tests.faults import times
+from tests.faults.exchange import Sync
 from tests.faults.history import History
 from tests.faults.invariants import violations, wrong_rows
 from tests.faults.model import network
@@ -68,6 +70,8 @@ class Outcome:
     struck: Counter[str] = field(default_factory=Counter)
     events: int = 0
     calls: int = 0
+    tables: int = 0
+    """Rounds of the exchange of which an instance heard a table."""
 
 
 def run(schedule: Schedule) -> Outcome:
@@ -87,7 +91,8 @@ def run(schedule: Schedule) -> Outcome:
             found += wrong_rows(cluster)
             if not cluster.names_the_loss(cluster.noticed[0]):
                 found.append(f"refused, but not because of what was lost: {cluster.noticed[0]}")
-    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total)
+    tables = 0 if cluster.sync is None else len(cluster.sync.tables)
+    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total, tables)
 
 
 class Cluster:
@@ -105,6 +110,8 @@ class Cluster:
         broker.create("in", schedule.shape.inputs)
         self.writer = Writer(schedule, world, broker)
         self._planes: dict[str, DataPlane] = {}
+        told = self.settings[0].topic("sync")
+        self.sync = Sync(world, broker, self._planes, told) if self.settings[0].exchanges else None
         self._sessions: dict[str, Spark] = {}
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()
@@ -366,6 +373,7 @@ def _modelled(world: World, broker: Broker) -> Iterator[None]:
         (run_folder, "ThreadPoolExecutor", InLine),
         (epoch, "BoundedCalls", InLine),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
+        (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
         (result_files, "_with_times", lambda rows: rows),
         (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
     ]
