@@ -71,6 +71,12 @@ def build() -> Any:
                     steady=True,
                 ),
                 lines(
+                    "Rounds",
+                    "Tables per minute.",
+                    "short",
+                    (f"60 * max(deriv(evenflow_exchange_round{QUERY}[5m]))", "per minute"),
+                ),
+                lines(
                     "Sync topic",
                     "Bytes per second to it and from it, all instances together.",
                     "Bps",
