@@ -170,8 +170,8 @@ class PartitionerSettings(Section):
     exchange_patience: Duration = Field(
         default=2_000,
         gt=0,
-        description="How long (processing time) a round of the exchange waits for instances that have not told yet, from its "
-        "first message on. An instance tells between two blocks, each of up to a second. So an instance that is at work "
+        description="How long (processing time) a round of the exchange waits for instances that have not told yet, from "
+        "its first message on. An instance tells between two blocks, each of up to a second. So an instance that is at work "
         "tells within the default. Nobody stands still meanwhile.",
     )
     block_tuples: int = Field(

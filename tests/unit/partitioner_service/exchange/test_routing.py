@@ -92,7 +92,7 @@ def test_each_tuple_goes_into_exactly_one_frame_whatever_is_told_between_the_blo
                 instance.channel.offer(encode_sync(record))
             elif kind == "plan":
                 epoch += 1
-                router.plans.learn(Plan(epoch=epoch, p=what, r=1), reached=furthest(states))
+                router.plans.learn(Plan(epoch=epoch, p=int(str(what)), r=1), reached=furthest(states))
             elif kind == "elected":
                 instance.elected = bool(what)
             else:
