@@ -15,7 +15,8 @@ from evenflow.settings import Settings
 from partitioner_service.committed import all_states
 from partitioner_service.exchange.reading import LARGEST
 from tests.hostile import BYTES
-from tests.pipeline.planes import parts_of, total, wait_until
+from tests.pipeline import end_to_end
+from tests.pipeline.planes import parts_of, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
     expected_counts,
@@ -126,6 +127,7 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.more
 @BOTH
 def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: Instances) -> None:
     for number in range(2):
@@ -182,4 +184,43 @@ def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_noth
     instances.feed_until(lambda: all(instances.told(number)["members"] == [0, 1] for number in range(2)))
     admin.delete_topics(instances.settings[0].kafka, [instances.settings[0].topic("sync")])
     instances.feed_until(lambda: all(instances.told(number)["unanswered"] > 5 for number in range(2)))
+    for child in instances.running.values():
+        assert child.output().count("no table has come") == 1
     instances.finish()
+
+
+@pytest.mark.more
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("name", ["evenflow", "dalton-cooperative"])
+def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_back(
+    name: str, kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = end_to_end.make_settings(
+        kafka_settings, query_name, tmp_path, partitioner={"name": name, "instances": 2, "workers": 4}
+    )
+    stream = end_to_end.Stream(settings)
+    with end_to_end.Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("aggregate", "--until-ended")
+        for number in "01":
+            pipeline.start("partition", "--instance", number, name=number)
+
+        def heard(*numbers: str) -> bool:
+            stream.write(100)
+            newest = {said.instance: said.exchange for said in telemetry(settings)}
+            return all(
+                (known := newest.get(number)) is not None and known.members == len(numbers)
+                for number in numbers
+            )
+
+        pipeline.wait_until(lambda: heard("0", "1"))
+        for victim, survivor in ("01", "10"):
+            pipeline.kill(victim)
+            pipeline.wait_until(lambda survivor=survivor: heard(survivor))
+            pipeline.start("partition", "--instance", victim, name=victim)
+            pipeline.wait_until(lambda: heard("0", "1"))
+        stream.end()
+        pipeline.wait_until(lambda: end_to_end.has_ended(settings))
+        for number in "01":
+            pipeline.stop(number)
+        pipeline.finish()
+    end_to_end.assert_exact(stream)
