@@ -76,36 +76,42 @@ class Channel:
 
     def offer(self, value: bytes | None) -> None:
         """Take a record of the sync topic, of any bytes, in the order of the topic."""
+        self._guarded(lambda: self._take(value))
+
+    def tick(self) -> None:
+        """End a round whose time is over. Call it several times a second."""
+        if self._maker.appointed:
+            self._guarded(lambda: self._send(self._maker.overdue()))
+
+    def _take(self, value: bytes | None) -> None:
         record = self._reader.read(value)
         if record is None:
             return
         self._time = record.time
         if isinstance(record.payload, Message):
-            message = record.payload
-            self._send(lambda: self._maker.take(message))
+            self._send(self._maker.take(record.payload))
             return
         self._maker.note(record.payload)
         dropped = self._inbox.put(record.payload)
         if dropped:
             self.figures.ignore("crowded", "newer tables came", number=dropped)
 
-    def tick(self) -> None:
-        """End a round whose time is over. Call it several times a second."""
-        if self._maker.appointed:
-            self._send(self._maker.overdue)
+    def _send(self, table: Table | None) -> None:
+        if table is not None and self._outbox is not None:
+            self.figures.made()
+            self._outbox.send(table, time=self._time)
 
-    def _send(self, make: Callable[[], Table | None]) -> None:
+    def _guarded(self, what: Callable[[], None]) -> None:
         try:
-            table = make()
-            if table is not None and self._outbox is not None:
-                self.figures.made()
-                self._outbox.send(table, time=self._time)
+            what()
         except IncompatibleStateError as error:
             self.figures.ignore("unusable", error.message)
         except Exception as error:
-            # A fault of a merger must not end an instance: the tables matter for balance only.
+            # A fault here must not end an instance: what is told matters for balance only.
             self.figures.ignore("unusable", f"{type(error).__name__}: {error}")
             if not self._failed:
                 self._failed = True
-                log.exception("exchange: no table could be made, the round begins anew (balance only)")
+                log.exception(
+                    "exchange: a record could not be taken in, the round begins anew (balance only)"
+                )
             self._maker.begin_anew()

@@ -114,6 +114,19 @@ def test_the_survivor_of_a_kill_goes_on_alone_and_is_heard_again_by_the_next_pro
     assert len(set(group.rounds)) == 1
 
 
+def test_a_rebalance_in_mid_round_costs_that_round_and_the_next_one_is_whole() -> None:
+    group = Group(2)
+    run(group, range(3))
+    known = group.instances[0].partitioner.round
+    group.instances[1].step(3 * SLIDE)  # its message comes to the maker that was
+    group.instances[0].read()
+    group.elect(1)
+    run(group, range(4, 6))
+    assert group.rounds[0] == group.rounds[1] > known
+    assert tables(group)[-1].sources == (0, 1)
+    assert [instance.shown["elected"] for instance in group.instances] == [False, True]
+
+
 def test_two_elected_for_a_moment_make_two_tables_of_which_each_member_takes_the_first() -> None:
     group = Group(3)
     run(group, range(2))
@@ -204,6 +217,6 @@ def test_a_merger_that_fails_ends_nothing_and_the_round_begins_anew(
         run(group, range(3))
     assert tables(group) == []
     assert group.instances[0].shown["ignored"]["unusable"] > 0
-    assert sum("no table could be made" in record.getMessage() for record in caplog.records) == 1
+    assert sum("could not be taken in" in record.getMessage() for record in caplog.records) == 1
     run(group, range(3, 6))
     assert group.rounds[0] == group.rounds[1] >= 2
