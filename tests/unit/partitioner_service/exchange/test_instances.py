@@ -8,7 +8,8 @@ import pytest
 
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
-from tests.unit.partitioner_service.exchange.telling import SLIDE, Group, telling
+from partitioner_service.exchange.table_maker import TableMaker
+from tests.unit.partitioner_service.exchange.telling import SLIDE, Adding, Group, telling
 
 PATIENCE = 2.0
 
@@ -209,8 +210,6 @@ def test_a_topic_that_is_gone_is_said_once_counted_and_routing_goes_on(
 def test_a_merger_that_fails_ends_nothing_and_the_round_begins_anew(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from tests.unit.partitioner_service.exchange.telling import Adding
-
     group = Group(2)
     with monkeypatch.context() as patch:
         patch.setattr(Adding, "merge", lambda *_: 1 // 0)
@@ -220,3 +219,38 @@ def test_a_merger_that_fails_ends_nothing_and_the_round_begins_anew(
     assert sum("could not be taken in" in record.getMessage() for record in caplog.records) == 1
     run(group, range(3, 6))
     assert group.rounds[0] == group.rounds[1] >= 2
+
+
+def test_a_message_that_no_merger_can_take_is_forgotten_with_its_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    merged = Adding.merge
+    poison = b"\7" * 24
+
+    def merge(self: Adding, messages: list[Message]) -> bytes:
+        assert all(message.body != poison for message in messages)
+        return merged(self, messages)
+
+    monkeypatch.setattr(Adding, "merge", merge)
+    group = Group(2, running=1)
+    group.step(0)
+    own = group.instances[0].channel
+    group.topic.records.append(encode_sync(SyncRecord(own._identity, 7, 1, 0, Message(1, 0, poison))))
+    run(group, range(1, 5), seconds=PATIENCE)
+    assert tables(group)[-1].sources == (0,)
+    assert group.instances[0].partitioner.round >= 2
+
+
+def test_a_maker_that_takes_over_answers_members_that_are_behind_with_the_newest_table() -> None:
+    maker = TableMaker(sources=2, patience=PATIENCE, clock=lambda: 0.0)
+    newest = Table(57, (0, 1), b"\0" * 24)
+    maker.note(newest)
+    maker.note(Table(3, (0,), b"\0" * 24))
+    behind = Message(1, 3, b"\0" * 24)
+    assert maker.take(behind) is None, "it is not elected"
+    maker.appoint(Group(2).instances[0].partitioner)
+    assert maker.take(behind) == newest
+    assert maker.take(Message(1, 58, b"\0" * 24)) is None
+    table = maker.take(Message(0, 58, b"\0" * 24))
+    assert table is not None
+    assert (table.round, table.sources) == (58, (0, 1))
