@@ -91,7 +91,6 @@ class Channel:
         if isinstance(record.payload, Message):
             self._send(self._maker.take(record.payload))
             return
-        self._maker.note(record.payload)
         dropped = self._inbox.put(record.payload)
         if dropped:
             self.figures.ignore("crowded", "newer tables came", number=dropped)

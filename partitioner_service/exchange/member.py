@@ -47,6 +47,7 @@ class Member:
         for table in self._inbox.drain():
             try:
                 if partitioner.hear(table, now):
+                    self._maker.note(table)
                     self.figures.heard(table)
                 else:
                     self.figures.ignore("old", f"a table of round {table.round} came before")

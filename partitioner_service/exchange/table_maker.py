@@ -34,10 +34,10 @@ class TableMaker:
         self._clock = clock
         # Replaced as a whole by the data plane, and read once by each call of the control plane. So no lock is needed.
         self._mandate: _Mandate | None = None
+        self._newest: Table | None = None
         self._lock = threading.Lock()  # of the control plane's own threads
         self._rounds: Rounds | None = None
         self._workers: int | None = None
-        self._newest: Table | None = None
 
     # ---- the data plane's thread
 
@@ -58,13 +58,11 @@ class TableMaker:
         """Make no more tables."""
         self._mandate = None
 
-    # ---- the control plane
-
     def note(self, table: Table) -> None:
-        """A table came, whoever made it. A maker that is appointed later goes on behind the newest one."""
-        with self._lock:
-            if self._newest is None or table.round > self._newest.round:
-                self._newest = table
+        """This instance has heard a table, whoever made it. A maker that is appointed later goes on behind it."""
+        self._newest = table
+
+    # ---- the control plane
 
     def take(self, message: Message) -> Table | None:
         """The table to send because of this message. None if there is none, or if this instance is not elected.
@@ -96,8 +94,9 @@ class TableMaker:
                 mandate.merger, sources=self._sources, patience=self._patience, clock=self._clock
             )
             self._workers = None
-            if self._newest is not None:
-                self._rounds.round, self._rounds.table = self._newest.round + 1, self._newest
+            newest = self._newest
+            if newest is not None:
+                self._rounds.round, self._rounds.table = newest.round + 1, newest
         if self._workers != mandate.workers:
             mandate.merger.rescale(mandate.workers)
             self._workers = mandate.workers

@@ -245,7 +245,6 @@ def test_a_maker_that_takes_over_answers_members_that_are_behind_with_the_newest
     maker = TableMaker(sources=2, patience=PATIENCE, clock=lambda: 0.0)
     newest = Table(57, (0, 1), b"\0" * 24)
     maker.note(newest)
-    maker.note(Table(3, (0,), b"\0" * 24))
     behind = Message(1, 3, b"\0" * 24)
     assert maker.take(behind) is None, "it is not elected"
     maker.appoint(Group(2).instances[0].partitioner)

@@ -100,6 +100,14 @@ def test_a_table_whose_body_cannot_be_used_changes_nothing_and_is_counted() -> N
     assert instance.shown["round"] is None
 
 
+def test_a_table_that_nobody_can_use_is_not_what_members_are_answered_with() -> None:
+    group = Group(2)
+    group.topic.records.append(record_of(group.instances[0], Table(0, (0,), b"")))
+    for slide in range(4):
+        group.step(slide * SLIDE, seconds=COMES_BACK)
+    assert group.rounds[0] == group.rounds[1] >= 2
+
+
 def test_a_source_that_is_not_one_of_the_instances_is_refused_in_messages_and_tables() -> None:
     instance = one()
     for payload in (Message(2, 0, BODY), Table(0, (0, 2), BODY)):
