@@ -13,6 +13,7 @@ from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import Partitioner, registry
 from evenflow.partitioners.exchange import Merger, Message, Table
+from evenflow.partitioners.explanation import Explanation
 from evenflow.settings import Settings, load_settings
 from partitioner_service.exchange.channel import Channel
 from partitioner_service.exchange.member import Member
@@ -93,6 +94,9 @@ class Telling(Partitioner):
 
     def _load_state(self, state: State) -> None:
         self._known = state["known"]
+
+    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
+        return Explanation(rule="the newest table", workers=None)
 
     def _choices(self) -> int:
         return 1
