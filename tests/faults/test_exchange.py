@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.faults.drawing import drawn
 from tests.faults.run import run
-from tests.faults.schedule import Schedule, drawn
+from tests.faults.schedule import Schedule
 
 _EACH = 40
 

@@ -6,6 +6,7 @@ import json
 import sys
 import urllib.request
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,15 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("instances", [{"name": "evenflow"}], indirect=True)
+def test_two_instances_hear_tables_that_one_of_them_makes(instances: Instances) -> None:
+    for number in range(2):
+        instances.start(number)
+    instances.feed_until(lambda: all(instances.told(number)["members"] == [0, 1] for number in range(2)))
+    assert sorted(instances.told(number)["elected"] for number in range(2)) == [False, True]
+    instances.finish()
+
+
 @pytest.mark.more
 @BOTH
 def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: Instances) -> None:
@@ -175,6 +185,7 @@ def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: I
     instances.finish()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("instances", [{"name": "evenflow"}], indirect=True)
 def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_nothing_else(
     instances: Instances,
@@ -215,7 +226,7 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
         pipeline.wait_until(lambda: heard("0", "1"))
         for victim, survivor in ("01", "10"):
             pipeline.kill(victim)
-            pipeline.wait_until(lambda survivor=survivor: heard(survivor))
+            pipeline.wait_until(partial(heard, survivor))
             pipeline.start("partition", "--instance", victim, name=victim)
             pipeline.wait_until(lambda: heard("0", "1"))
         stream.end()
