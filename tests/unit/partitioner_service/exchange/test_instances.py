@@ -46,7 +46,7 @@ def test_every_instance_hears_one_table_for_each_slide_that_all_told() -> None:
     assert all(not instance.shown["ignored"] for instance in group.instances)
 
 
-def test_an_interval_below_a_slide_works_because_tables_are_taken_over_between_any_two_blocks() -> None:
+def test_a_table_is_taken_over_between_any_two_blocks_and_not_at_slides_only() -> None:
     group = Group(2)
     for instance in group.instances:
         type(instance.partitioner)  # the same class in both

@@ -1,4 +1,4 @@
-"""Whatever the others tell, each tuple goes into exactly one frame (rule "results never depend on the exchange")."""
+"""Whatever the others tell, each tuple goes into exactly one frame, so results never depend on it."""
 
 from __future__ import annotations
 
