@@ -108,6 +108,11 @@ def route_one_block(settings: Settings, values: list[bytes]) -> Callable[[], obj
     router = Router(settings, create("hashing", workers=8, seed=1))
     # A tuple came before, so that late records are late.
     state = PartitionState(
-        fingerprint=settings.fingerprint, topic_id="t", offset=0, first_time=_START, max_time=_START
+        fingerprint=settings.fingerprint,
+        topic_id="t",
+        offset=0,
+        first_time=_START,
+        max_time=_START,
+        steady_from=_START,
     )
     return lambda: router.route([Slice(0, 0, len(values) - 1, values)], {0: state})

@@ -29,7 +29,12 @@ def control_costs() -> dict[str, float]:
         epoch=7, p=_WORKERS, r=64, effective_from=1_000, group=3, reason="W 0.97 for 3 batches"
     ).encode(_PRINT)
     state = PartitionState(
-        fingerprint=_PRINT, topic_id="x" * 22, offset=10**9, first_time=10**11, max_time=10**12
+        fingerprint=_PRINT,
+        topic_id="x" * 22,
+        offset=10**9,
+        first_time=10**11,
+        max_time=10**12,
+        steady_from=10**11,
     )
     told = state.encode()
     return {
