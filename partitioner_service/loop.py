@@ -46,9 +46,8 @@ _GRACE = 10.0
 class Loop:
     """Does one step after the other with parts that are open.
 
-    parts: the loop works with them, and closes none. reports: makes the telemetry. questions:
-    about keys, answered between two blocks. latest: where other threads
-    find the newest telemetry and status.
+    parts: the loop works with them, and closes none. reports: makes the telemetry. questions: about keys, answered
+    between two blocks. latest: where other threads find the newest telemetry and status.
     """
 
     def __init__(
@@ -276,11 +275,12 @@ class Loop:
             except CommitAborted as error:
                 self._aborts.note(error)
                 return False
-        if not all(state.ended for state in self.parts.pace.everyone().values()):
+        known = self.parts.pace.everyone()
+        if len(known) < self.parts.source.taken or not all(state.ended for state in known.values()):
             return False
         # A peer may have taken partitions in that this instance has not heard of.
         everyone = self.parts.source.look()
-        if len(everyone) < self.parts.source.taken or not all(state.ended for state in everyone.values()):
+        if not all(state.ended for state in everyone.values()):
             return False
         if self.parts.source.added:
             raise all_have_ended(self._settings, self.parts.source.added)

@@ -57,9 +57,11 @@ class EndOfTopic:
         state = describe(self._settings.kafka, [self._topic]).get(self._topic)
         if state is None or any(committed.get(number, 0) < end for number, end in state.end.items()):
             return False
-        # Partitions may have been added to the input since the start.
-        self._inputs = recorded_partitions(self._settings) or self._settings.input_partitions
-        return self._all_ended(state)
+        if not self._all_ended(state):
+            return False
+        # Partitions may have been added to the input since the start. Asked last, because it is read from a topic.
+        before, self._inputs = self._inputs, recorded_partitions(self._settings) or self._inputs
+        return self._inputs <= before or self._all_ended(state)
 
     def _all_ended(self, state: TopicState) -> bool:
         """Whether every lane has ended, by the marks in the topic.

@@ -73,8 +73,11 @@ def offsets(
     spec: OffsetSpec,
     *,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    passing: frozenset[int] = NOT_YET,
 ) -> dict[str, dict[int, int]]:
     """Offsets by topic and partition. A partition that has just been deleted is absent.
+
+    passing: error codes after which a partition is asked for again, until `kafka.request_timeout` is over.
 
     Raises ServiceError if a broker refuses or does not answer, or does not know a leader within
     `kafka.request_timeout`.
@@ -88,7 +91,7 @@ def offsets(
         partitions = []
         for part, future in futures.items():
             last_try = time.monotonic() >= deadline
-            again = frozenset() if last_try else NOT_YET
+            again = frozenset() if last_try else passing
             doing = f"reading the offsets of topic {part.topic}"
             found = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
             if found is not None:
@@ -109,15 +112,11 @@ def known_offsets(
     it is asked again. Raises ServiceError as `offsets` does, and if it still says so after `kafka.request_timeout`.
     """
     wanted = [TopicPartition(topic, partition) for partition in partitions]
-    deadline = time.monotonic() + seconds(kafka)
-    while True:
-        found = offsets(admin(kafka), kafka, wanted, spec).get(topic, {})
-        missing = sorted(part.partition for part in wanted if part.partition not in found)
-        if not missing:
-            return found
-        if time.monotonic() >= deadline:
-            raise ServiceError(
-                f"the broker does not know {topic}[{missing[0]}] after {seconds(kafka):g} s",
-                hint="was the topic deleted, or does a broker still start? A restart goes on from what is committed",
-            )
-        time.sleep(_POLL_SECONDS)
+    found = offsets(admin(kafka), kafka, wanted, spec, passing=NOT_YET | UNKNOWN_TOPIC).get(topic, {})
+    missing = sorted(part.partition for part in wanted if part.partition not in found)
+    if missing:
+        raise ServiceError(
+            f"the broker does not know {topic}[{missing[0]}] after {seconds(kafka):g} s",
+            hint="was the topic deleted, or does a broker still start? A restart goes on from what is committed",
+        )
+    return found

@@ -166,22 +166,25 @@ def _by_anybody(written: Any) -> Any:
     return by_anybody
 
 
-def _without_a_commit(_: Any) -> Any:
+def _without_a_commit(step: Any) -> Any:
     """The transaction that is open when an instance looks goes on, and takes the partitions in."""
 
-    def step(self: Any, commit: Any) -> bool:
-        if self._due:
-            states = self._written()
-            if states:
-                commit(states)
-                self._taken_in(states)
-        if not self._source.waiting - self._source.added:
-            return False
-        self._close(commit)
-        self._source.assign_again()
-        return True
+    def without_a_commit(self: Any, commit: Any) -> bool:
+        looks, close = self._due, self._close
 
-    return step
+        def all_but_the_first(commit: Any) -> None:
+            nonlocal looks
+            if not looks:
+                close(commit)
+            looks = False
+
+        self._close = all_but_the_first
+        try:
+            return step(self, commit)
+        finally:
+            del self._close
+
+    return without_a_commit
 
 
 def _higher(first_states: Any) -> Any:

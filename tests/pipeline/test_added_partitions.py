@@ -132,6 +132,21 @@ def exact(settings: Settings) -> None:
     assert report.exact, report
 
 
+def reading(before: Rows, *settings: Settings, loop: Any = Loop) -> Instances:
+    """Instances with these settings that have read these rows of the two old partitions, and go on."""
+    create_topics(settings[0])
+    write(settings[0], before, end=False)
+    instances = Instances(*map(unpinned, settings), loop=loop)
+    instances.until(lambda states: total(states)[0] == len(before))
+    return instances
+
+
+def write_last(settings: Settings, before: Rows, last: Rows) -> None:
+    """The last rows, and the end of each partition. before: the rows that are there already."""
+    write(settings, last, end=False)
+    write_end(settings, counts_of([*before, *last]))
+
+
 def counts_of(rows: Rows) -> Counter[int]:
     return Counter(p for p, _ in rows)
 
@@ -148,15 +163,11 @@ def test_a_partition_that_is_added_while_instances_run_is_taken_in(
 ) -> None:
     caplog.set_level(logging.INFO, "partitioner_service.added")
     settings = settings_of(kafka_settings, query_name)
-    create_topics(settings)
     before, too_old, after = old_and_new()
-    write(settings, before, end=False)
-    instances = Instances(*(of(unpinned(settings), each) for each in range(number)))
-    instances.until(lambda states: total(states)[0] == len(before))
+    instances = reading(before, *(of(settings, each) for each in range(number)))
     grown = grow(settings)
     instances.until(lambda states: len(states) == 3)
-    write(grown, [*too_old, *after], end=False)
-    write_end(grown, counts_of([*before, *too_old, *after]))
+    write_last(grown, before, [*too_old, *after])
     instances.until(lambda states: [s.ended for s in states.values()] == [True] * 3)
     instances.stop()
     check(grown, [*before, *after], too_old)
@@ -170,17 +181,13 @@ def test_a_topic_that_grew_twice_while_nobody_ran_is_taken_in_between_two_runs_o
 ) -> None:
     spark = {"checkpoint": str(tmp_path / "checkpoint"), "batch_interval": 100}
     settings = settings_of(kafka_settings, query_name, spark=spark)
-    create_topics(settings)
     before, too_old, after = old_and_new()
-    write(settings, before, end=False)
-    instances = Instances(unpinned(settings))
-    instances.until(lambda states: total(states)[0] == len(before))
+    instances = reading(before, settings)
     instances.stop()
     run_spark_for_a_while(settings)
     grown = grow(grow(settings), 4)
     after = [*after, *rows(range(3, 4), range(20_000, 25_000, 50))]
-    write(grown, [*too_old, *after], end=False)
-    write_end(grown, counts_of([*before, *too_old, *after]))
+    write_last(grown, before, [*too_old, *after])
     run_spark_for_a_while(settings)
     run(unpinned(grown))
     check(grown, [*before, *after], too_old)
@@ -232,17 +239,13 @@ def test_an_instance_that_is_killed_while_it_takes_a_partition_in_leaves_it_to_t
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
     settings = settings_of(kafka_settings, query_name)
-    create_topics(settings)
     before, too_old, after = old_and_new()
-    write(settings, before, end=False)
-    killed = Instances(unpinned(settings), loop=KilledLoop)
-    killed.until(lambda states: total(states)[0] == len(before))
+    killed = reading(before, settings, loop=KilledLoop)
     grown = grow(settings)
     wait_until(lambda: killed.errors)
     assert [type(error) for error in killed.errors] == [Killed]
     assert recorded_partitions(settings) == 2
-    write(grown, [*too_old, *after], end=False)
-    write_end(grown, counts_of([*before, *too_old, *after]))
+    write_last(grown, before, [*too_old, *after])
     run(unpinned(grown))
     check(grown, [*before, *after], too_old)
 
@@ -254,11 +257,8 @@ def test_a_partition_without_a_record_follows_the_others_after_the_idle_timeout(
     settings = settings_of(
         kafka_settings, query_name, partitioner={"idle_timeout": "5s", "max_skew": "1h"}, spark=spark
     )
-    create_topics(settings)
     before, _, after = old_and_new()
-    write(settings, before, end=False)
-    instances = Instances(unpinned(settings))
-    instances.until(lambda states: total(states)[0] == len(before))
+    instances = reading(before, settings)
     grown = grow(settings)
     instances.until(lambda states: len(states) == 3)
     told, client = 20_000, clients.producer(settings.kafka)
@@ -274,8 +274,7 @@ def test_a_partition_without_a_record_follows_the_others_after_the_idle_timeout(
 
     instances.until(goes_on)
     after = [(p, row | {"t": row["t"] + told}) for p, row in after]
-    write(grown, after, end=False)
-    write_end(grown, counts_of([*before, *after]))
+    write_last(grown, before, after)
     instances.until(lambda states: [s.ended for s in states.values()] == [True] * 3)
     instances.stop()
     check(grown, [*before, *after], [])
@@ -286,11 +285,8 @@ def test_offsets_that_are_gone_are_found_again_for_partitions_that_were_added(
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
     settings = settings_of(kafka_settings, query_name)
-    create_topics(settings)
     before, too_old, after = old_and_new()
-    write(settings, before, end=False)
-    instances = Instances(unpinned(settings))
-    instances.until(lambda states: total(states)[0] == len(before))
+    instances = reading(before, settings)
     grown = grow(settings)
     instances.until(lambda states: len(states) == 3)
     write(grown, [*too_old, *after], end=False)
@@ -308,11 +304,8 @@ def test_a_query_that_has_not_taken_a_partition_in_yet_is_looked_at_and_renamed_
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
     settings = settings_of(kafka_settings, query_name)
-    create_topics(settings)
     before, too_old, after = old_and_new()
-    write(settings, before, end=False)
-    instances = Instances(unpinned(settings))
-    instances.until(lambda states: total(states)[0] == len(before))
+    instances = reading(before, settings)
     instances.stop()
     grown = grow(settings)
     seen = read_status(unpinned(grown))
@@ -327,8 +320,7 @@ def test_a_query_that_has_not_taken_a_partition_in_yet_is_looked_at_and_renamed_
         examine(unpinned(grown), unpinned(renamed), now=lambda: time.time() + 60),
         progress=lambda records: None,
     )
-    write(grown, [*too_old, *after], end=False)
-    write_end(grown, counts_of([*before, *too_old, *after]))
+    write_last(grown, before, [*too_old, *after])
     run(unpinned(renamed))
     check(renamed, [*before, *after], too_old)
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.errors import DataLossError, EvenflowError, ProtocolError
+from evenflow.errors import DataLossError, ProtocolError
 from evenflow.windows import NO_MARK
 from tests.unit.partitioner_service import kafka
 from tests.unit.partitioner_service.growing import GrowingRun
 from tests.unit.partitioner_service.lossy import INPUTS
-from tests.unit.partitioner_service.test_lost_frames import lose
+from tests.unit.partitioner_service.test_lost_frames import losing
 
 SEEDS = st.integers(0, 2**32)
 
@@ -46,25 +46,7 @@ def test_results_are_exact_whenever_partitions_are_added_and_whoever_takes_them_
 @settings(max_examples=80, deadline=None)
 @given(SEEDS)
 def test_any_lost_frame_is_noticed_while_partitions_are_added(seed: int) -> None:
-    run = GrowingRun(Random(seed))
-    draw, lost = run.draw, False
-    error: EvenflowError | None = None
-    for number in range(draw.randrange(5, 50)):
-        run.step()
-        if draw.random() < 0.15 or number == 4:
-            lost = lose(run) or lost
-        try:
-            if draw.random() < 0.3:
-                run.micro_batch()
-        except EvenflowError as raised:
-            error = raised
-            break
-    if error is None:
-        if draw.random() < 0.5:
-            run.finish()
-        lost = lose(run) or lost
-        run.restart()
-        error = run.noticed()
+    lost, error = losing(GrowingRun(Random(seed)), most=50)
     assert (error is not None) == lost
     assert error is None or isinstance(error, DataLossError | ProtocolError)
 

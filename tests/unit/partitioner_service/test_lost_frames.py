@@ -36,25 +36,7 @@ def test_a_run_that_loses_nothing_gives_every_result_whatever_its_partitioners_d
 @settings(max_examples=120, deadline=None)
 @given(SEEDS)
 def test_any_lost_frame_and_any_lost_tail_is_noticed_before_a_result_is_wrong(seed: int) -> None:
-    run = Run(Random(seed))
-    draw, lost = run.draw, False
-    error: EvenflowError | None = None
-    for number in range(draw.randrange(5, 40)):
-        run.step()
-        if draw.random() < 0.15 or number == 4:
-            lost = lose(run) or lost
-        try:
-            if draw.random() < 0.3:
-                run.micro_batch()
-        except EvenflowError as raised:
-            error = raised
-            break
-    if error is None:
-        if draw.random() < 0.5:
-            run.finish()
-        lost = lose(run) or lost
-        run.restart()
-        error = run.noticed()
+    lost, error = losing(Run(Random(seed)), most=40)
     assert (error is not None) == lost
     assert error is None or isinstance(error, DataLossError | ProtocolError)
 
@@ -82,6 +64,29 @@ def look_ahead(run: Run, routed: int, frame: tuple[int, bytes]) -> None:
     again = copy.deepcopy(run.buckets)
     for blob in combine_task(run.layout.plan, run.layout, [(routed, [frame])]):
         reduce(run.layout.plan, run.layout, again[blob.bucket], [blob.data])
+
+
+def losing(run: Run, *, most: int) -> tuple[bool, EvenflowError | None]:
+    """Make fewer than `most` steps of a run that loses frames. Whether it lost any, and what combiner or reducer said."""
+    draw, lost = run.draw, False
+    error: EvenflowError | None = None
+    for number in range(draw.randrange(5, most)):
+        run.step()
+        if draw.random() < 0.15 or number == 4:
+            lost = lose(run) or lost
+        try:
+            if draw.random() < 0.3:
+                run.micro_batch()
+        except EvenflowError as raised:
+            error = raised
+            break
+    if error is None:
+        if draw.random() < 0.5:
+            run.finish()
+        lost = lose(run) or lost
+        run.restart()
+        error = run.noticed()
+    return lost, error
 
 
 def lose(run: Run) -> bool:

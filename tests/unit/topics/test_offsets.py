@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import count
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from evenflow.errors import ServiceError
@@ -21,16 +22,27 @@ KAFKA = KafkaSettings(bootstrap_servers="127.0.0.1:9", request_timeout=3_000)
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, dict[int, int]]]:
     """What the broker says, one answer after the other, the last one again and again. Each takes a second."""
     found: list[dict[str, dict[int, int]]] = []
-    now = count()
+    now = [0.0]
 
-    def asked(*_: Any) -> dict[str, dict[int, int]]:
-        return found.pop(0) if len(found) > 1 else found[0]
+    def list_offsets(specs: dict[TopicPartition, OffsetSpec], **_: Any) -> dict[TopicPartition, Any]:
+        now[0] += 1
+        answer = found.pop(0) if len(found) > 1 else found[0]
+        return {part: future(answer.get(part.topic, {}).get(part.partition)) for part in specs}
 
-    monkeypatch.setattr(offsets, "offsets", asked)
-    monkeypatch.setattr(offsets, "admin", lambda kafka: None)
-    clock = SimpleNamespace(monotonic=lambda: float(next(now)), sleep=lambda seconds: None)
+    monkeypatch.setattr(offsets, "admin", lambda kafka: SimpleNamespace(list_offsets=list_offsets))
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
     monkeypatch.setattr(offsets, "time", clock)
     return found
+
+
+def future(offset: int | None) -> Future[Any]:
+    """What the broker says of a partition. None: it does not know the partition."""
+    made: Future[Any] = Future()
+    if offset is None:
+        made.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    else:
+        made.set_result(SimpleNamespace(offset=offset))
+    return made
 
 
 def test_a_partition_that_the_broker_does_not_know_yet_is_asked_for_again(answers: list[Any]) -> None:
