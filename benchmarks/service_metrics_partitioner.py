@@ -20,7 +20,7 @@ from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Pair, Piece, cost, having, pairs
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.telemetry import PartitionerRecord
+from evenflow.telemetry import ExchangeState, PartitionerRecord
 from monitoring.instruments.partitioner import PartitionerInstruments
 from partitioner_service.loop import Loop
 from partitioner_service.parts import Parts
@@ -89,10 +89,18 @@ class _Clocked(Reports):
         super().note(sent, seconds, workers=workers)
         self.spent += time.thread_time() - began
 
-    def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
+    def record(
+        self,
+        source: Source,
+        router: Router,
+        work: Work,
+        *,
+        ignored: int,
+        exchange: ExchangeState | None = None,
+    ) -> PartitionerRecord:
         """The telemetry record. Its CPU time is counted."""
         began = time.thread_time()
-        told = super().record(source, router, work, ignored=ignored)
+        told = super().record(source, router, work, ignored=ignored, exchange=exchange)
         self.spent += time.thread_time() - began
         return told
 

@@ -97,6 +97,28 @@ class HotKey(BaseModel):
     parts: Annotated[list[Share], Field(max_length=64)] = []
 
 
+class ExchangeState(BaseModel):
+    """What an instance knows of the exchange that it is in.
+
+    instances: how many there can be. elected: whether this one makes the tables. round, members, age_ms: of the newest
+    table that it heard, None (and 0 members) before the first. unanswered: messages that it told since then. bytes_in,
+    bytes_out, lost, ignored: since `started`, the last two as numbers of records.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    instances: Count
+    elected: bool
+    round: Count | None = None
+    members: Count = 0
+    age_ms: Count | None = None
+    unanswered: Count = 0
+    bytes_in: Count = 0
+    bytes_out: Count = 0
+    lost: Count = 0
+    ignored: Count = 0
+
+
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
@@ -108,7 +130,8 @@ class PartitionerRecord(Record):
     least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
     loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
     plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
-    record cannot be fetched. pages: `host:port` of the instance's pages.
+    record cannot be fetched. pages: `host:port` of the instance's pages. exchange: what it knows of the exchange,
+    None if it is in none.
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
@@ -146,6 +169,7 @@ class PartitionerRecord(Record):
     slowest: Count | None = None
     stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
     pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
+    exchange: ExchangeState | None = None
 
 
 class PartWork(BaseModel):

@@ -1,8 +1,9 @@
-"""The Faust side of the service: lifecycle, the plan agent, the status page.
+"""The Faust side of the service: lifecycle, the agents of plans and of the exchange, the status page.
 
 The data plane is a service of the Faust app with a thread of its own. Each half needs the other. If one of
 them dies, the process ends, and a restart brings both back.
-Faust has a consumer group of its own, one per instance, so that every instance sees every plan.
+Faust has a consumer group of its own, one per instance, so that every instance sees every plan, and all that the others
+tell. It begins at the end of the sync topic, because what was told before is out of date.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.sensors.prometheus import setup_prometheus_sensors
 from faust.transport.drivers import aiokafka
+from faust.types import TP
 from mode import Service
 from mode.threads import ServiceThread, WorkerThread
 
@@ -32,6 +35,7 @@ from evenflow.settings.kafka import aiokafka_config
 from evenflow.talking import on_every_line
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
+from partitioner_service.exchange.channel import Channel
 from partitioner_service.health import Health
 from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane
@@ -44,6 +48,10 @@ _GRACE = 5.0
 """Seconds in which Faust may stop in order."""
 _MOMENT = 2.0
 """Seconds in which tasks may react to being cancelled."""
+_MOST_TOLD = 8
+"""Records of the sync topic that wait in Faust. More of them wait in Kafka."""
+_TICK = 0.1
+"""Seconds between two looks at the time of the open round."""
 
 
 def serve(
@@ -124,7 +132,7 @@ def build_app(
     used = ours | extras
     plane.serves_pages_at(reachable(used["web_host"], used["web_port"]))
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **used)
-    app.transport.Consumer = _Consumer  # type: ignore[misc]  # how Faust is given another consumer
+    app.transport.Consumer = _consumer_of(settings.topic("sync"))  # type: ignore[misc]  # how Faust is given another one
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
     @app.agent(plans)
@@ -132,11 +140,31 @@ def build_app(
         async for event in stream.events():
             plane.offer(event.message.offset, event.value)
 
+    if plane.channel is not None:
+        _follow_the_exchange(app, settings.topic("sync"), plane.channel)
+
     # Faust's own sensors measure the control plane alone. Their page shows the whole registry, the data plane
     # included.
     setup_prometheus_sensors(app, "/metrics/", registry=instruments.registry, name_prefix="faust")
     add_pages(app, settings, plane, Health(plane.clock), feed)
     return app
+
+
+def _follow_the_exchange(app: faust.App, name: str, channel: Channel) -> None:
+    """Hand over all that is told, and look at the time of the open round."""
+    # Offsets of this topic are not committed: nobody goes on where they were left.
+    told = app.topic(name, value_serializer="raw", key_serializer="raw", internal=False, acks=False)
+    told.maxsize = _MOST_TOLD
+
+    # Records are large, and to make a table takes a while. So neither is done in the event loop.
+    @app.agent(told)
+    async def follow_the_exchange(stream: Any) -> None:
+        async for event in stream.events():
+            await asyncio.to_thread(channel.offer, event.value)
+
+    @app.timer(interval=_TICK)
+    async def end_overdue_rounds() -> None:
+        await asyncio.to_thread(channel.tick)
 
 
 class DataPlaneService(Service):
@@ -242,10 +270,28 @@ _FAUST = logging.getLogger(f"{aiokafka.__name__}.ours")
 class _Reader(aiokafka.AIOKafkaConsumerThread):
     """Faust's consumer.
 
-    It reads committed records only, so a plan of an aborted transaction does not count.
+    It reads committed records only, so a plan of an aborted transaction does not count. It begins `newest_only` at its end.
     """
 
     logger = _FAUST
+    newest_only: ClassVar[str]
+    """Name of a topic."""
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """As Faust does it, but to the end of `newest_only`."""
+        found = dict(await super().seek_to_committed())
+        newest = [tp for tp in found if tp.topic == self.newest_only]
+        if newest:
+            await self.call_thread(self._seek_to_end, newest)
+        return {tp: offset for tp, offset in found.items() if tp not in newest}
+
+    async def _seek_to_end(self, partitions: list[TP]) -> None:
+        consumer = self._ensure_consumer()
+        try:
+            for tp, offset in (await consumer.end_offsets(partitions)).items():
+                consumer.seek(tp, offset)
+        except KafkaError as error:  # the topic is gone: old records would only be passed over one by one
+            _FAUST.debug("no end of %s: %s", partitions, error)
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         # Faust looks only at this flag when it chooses the isolation level. The flag must not stay true:
@@ -260,8 +306,16 @@ class _Reader(aiokafka.AIOKafkaConsumerThread):
 class _Consumer(aiokafka.Consumer):
     logger = _FAUST
 
+    reader: ClassVar[type[_Reader]]
+
     def _new_consumer_thread(self) -> _Reader:
-        return _Reader(self, loop=self.loop, beacon=self.beacon)
+        return self.reader(self, loop=self.loop, beacon=self.beacon)
+
+
+def _consumer_of(newest_only: str) -> type[_Consumer]:
+    """Faust's consumer, for an app that begins at the end of this topic."""
+    reader = type("_Reader", (_Reader,), {"newest_only": newest_only})
+    return type("_Consumer", (_Consumer,), {"reader": reader})
 
 
 def _credentials(kafka: KafkaSettings) -> Any:

@@ -18,6 +18,7 @@ from evenflow.settings import Settings
 from partitioner_service import status
 from partitioner_service.aborts import Aborts
 from partitioner_service.added import all_have_ended
+from partitioner_service.exchange.member import ELECTING
 from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.onlooker import Onlooker
@@ -102,12 +103,14 @@ class Loop:
             self._rebalances = self.parts.source.rebalances
             self.parts.router.session.stint = Stint.DUE
         self._learn_plans()
+        self._hear_the_others()
         self._latest.progressed()
         self.parts.watch.check()
         self._begin_stint()
         if self.parts.added.step(self.commit):
             return  # the blocks are read again
         self._work_through_all(blocks)
+        self._tell_the_others()
         self._put_to_sleep()
         self._tell_the_workers()
         self._questions.answer_one(self._explain)
@@ -301,6 +304,19 @@ class Loop:
         if frames:
             self.parts.sink.write_frames(frames)
 
+    # ---- the exchange: between blocks, never within one
+
+    def _hear_the_others(self) -> None:
+        if self.parts.member is not None:
+            self.parts.member.hear(self.parts.router.plans.partitioner, furthest(self.parts.source.states))
+
+    def _tell_the_others(self) -> None:
+        member, states = self.parts.member, self.parts.source.states
+        if member is not None:
+            partitioner = self.parts.router.plans.partitioner
+            member.stand(partitioner, elected=ELECTING in states)
+            member.tell(partitioner, furthest(states))
+
     # ---- plans, telemetry, status
 
     def _learn_plans(self) -> None:
@@ -309,7 +325,11 @@ class Loop:
 
     def _report(self) -> None:
         told = self._reports.record(
-            self.parts.source, self.parts.router, self.work, ignored=self._plan_log.ignored
+            self.parts.source,
+            self.parts.router,
+            self.work,
+            ignored=self._plan_log.ignored,
+            exchange=None if self.parts.member is None else self.parts.member.figures.state(),
         )
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())
@@ -334,6 +354,7 @@ class Loop:
                 "learning_since": self.parts.learned.since,
                 "learned_at": self.parts.learned.kept_at,
                 "plans_ignored": self._plan_log.ignored,
+                "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
                 "standing_still": [*standing, *self._schema_wait.standing_still(), *self._stuck()],
             }
         )

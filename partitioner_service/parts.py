@@ -11,6 +11,8 @@ from partitioner_service.added import Added
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
 from partitioner_service.committed import TopicIds, committed_states, state_reader
+from partitioner_service.exchange.channel import Channel
+from partitioner_service.exchange.member import Member
 from partitioner_service.in_force import PlanLog
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
@@ -31,7 +33,10 @@ _REJECTED_LIMIT = 1_048_588
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The parts of a data plane, all open. The source has not joined its group yet."""
+    """The parts of a data plane, all open. The source has not joined its group yet.
+
+    member: None if this instance tells others nothing.
+    """
 
     side: SideRecords
     learned: LearnedState
@@ -42,6 +47,7 @@ class Parts:
     skips: SkipOrders
     added: Added
     watch: TopicWatch
+    member: Member | None
 
 
 def open_parts(
@@ -49,6 +55,7 @@ def open_parts(
     settings: Settings,
     *,
     plan_log: PlanLog,
+    channel: Channel | None,
     watchdog: Watchdog,
     stopping: Callable[[], bool],
     clock: Callable[[], float],
@@ -109,6 +116,7 @@ def open_parts(
         skips=skips,
         added=Added(settings, source, router, sink, watch=watch, clock=clock),
         watch=watch,
+        member=None if channel is None else channel.member(side),
     )
 
 

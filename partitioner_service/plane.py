@@ -1,8 +1,8 @@
 """The data plane of one partitioner instance, as the rest of the process sees it.
 
 It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`,
-`ask`, `status` and `told` may be used from other threads at any time, also before the parts are open and after they
-are closed.
+`ask`, `channel`, `status` and `told` may be used from other threads at any time, also before the parts are open and
+after they are closed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from partitioner_service.closing import Closing
 from partitioner_service.committed import Stopping
+from partitioner_service.exchange.channel import Channel
 from partitioner_service.garbage import patient_garbage_collection
 from partitioner_service.in_force import PlanLog
 from partitioner_service.loop import Loop
@@ -60,6 +61,8 @@ class DataPlane:
         self._make_loop = loop
         self._stop = threading.Event()
         self._plan_log = PlanLog(settings)
+        self.channel = Channel(settings, clock=clock) if settings.exchanges else None
+        """What the other instances tell. None if they tell nothing."""
         self._reports = Reports(settings, clock=clock)
         self._talk = Talk(settings, clock=clock)
         self._watchdog = Watchdog() if watchdog is None else watchdog
@@ -125,6 +128,7 @@ class DataPlane:
             closing,
             self._settings,
             plan_log=self._plan_log,
+            channel=self.channel,
             watchdog=self._watchdog,
             stopping=self._stop.is_set,
             clock=self.clock,

@@ -49,7 +49,7 @@ def publish(
         raise ConfigError(f"effective_from {effective_from} is no event time (ms since 1970)")
     settings = admitted(settings)
     specs = admin.pipeline_topics(settings)
-    admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
+    admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
     return _published(
         settings, p=workers, r=r, effective_from=NO_MARK if effective_from is None else effective_from
     )

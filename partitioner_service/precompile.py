@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,10 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2
 
 from evenflow.aggregates import AggregatePlan, every_form
+from evenflow.partitioners import Partitioner
+from evenflow.partitioners.exchange import Table
 from evenflow.partitioners.fitting import online_names
+from evenflow.partitioners.registry import tells
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.input import REGISTERED
@@ -40,6 +44,8 @@ def compile_all() -> int:
     routed = 0
     for name in online_names():
         routed += _routed(_settings(partitioner={"name": name}))
+        if tells(name):
+            routed += _routed(_settings(partitioner={"name": name, "instances": 2}))
     for unit in ("s", "us", "iso"):
         routed += _routed(_settings(query={"time_unit": unit}))
     exploded = {"explode": "items", "key": "items.k"}
@@ -100,12 +106,22 @@ def _routed(settings: Settings) -> int:
         slices = [Slice(p, first, first + len(part) - 1, part) for p in states]
         done = router.route(slices, states)
         states |= done.states
+        _heard(router.plans.partitioner, now=_SPAN_MS // 2 * (number + 1))
         Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
         for worker, frame in done.frames:
             frames.setdefault(worker, []).append((number, frame))
     key_answer(settings, router.plans, b"a", reached=_SPAN_MS, seen=lambda hashed: None)
     _aggregated(settings, frames)
     return 2 * len(records)
+
+
+def _heard(partitioner: Partitioner, *, now: int) -> None:
+    """Have a partitioner of several instances hear the table of its own message. now: event time, ms."""
+    if partitioner.tells and partitioner.sources > 1:
+        message = partitioner.tell(now)
+        if message is not None:
+            body = partitioner.merger(clock=time.monotonic).merge([message])
+            partitioner.hear(Table(message.round, (message.source,), body), now)
 
 
 def _records(settings: Settings) -> Sequence[bytes]:

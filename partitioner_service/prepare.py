@@ -12,8 +12,8 @@ from partitioner_service.learned import new_partitioner
 from topics.admin import ensure_topics, pipeline_topics
 from topics.settled import admitted
 
-OWN_TOPICS: tuple[TopicRole, ...] = ("routed", "rejected", "telemetry", "plan", "snapshots")
-"""Roles of the topics that partitioners write or follow.
+OWN_TOPICS: tuple[TopicRole, ...] = ("routed", "rejected", "telemetry", "plan", "snapshots", "sync")
+"""Roles of the topics that partitioners write or follow, as far as the settings ask for them.
 
 The input topic belongs to the user, and the other topics belong to the Spark stages.
 """
@@ -31,5 +31,5 @@ def prepare(settings: Settings) -> Settings:
     new_partitioner(settings)  # only for its errors, before a broker is asked
     known = admitted(settings)
     specs = pipeline_topics(known)
-    ensure_topics(known.kafka, [specs[role] for role in OWN_TOPICS])
+    ensure_topics(known.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
     return known

@@ -1,7 +1,7 @@
-"""Records beside the data plane: telemetry and snapshots of learned state.
+"""Records beside the data plane: telemetry, snapshots of learned state, and what instances tell each other.
 
-Telemetry is for people and controllers, and snapshots are a matter of quality. Neither affects results, so
-both are written without transactions, and a lost record does no further harm.
+Telemetry is for people and controllers. Snapshots and the exchange are a matter of quality. None of them affects results,
+so all are written without transactions, and a lost record does no further harm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
 class SideRecords:
-    """Writes the telemetry and the snapshots of one instance, and reads its last snapshot."""
+    """Writes the telemetry, the snapshots and the sync records of one instance, and reads its last snapshot."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -47,6 +47,22 @@ class SideRecords:
                 log.warning("the note %s was not written: %s", key.decode(errors="replace"), error)
 
         self._produce("snapshots", key=key, value=value, on_delivery=answered)
+
+    def sync(self, record: bytes, *, answered: Callable[[str | None], None]) -> None:
+        """Write a record to `<query>.sync`. It may be called from any thread.
+
+        answered: is called once, with the error or with None. That is not before the next other record is written.
+        """
+
+        def delivered(error: object, _: object) -> None:
+            answered(None if error is None else str(error))
+
+        topic = self._settings.topic("sync")
+        try:
+            # Without `poll`: what that raises belongs into the data plane's thread.
+            self._producer.produce(topic, key=self._identity, value=record, on_delivery=delivered)
+        except (BufferError, KafkaException) as error:
+            answered(str(error))
 
     def save_snapshot(self, snapshot: bytes, epoch: int, *, kept: Callable[[], None] = lambda: None) -> None:
         """Write the learned state of this instance, with the epoch of the plan that it follows.

@@ -14,7 +14,7 @@ from evenflow.metrics import imbalance
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
 from evenflow.talking.words import printable
-from evenflow.telemetry import HotKey, PartitionerRecord, StuckAt
+from evenflow.telemetry import ExchangeState, HotKey, PartitionerRecord, StuckAt
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
@@ -153,10 +153,18 @@ class Reports:
         self._windows.note(sent.by_pane, workers=workers)
         self._periods.roll(self._clock())
 
-    def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
+    def record(
+        self,
+        source: Source,
+        router: Router,
+        work: Work,
+        *,
+        ignored: int,
+        exchange: ExchangeState | None = None,
+    ) -> PartitionerRecord:
         """The telemetry record of this moment.
 
-        ignored: number of records of the plan topic that were no plan.
+        ignored: number of records of the plan topic that were no plan. exchange: None if this instance is in none.
         """
         self._said_at = self._clock()
         self._periods.roll(self._said_at)
@@ -204,6 +212,7 @@ class Reports:
             slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,
             stuck=_stuck(source),
             pages=self.pages,
+            exchange=exchange,
         )
 
 

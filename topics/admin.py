@@ -33,6 +33,7 @@ REJECTED_RECORD_BYTES = 8_388_608
 ROLES: tuple[TopicRole, ...] = get_args(TopicRole)
 """What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
+_HOUR_MS = 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
 _SMALLEST_SEGMENT = 1_048_576
@@ -56,6 +57,8 @@ def input_topic(settings: Settings) -> TopicSpec:
 
 def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
     """The topics of a query by role. The settings must know the number of input partitions.
+
+    There is a sync topic only if the instances tell each other what they know.
 
     Topics that hold event time in the record timestamp keep records for ever. A finite retention would count
     from the event time, and the broker would delete a replay of old data within minutes.
@@ -94,6 +97,9 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "plan": (1, plan),
         "snapshots": (1, snapshots),
     }
+    if settings.exchanges:
+        # Old records help nobody. Segments are closed soon, because only closed ones are deleted.
+        made_as["sync"] = (1, a_week | {"retention.ms": str(_HOUR_MS), "segment.ms": "600000"} | large)
     made: dict[TopicRole, TopicSpec] = {
         # The rejected topic was made with the input partitions that there were then, and any number will do.
         role: TopicSpec(settings.topic(role), partitions, config, may_have_fewer=role == "rejected")

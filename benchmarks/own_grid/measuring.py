@@ -13,7 +13,7 @@ from evenflow.metrics import window_figures
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.rank_laws import Zipf
-from evenflow.simulation import Entrant, Scenario, entrant
+from evenflow.simulation import Channel, Entrant, Scenario, entrant
 from evenflow.simulation.streams import rank_hashes
 
 
@@ -123,7 +123,7 @@ def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario
         workers=64,
         sources=sources,
         seed=seed,
-        exchange=exchange,
+        exchange=Channel() if exchange else None,
         window_ms=size.window * size.slide,
         slide_ms=size.slide,
     )

@@ -17,7 +17,7 @@ from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, Tim
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evenflow.simulation import Entrant, Figures, KeyedStream, Result, Scenario
+    from evenflow.simulation import Channel, Entrant, Figures, KeyedStream, Result, Scenario
     from evenflow.sources.source import SourceOptions
 
 Kind = Literal[
@@ -74,10 +74,19 @@ def simulate(
         bool,
         typer.Option(
             "--exchange",
-            help="At the end of every slide sources that can coordinate tell each other what they know, without delay "
-            "or loss. Off by default: instances in the pipeline exchange nothing yet.",
+            help="At the end of every slide sources that can coordinate tell each other what they know.",
         ),
     ] = False,
+    exchange_delay: Annotated[
+        str | None,
+        typer.Option(help="Event time that each message and each table of --exchange takes, e.g. 500ms (0)."),
+    ] = None,
+    exchange_loss: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Share of the messages and tables of --exchange that never arrive (0)."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the stream and of the hash family.")] = 1,
     hash_seed: Annotated[
         int | None, typer.Option(help="Another seed for the hash family, on the same stream.")
@@ -142,7 +151,7 @@ def simulate(
     scenario = Scenario(
         workers=workers,
         sources=sources,
-        exchange=exchange,
+        exchange=_channel(exchange, exchange_delay, exchange_loss, seed),
         seed=seed if hash_seed is None else hash_seed,
         window_ms=None if window is None else milliseconds("--window", window),
         slide_ms=milliseconds("--slide", slide),
@@ -200,6 +209,18 @@ def simulate(
         typer.echo(f"charts: {plot}", err=True)
 
 
+def _channel(exchange: bool, delay: str | None, loss: float | None, seed: int) -> Channel | None:
+    """The channel of the exchange. None if there is none."""
+    from evenflow.simulation import Channel
+
+    if exchange:
+        delay_ms = 0 if delay is None else milliseconds("--exchange-delay", delay)
+        return Channel(delay_ms=delay_ms, loss=loss or 0.0, seed=abs(seed))
+    said = {"--exchange-delay": delay, "--exchange-loss": loss}
+    _refuse(said, "says how the messages of an exchange travel", "give --exchange too")
+    return None
+
+
 def _read(path: str, options: SourceOptions, rate: float | None, disorder_ms: int) -> KeyedStream:
     """The tuples of a file. Without a time column they are numbered at `rate`."""
     from evenflow.errors import ConfigError
@@ -254,9 +275,9 @@ def _show(results: Sequence[Result], scenario: Scenario, *, as_json: bool) -> No
         for result in results:
             typer.echo(json.dumps(result.figures.as_json()))
         return
-    _print_table(results, windowed=scenario.window_ms is not None)
-    if scenario.exchange:
-        typer.echo(_who_exchanged(results))
+    _print_table(results, scenario)
+    if scenario.exchange is not None:
+        typer.echo(_who_exchanged(results, scenario.exchange))
 
 
 _Cell = Callable[["Figures"], str]
@@ -269,42 +290,57 @@ _COLUMNS: dict[str, _Cell] = {
     "replication": lambda f: f"{f.ksr:.4f}",
     "max holders": lambda f: f"{f.max_holders:,.1f}",
     "hot keys": lambda f: "-" if f.hot_keys is None else f"{f.hot_keys:,}",
+    "told B/s": lambda f: "-" if f.exchange_bytes is None else f"{f.exchange_bytes:,.0f}",
     "ns/tuple": lambda f: f"{f.ns_per_tuple:,.1f}",
 }
-_LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys")
+_LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys", "told B/s")
 """Columns that are left out in a narrow terminal, in this order, until the table fits."""
 
 
-def _print_table(results: Sequence[Result], *, windowed: bool) -> None:
+def _columns(scenario: Scenario) -> list[str]:
+    """The titles of the columns that have something to show."""
+    left_out = set()
+    if scenario.window_ms is None:
+        left_out.add("of window")
+    if scenario.exchange is None:
+        left_out.add("told B/s")
+    return [title for title in _COLUMNS if title not in left_out]
+
+
+def _print_table(results: Sequence[Result], scenario: Scenario) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
     console = Console()
     console = console if console.is_terminal else Console(width=140)
-    shown = [title for title in _COLUMNS if windowed or title != "of window"]
-    table = _table(results, shown, windowed=windowed)
-    for title in _LESS_NEEDED:
+    shown = _columns(scenario)
+    table = _table(results, shown, scenario)
+    for title in [title for title in _LESS_NEEDED if title in shown]:
         if Measurement.get(console, console.options.update(max_width=999), table).maximum <= console.width:
             break
         shown.remove(title)
-        table = _table(results, shown, windowed=windowed)
+        table = _table(results, shown, scenario)
     console.print(table)
 
 
-def _who_exchanged(results: Sequence[Result]) -> str:
+def _who_exchanged(results: Sequence[Result], channel: Channel) -> str:
     able = [result.figures.partitioner for result in results if result.figures.exchange]
     if not able:
         return "exchange: none of these can; nothing is different"
-    told = f"exchange between sources every slide: {', '.join(able)}"
+    how = (
+        f" ({channel.delay_ms} ms late, {channel.loss:.3g} lost)" if channel.delay_ms or channel.loss else ""
+    )
+    told = f"exchange between sources every slide{how}: {', '.join(able)}"
     return told if len(able) == len(results) else f"{told}; the others cannot and are as without it"
 
 
-def _table(results: Sequence[Result], shown: Sequence[str], *, windowed: bool) -> Table:
+def _table(results: Sequence[Result], shown: Sequence[str], scenario: Scenario) -> Table:
     from rich.table import Table
 
     first = results[0].figures
+    windowed = scenario.window_ms is not None
     of = "Gamma, keys, replication, holders: mean over windows" if windowed else "figures of the whole stream"
-    less = len(shown) < len(_COLUMNS) - (not windowed)
+    less = len(shown) < len(_columns(scenario))
     table = Table(
         title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
         caption=of + ("; more of them in a wider terminal, or with --json" if less else ""),

@@ -14,17 +14,18 @@ Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold eve
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
 implements `_start`, `_assign` (a numba kernel over the whole block), `_state`, `_load_state` and `_explain`. Its
 `variable_state` names the arrays whose size depends on the stream. All other arrays must fit exactly on `restore`.
-An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances can coordinate
-implements `exchange`. The code that routes does not know what the instances tell each other.
+An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances tell each other what
+they know sets `tells`, and implements `tells_at`, `tell`, `hear` and `merger`. The code that routes does not know what
+they tell.
 An algorithm has no Python loop over tuples, no clock, no socket, and no call of Python's `hash()`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,7 @@ from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
-from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 
@@ -126,9 +127,13 @@ class Partitioner(ABC):
     """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the batch."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
+    tells: ClassVar[bool] = False
+    """Whether the instances on one stream tell each other what they know."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension that
     varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
+    later_state: ClassVar[frozenset[str]] = frozenset()
+    """Arrays of `_state` that snapshots of earlier versions lack, all of them. They are then as in the first state."""
 
     def __init__(
         self,
@@ -202,14 +207,33 @@ class Partitioner(ABC):
         self._sent = np.zeros(workers, np.int64)
         self._rescale()
 
-    @classmethod
-    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange | None:
-        """How the sources of one stream tell each other what they know. None if the algorithm cannot.
+    @property
+    def tells_at(self) -> int | None:
+        """Event time (ms) from which on `tell` is to be asked. None: at once.
 
-        `sources`: the partitioners of one stream, in order of `source`. `slide_ms`: the interval for an algorithm that
-        has none of its own. Without an exchange each source goes on alone.
+        Only for an algorithm that `tells`. After `tell(now)` it is a time later than `now`.
         """
-        return None
+        raise NotImplementedError(self.name)
+
+    def tell(self, now: int) -> Message | None:
+        """The message for the others, or None if none is due. Each message is given once.
+
+        now: event time (ms) that the stream has reached for this instance, even if no tuple came. Call it between two
+        blocks. A message that no table answers is given again at a later time. The first call may have none.
+        """
+        raise NotImplementedError(self.name)
+
+    def hear(self, table: Table, now: int) -> bool:
+        """Take over what all know together. False for a table that came twice, or is older than the latest one.
+
+        Call it between two blocks. now: as for `tell`. The body may be any bytes: IncompatibleStateError for one that
+        cannot be used, and nothing has changed then.
+        """
+        raise NotImplementedError(self.name)
+
+    def merger(self, *, clock: Callable[[], float]) -> Merger:
+        """A merger for the messages of this instance and the others. clock: in s, for a merger that measures its work."""
+        raise NotImplementedError(self.name)
 
     def observe(self) -> Observation:
         """Statistics of this moment. Cheap enough to call once per block."""
@@ -284,6 +308,8 @@ class Partitioner(ABC):
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         kinds = self._all_state()
         expected = {name: plain(array) for name, array in kinds.items()}
+        if not self.later_state & state.keys():
+            state = {**state, **{name: expected[name] for name in self.later_state}}
         # Kernels do not check bounds: an array of a wrong shape would let them write anywhere.
         check_arrays(self.name, state, expected, self.variable_state)
         state = {name: as_records(array, kinds[name]) for name, array in state.items()}

@@ -1,42 +1,74 @@
-"""When the sources of one stream tell each other what they know, if their algorithm can coordinate."""
+"""What the instances of one partitioner tell each other, if their algorithm can.
+
+At the end of an interval of event time each instance tells a *message*. One *merger* makes a *table* of the messages
+of a round, and every instance hears the table. `rounds` says when a round is complete. How messages and tables
+travel is the business of whoever runs the instances: the service has a topic, the simulation a channel in event time.
+
+Messages and tables are a matter of balance, never of results. They may be lost, come late, twice or in another order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-import numpy as np
+from evenflow.errors import IncompatibleStateError
 
-from evenflow.arrays import Int64s
-from evenflow.windows import pane_of
+LAST_ROUND = 2**62
+"""Greatest number of a round. Numbers are kept as int64."""
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """How the instances of one partitioner coordinate over a channel without delay or loss.
+class Message(NamedTuple):
+    """From an instance to the merger: what the instance knows.
 
-    An algorithm that can coordinate gives an exchange by `Partitioner.exchange`. The code that routes calls `tell` when
-    it is due.
+    source: `Partitioner.source` of the instance. round: number of the round that the message is for, from 0. body: the
+    algorithm's own bytes.
     """
 
-    every_ms: int
-    """An exchange is due whenever event time reaches a multiple of this, ms."""
-    tell: Callable[[int], None]
-    """Say that event time has reached so many ms. Everything that is due is sent, received and taken over."""
+    source: int
+    round: int
+    body: bytes
 
-    def meetings(self, times: Int64s) -> dict[int, list[int]]:
-        """Row of a stream -> moments (ms) at which to `tell` before that row is routed.
 
-        An exchange happens before the first tuple, at the end of each interval that has tuples, and at the end of a
-        silence of whole intervals. The ends of the silent intervals themselves would tell nothing more. A tuple older
-        than the current interval counts in the current interval. `times`: shape (m,), m at least 1.
+class Table(NamedTuple):
+    """From the merger to every instance: what all know together.
+
+    round: number of the round whose messages the table was made of. sources: the instances that sent them, ascending.
+    body: the algorithm's own bytes.
+    """
+
+    round: int
+    sources: tuple[int, ...]
+    body: bytes
+
+    def check(self, sources: int) -> None:
+        """Raise IncompatibleStateError unless this can be a table for so many instances. The body is not looked at."""
+        if not 0 <= self.round <= LAST_ROUND:
+            raise IncompatibleStateError(f"a table has round {self.round}, not 0 to {LAST_ROUND}")
+        ascending = all(low < high for low, high in pairwise(self.sources))
+        if not self.sources or not ascending or self.sources[0] < 0 or self.sources[-1] >= sources:
+            raise IncompatibleStateError(f"a table has messages of sources that are not among the {sources}")
+
+
+class Merger(ABC):
+    """Makes the tables of one algorithm. `Partitioner.merger` gives one that fits the partitioner.
+
+    A table depends on the messages, on the tables before it and on `clock`, not on the order in which messages came.
+    """
+
+    @abstractmethod
+    def check(self, message: Message) -> None:
+        """Raise IncompatibleStateError for a message that `merge` could not read. The body may be any bytes."""
+
+    @abstractmethod
+    def merge(self, messages: Sequence[Message]) -> bytes:
+        """The body of the table of these messages.
+
+        messages: of one round, each of another source, ascending by source, at least one, and each passed `check`.
         """
-        intervals = np.maximum.accumulate(pane_of(times, self.every_ms))
-        rows = np.concatenate([[0], np.flatnonzero(np.diff(intervals)) + 1])
-        begun = intervals[rows].tolist()
-        ended = [begun[0], *(interval + 1 for interval in begun[:-1])]
-        # A set: without a silence the end of one interval is the beginning of the next, and is told once.
-        return {
-            row: [interval * self.every_ms for interval in sorted({end, begin})]
-            for row, end, begin in zip(rows.tolist(), ended, begun, strict=True)
-        }
+
+    @abstractmethod
+    def rescale(self, workers: int) -> None:
+        """Make tables for this many workers from now on. Messages of other numbers of workers may still come."""

@@ -93,6 +93,11 @@ def options_type(name: str) -> type[Options]:
     return _entry(name).algorithm.options_type
 
 
+def tells(name: str) -> bool:
+    """Whether the instances of this algorithm tell each other what they know. ConfigError for an unknown name."""
+    return _entry(name).algorithm.tells
+
+
 def create(
     name: str,
     *,

@@ -162,6 +162,18 @@ class PartitionerSettings(Section):
         description="How many instances share the input. With more than one, partitioners that remember where keys live "
         "agree on each key's home by hash instead. This affects the balance, never the results.",
     )
+    exchange: Literal["on", "off"] = Field(
+        default="on",
+        description="Whether instances tell each other what they know, if there are several and their partitioner can. They "
+        "do so over the topic '<query name>.sync'. This affects the balance, never the results.",
+    )
+    exchange_patience: Duration = Field(
+        default=2_000,
+        gt=0,
+        description="How long (processing time) a round of the exchange waits for instances that have not told yet, from "
+        "its first message on. An instance tells between two blocks, each of up to a second. So an instance that is at work "
+        "tells within the default. Nobody stands still meanwhile.",
+    )
     block_tuples: int = Field(
         default=50_000,
         ge=1,
@@ -395,6 +407,17 @@ class Settings(BaseSettings):
     def reducers(self) -> int:
         """Reduce buckets in use at once (r) until a plan says otherwise."""
         return self.spark.reducers or self.spark.buckets
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether the partitioner instances tell each other what they know. False for an unknown partitioner."""
+        how = self.partitioner
+        if how.instances == 1 or how.exchange == "off":
+            return False
+        # Imported late: most programs that read settings compile no partitioner.
+        from evenflow.partitioners.registry import names, tells
+
+        return how.name in names() and tells(how.name)
 
     @property
     def data_plane_group(self) -> str:

@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from evenflow.settings.model import ResultsSettings, Settings
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
-TopicRole = Literal["input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots"]
+TopicRole = Literal[
+    "input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots", "sync"
+]
 """The roles that a topic can have for its query."""
-OF_THE_QUERY: frozenset[TopicRole] = frozenset({"input", "rejected", "routed", "plan", "snapshots"})
+OF_THE_QUERY: frozenset[TopicRole] = frozenset({"input", "rejected", "routed", "plan", "snapshots", "sync"})
 """Roles of the topics that a view shares with its query."""
 RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "partials",
     "results",
     "telemetry",
-    "sync",
     "partitioner",
     "claim",
     "control",

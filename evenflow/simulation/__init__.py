@@ -2,9 +2,9 @@
 
 Admission rule: streams as arrays, their routing through any registered partitioner, and the figures of the result. No
 service belongs here, and no clock except the one that measures `assign`. `streams` makes and stores the tuples,
-`scenario` says how they are routed, `routing` routes them, `results` computes the figures, `run` runs several
-partitioners in processes, and `charts` draws. Importing the package also registers the Gymnasium environments of
-`evenflow.elasticity.environments`.
+`scenario` says how they are routed, `channel` carries what sources tell each other, `routing` routes the tuples,
+`results` computes the figures, `run` runs several partitioners in processes, and `charts` draws. Importing the package
+also registers the Gymnasium environments of `evenflow.elasticity.environments`.
 
 >>> from evenflow.simulation import Scenario, entrant, generated, simulate
 >>> stream = generated("zipf", tuples=10_000, keys=1_000, zipf=1.4)
@@ -15,6 +15,7 @@ partitioners in processes, and `charts` draws. Importing the package also regist
 
 from gymnasium.envs.registration import register, registry
 
+from evenflow.simulation.channel import Channel
 from evenflow.simulation.results import Figures, Result
 from evenflow.simulation.run import simulate
 from evenflow.simulation.scenario import Entrant, Scenario, entrant
@@ -22,6 +23,7 @@ from evenflow.simulation.streams import STREAMS, KeyedStream, from_columns, gene
 
 __all__ = [
     "STREAMS",
+    "Channel",
     "Entrant",
     "Figures",
     "KeyedStream",

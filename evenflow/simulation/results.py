@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evenflow import metrics
 from evenflow.arrays import Float64s, Int64s
+from evenflow.simulation.channel import Sent
 from evenflow.simulation.routing import Routed
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
@@ -29,7 +30,11 @@ class Figures:
     keys: int
     """Keys of the generator, whether or not each occurs, or distinct keys of the file."""
     exchange: bool
-    """Whether the sources told each other what they know, every slide."""
+    """Whether the sources told each other what they know."""
+    exchange_tables: int | None
+    """Tables that were made of the messages of all. None without an exchange."""
+    exchange_bytes: float | None
+    """Bytes that a source sent per second of event time: its messages, and its share of the tables. None without one."""
     imbalance: float
     """I(m) = largest share of a worker - 1/workers, at the end of the stream."""
     imbalance_mean: float
@@ -94,7 +99,9 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         workers=n,
         tuples=tuples,
         keys=stream.key_count,
-        exchange=routed.exchanged,
+        exchange=routed.sent is not None,
+        exchange_tables=None if routed.sent is None else routed.sent.tables,
+        exchange_bytes=None if routed.sent is None else _bytes_per_second(routed.sent, stream, scenario),
         imbalance=metrics.imbalance(loads),
         imbalance_mean=_mean(samples),
         window_imbalance=None if scenario.window_ms is None else _mean(windows.imbalance),
@@ -107,6 +114,13 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         ns_per_tuple=routed.seconds * 1e9 / tuples,
     )
     return Result(figures=figures, at=at[thin], over_time=over_time[thin], loads=loads)
+
+
+def _bytes_per_second(sent: Sent, stream: KeyedStream, scenario: Scenario) -> float:
+    """Of one source, per second of event time."""
+    clock = scenario.clock(stream.times)
+    seconds = (int(clock.max()) - int(clock[0]) + 1) / 1000
+    return (sent.message_bytes + sent.table_bytes) / scenario.sources / seconds
 
 
 def _mean(values: npt.NDArray[Any]) -> float:

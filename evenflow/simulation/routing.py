@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from evenflow.arrays import Int32s, Int64s
 from evenflow.partitioners import Partitioner
+from evenflow.simulation.channel import Exchange, Sent
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
@@ -34,8 +35,8 @@ class Routed:
     workers: Int32s
     seconds: float
     hot_keys: int | None
-    exchanged: bool
-    """Whether the sources told each other what they know."""
+    sent: Sent | None
+    """What the sources told each other. None if they told nothing."""
 
 
 def route(
@@ -47,23 +48,48 @@ def route(
     """
     warm_up(stream, who, scenario)
     sources = scenario.partitioners(who, stream)
-    micro_batch = sources[0].micro_batch
-    edges = scenario.batches(stream) if micro_batch else [*range(0, len(stream), BLOCK), len(stream)]
-    exchange = type(sources[0]).exchange(sources, scenario.slide_ms) if scenario.exchange else None
-    meetings = {} if exchange is None else exchange.meetings(scenario.clock(stream.times))
+    edges = (
+        scenario.batches(stream) if sources[0].micro_batch else [*range(0, len(stream), BLOCK), len(stream)]
+    )
+    exchange = _exchange(sources, scenario)
     out = np.empty(len(stream), np.int32)
     seconds, told = 0.0, 0
-    # A block ends wherever the sources meet, so that what they tell each other counts for the next tuple.
-    for low, high in pairwise(sorted({*meetings, *(int(edge) for edge in edges)})):
-        if exchange is not None:
-            for moment in meetings.get(low, ()):
-                exchange.tell(moment)
+    for low, high in _pieces([int(edge) for edge in edges], stream, scenario, exchange):
         seconds += _route_block(sources, stream, out, low, high)
         if high - told >= BLOCK or high == len(stream):
             progress(high)
             told = high
     hot = [seen.head_keys for seen in (source.observe() for source in sources) if seen.head_keys is not None]
-    return Routed(out, seconds, max(hot) if hot else None, exchange is not None)
+    sent = None if exchange is None else exchange.sent
+    return Routed(out, seconds, max(hot) if hot else None, sent)
+
+
+def _exchange(sources: Sequence[Partitioner], scenario: Scenario) -> Exchange | None:
+    if scenario.exchange is None or not sources[0].tells:
+        return None
+    return Exchange(sources, scenario.exchange, patience_ms=scenario.slide_ms)
+
+
+def _pieces(
+    edges: Sequence[int], stream: KeyedStream, scenario: Scenario, exchange: Exchange | None
+) -> Iterator[tuple[int, int]]:
+    """(first, last + 1) rows of each piece of the stream that is routed at once. What is due before it has happened.
+
+    A piece ends at an edge, and wherever something is due in the exchange, so that it counts for the next tuple.
+    """
+    if exchange is None:
+        yield from pairwise(edges)
+        return
+    clock = np.maximum.accumulate(scenario.clock(stream.times))
+    for first, last in pairwise(edges):
+        low = first
+        while low < last:
+            # Not at every edge: edges must not change what is told.
+            if exchange.next_at <= clock[low]:
+                exchange.catch_up(int(clock[low]))
+            high = min(last, int(np.searchsorted(clock, exchange.next_at)))
+            yield low, high
+            low = high
 
 
 def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, low: int, high: int) -> float:

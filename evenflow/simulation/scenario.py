@@ -13,6 +13,7 @@ from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.window import MAX_SLIDES
+from evenflow.simulation.channel import Channel
 from evenflow.simulation.streams import KeyedStream
 from evenflow.windows import pane_of, without_leaps
 from evenflow.written import parse_choice
@@ -46,8 +47,8 @@ class Scenario:
     workers: int
     sources: int = 1
     """Number of sources. Tuple t goes to source t mod sources. Each source is a partitioner with its own state."""
-    exchange: bool = False
-    """Whether sources that can coordinate tell each other what they know, at the end of every slide and without loss."""
+    exchange: Channel | None = None
+    """The channel over which sources tell each other what they know, if their algorithm can. None: nobody tells."""
     seed: int = 1
     """Seed of the hash family and of partitioners that draw random numbers."""
     window_ms: int | None = None

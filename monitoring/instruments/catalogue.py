@@ -121,6 +121,27 @@ WORKERS = _gauge("evenflow_workers", "p: workers in use by the plan in force.")
 PLANS_IGNORED = _counter(
     "evenflow_plans_ignored", "Records of the plan topic that are no plan of this query."
 )
+EXCHANGE_ELECTED = _gauge(
+    "evenflow_exchange_elected",
+    "1 for the instance that makes the tables of the exchange; none where instances tell each other nothing.",
+)
+EXCHANGE_ROUND = _gauge("evenflow_exchange_round", "Round of the newest table that this instance heard.")
+EXCHANGE_MEMBERS = _gauge("evenflow_exchange_members", "Instances that the newest table was made of.")
+EXCHANGE_TABLE = _gauge(
+    "evenflow_exchange_table_timestamp_seconds", "When this instance heard the newest table."
+)
+EXCHANGE_UNANSWERED = _gauge(
+    "evenflow_exchange_unanswered", "Messages that this instance told since it heard a table; 1 is usual."
+)
+EXCHANGE_BYTES = _counter(
+    "evenflow_exchange_bytes", "Bytes that went to the sync topic (out), or came from it (in).", "direction"
+)
+EXCHANGE_LOST = _counter(
+    "evenflow_exchange_lost", "Messages and tables that could not be written, or were too large to be."
+)
+EXCHANGE_IGNORED = _counter(
+    "evenflow_exchange_ignored", "Records of the sync topic that are not used, by reason.", "reason"
+)
 STILL = _gauge("evenflow_since_progress_seconds", "Time since the data plane last did something.")
 
 # ---- a Spark application

@@ -15,6 +15,7 @@ from monitoring.instruments.sheet import Instruments, Sheet
 
 _NAME = "partitioner"
 _REASONS = ("late", "unreadable", "too-large", "idle", "jump", "ahead", "after-end", "skipped")
+_UNUSED = ("corrupt", "version", "foreign", "oversized", "ahead", "old", "twin", "unusable", "crowded")
 """Exported from the start, at 0, because Prometheus sees no increase in a counter that begins above 0."""
 
 
@@ -83,8 +84,23 @@ class PartitionerInstruments(Instruments):
         if since is not None:
             sheet.put(c.LEARNING, since)
             sheet.put(c.SNAPSHOT_INTERVAL, self._snapshot_interval)
+        exchange = status.get("exchange")
+        if exchange is not None:
+            self._write_exchange(sheet, exchange)
         for worker, tuples in enumerate(status["worker_tuples"]):
             sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
+
+    def _write_exchange(self, sheet: Sheet, exchange: Mapping[str, Any]) -> None:
+        sheet.put(c.EXCHANGE_ELECTED, int(exchange["elected"]))
+        sheet.put(c.EXCHANGE_ROUND, exchange["round"])
+        sheet.put(c.EXCHANGE_MEMBERS, len(exchange["members"]))
+        sheet.put(c.EXCHANGE_TABLE, exchange["table_at"])
+        sheet.put(c.EXCHANGE_UNANSWERED, exchange["unanswered"])
+        for direction in ("in", "out"):
+            sheet.put(c.EXCHANGE_BYTES, exchange[f"bytes_{direction}"], direction=direction)
+        sheet.put(c.EXCHANGE_LOST, exchange["lost"])
+        for reason, number in (dict.fromkeys(_UNUSED, 0) | exchange["ignored"]).items():
+            sheet.put(c.EXCHANGE_IGNORED, number, reason=reason)
 
     def _write_period(self, sheet: Sheet, told: PartitionerRecord) -> None:
         sheet.put(c.IMBALANCE, told.imbalance)

@@ -20,12 +20,29 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExchangeGlance:
+    """What an instance knows of the exchange.
+
+    elected: whether it makes the tables. round, members, age_s: of the newest table that it heard, members as their number
+    of `instances`. unanswered: messages that it told since then.
+    """
+
+    elected: bool
+    round: int | None
+    members: int
+    instances: int
+    age_s: float | None
+    unanswered: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class InstanceGlance:
     """A partitioner instance.
 
     rate: tuples/s. keys: distinct keys in the last period. busy: share of its time. lag: records that it has
     not read. imbalance: of the last period. epoch: of its plan, 0 for none. owned: how many input partitions
-    it reads. slowest: the input partition with the least mark. silent: seconds since it was heard.
+    it reads. slowest: the input partition with the least mark. silent: seconds since it was heard. exchange:
+    None if it tells others nothing.
     """
 
     name: str
@@ -38,6 +55,7 @@ class InstanceGlance:
     owned: int
     slowest: int | None
     silent: float
+    exchange: ExchangeGlance | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

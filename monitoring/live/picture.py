@@ -17,6 +17,7 @@ from evenflow.settings import Settings
 from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,
+    ExchangeState,
     HeartbeatRecord,
     HotKey,
     PartitionerRecord,
@@ -29,6 +30,7 @@ from evenflow.telemetry import (
 )
 from monitoring.live.glance import (
     DecisionGlance,
+    ExchangeGlance,
     Glance,
     InstanceGlance,
     ResultsGlance,
@@ -296,6 +298,19 @@ def _instance(instance: _Instance, now: float) -> InstanceGlance:
         owned=record.owned,
         slowest=record.slowest,
         silent=round(now - instance.at, 1),
+        exchange=None if record.exchange is None else _exchange(record.exchange, now - instance.at),
+    )
+
+
+def _exchange(known: ExchangeState, silent: float) -> ExchangeGlance:
+    """silent: seconds since the instance said so."""
+    return ExchangeGlance(
+        elected=known.elected,
+        round=known.round,
+        members=known.members,
+        instances=known.instances,
+        age_s=None if known.age_ms is None else round(known.age_ms / 1000 + silent, 1),
+        unanswered=known.unanswered,
     )
 
 

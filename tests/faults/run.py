@@ -22,11 +22,13 @@ from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service import session
+from partitioner_service.exchange import channel
 from partitioner_service.plane import DataPlane
 from spark_consumers import epoch, result_files, run_folder, stage
 from spark_consumers.folders import Folder
 from tests.faults import times
 from tests.faults.damage import flipped
+from tests.faults.exchange import Sync
 from tests.faults.given_marks import GivenMarks
 from tests.faults.growth import Growth
 from tests.faults.history import History
@@ -73,6 +75,8 @@ class Outcome:
     struck: Counter[str] = field(default_factory=Counter)
     events: int = 0
     calls: int = 0
+    tables: int = 0
+    """Rounds of the exchange of which an instance heard a table."""
 
 
 def run(schedule: Schedule) -> Outcome:
@@ -92,7 +96,8 @@ def run(schedule: Schedule) -> Outcome:
             found += wrong_rows(cluster)
             if not cluster.names_the_loss(cluster.noticed[0]):
                 found.append(f"refused, but not because of what was lost: {cluster.noticed[0]}")
-    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total)
+    tables = 0 if cluster.sync is None else len(cluster.sync.tables)
+    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total, tables)
 
 
 class Cluster:
@@ -115,6 +120,8 @@ class Cluster:
         self.given_marks = GivenMarks(honest, world)
         broker.groups.of("q.partitioner").on_change = self._committed
         self._planes: dict[str, DataPlane] = {}
+        told = self.settings[0].topic("sync")
+        self.sync = Sync(world, broker, self._planes, told) if self.settings[0].exchanges else None
         self._sessions: dict[str, Spark] = {}
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()
@@ -383,6 +390,7 @@ def _modelled(world: World, broker: Broker) -> Iterator[None]:
         (run_folder, "ThreadPoolExecutor", InLine),
         (epoch, "BoundedCalls", InLine),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
+        (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
         (result_files, "_with_times", lambda rows: rows),
         (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
     ]

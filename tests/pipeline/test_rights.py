@@ -27,7 +27,7 @@ from evenflow.errors import EvenflowError
 from evenflow.settings import KafkaSettings, Settings
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
 from topics import clients
-from topics.admin import ensure_topics, pipeline_topics
+from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.reader import read_range
 from workbench.broker import EmbeddedBroker
 from workbench.broker_properties import Certificates
@@ -91,7 +91,11 @@ def broker(names: Names) -> Iterator[EmbeddedBroker]:
 def settings(broker: EmbeddedBroker, query_name: str, tmp_path: Path) -> Settings:
     """All topics are there, as an operator makes them, and each user has its ACLs."""
     admin = make_settings(
-        broker.settings(), query_name, tmp_path, spark={"wiring": "split", "buckets": 4}
+        broker.settings(),
+        query_name,
+        tmp_path,
+        spark={"wiring": "split", "buckets": 4},
+        partitioner={"instances": 2},
     ).with_input_partitions(4)
     ensure_topics(admin.kafka, pipeline_topics(admin).values())
     users = [one for one in manifests(admin, cluster="kafka") if one["kind"] == "KafkaUser"]
@@ -145,6 +149,7 @@ def test_the_pipeline_runs_under_its_users(settings: Settings, names: Names, tmp
         start("tools", "verify")
         pipeline.finish("tools")
     assert_exact(stream)
+    assert describe(settings.kafka, [settings.topic("sync")])[settings.topic("sync")].records
     for log in tmp_path.glob("run-*/*.log"):
         assert "AUTHORIZATION" not in log.read_text(), log.read_text()
         assert "Not authorized" not in log.read_text(), log.read_text()

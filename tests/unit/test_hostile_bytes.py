@@ -22,8 +22,9 @@ from evenflow import elasticity, plans, telemetry
 from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
 from evenflow.markers import HEADER, EndOfStream
-from evenflow.partitioners import create, restore
+from evenflow.partitioners import create, exchange, restore
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.evenflow.shared_loads import from_bytes as loads_from_bytes
 from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
@@ -32,6 +33,7 @@ from evenflow.strict_json import NotStrict, read_object
 from evenflow.telemetry import PartitionerRecord
 from evenflow.wire import decode_blob, decode_frame
 from evenflow.wire.result_frames import decode_results, encode_results
+from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch
 from partitioner_service.run_note import parse_run_note
@@ -48,6 +50,7 @@ from tests.unit.partitioner_service.reading.registered_records import (
 )
 from tests.unit.partitioner_service.test_unfetchable import Message
 from tests.unit.wire.examples import a_blob, a_frame
+from tests.unit.wire.test_sync import sealed
 from topics.query_record import _VERSION as BEGINNING_VERSION
 from topics.query_record import parse_beginning
 from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
@@ -145,16 +148,15 @@ STATE = PartitionState(
 MARKER = EndOfStream(producer="p", tuples=3, producers=2).headers()[0][1]
 PLAN = json.dumps({"epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()
 SYNC = SyncMessage(
-    member=0,
-    round=1,
     total=10,
-    late=False,
+    late=0,
     keys=np.array([1, 2], np.uint64),
     frequencies=np.array([3, 4]),
     row_keys=np.array([1], np.uint64),
     values=np.zeros((1, 4)),
 )
-TABLE = GlobalTable(round=1, total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=np.zeros((1, 4)))
+TABLE = GlobalTable(total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=np.zeros((1, 4)))
+SYNC_RECORD = encode_sync(SyncRecord("me", 7, 0, 5, exchange.Message(0, 1, b"body")))
 FINGERPRINT = "0" * 16
 TELEMETRY = PartitionerRecord(
     query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, epoch=3, workers=2, tuples=1, rejected=1,
@@ -244,6 +246,14 @@ DECODERS: dict[str, Decoder] = {
     "snapshot": Decoder(restore, create("d-choices", workers=4).snapshot(), IncompatibleStateError),
     "sync message": Decoder(SyncMessage.from_bytes, SYNC.to_bytes(), IncompatibleStateError),
     "global table": Decoder(GlobalTable.from_bytes, TABLE.to_bytes(), IncompatibleStateError),
+    "body of a message of loads": Decoder(loads_from_bytes, bytes(16), IncompatibleStateError),
+    "sync record": Decoder(lambda data: decode_sync(data, identity="me"), SYNC_RECORD, EvenflowError),
+    "header of a sync record": Decoder(
+        lambda data: decode_sync(sealed(data), identity="me"),
+        SYNC_RECORD[4 : 4 + int.from_bytes(SYNC_RECORD[:4], "little")],
+        EvenflowError,
+        ("v", "session", "source", "round"),
+    ),
     "frame": Decoder(lambda data: decode_frame(data, fingerprint="f"), a_frame(), EvenflowError),
     "blob": Decoder(lambda data: decode_blob(data, fingerprint="f"), a_blob(), EvenflowError),
     "strict JSON": Decoder(lambda data: read_object(data, most_bytes=10_000), b'{"a":[1]}', NotStrict),
@@ -318,6 +328,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/twostep/state.py": "tests/unit/twostep",
     "evenflow/twostep/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
+    "evenflow/wire/sync.py": ("sync record", "header of a sync record"),
     "evenflow/wire/result_frames.py": ("result frame", "rows of a result frame"),
     "partitioner_service/run_note.py": ("note of a run",),
     "partitioner_service/reading/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
@@ -436,8 +447,15 @@ def test_a_plan_without_value_is_refused(value: bytes | None) -> None:
     "changed",
     [
         {"fields": {}},
-        {"fields": {"member": 1e400, "round": 1, "total": 1, "late": False}},
-        {"fields": {"member": True, "round": 1, "total": 1, "late": False}},
+        {"fields": {"total": 1e400, "late": 0}},
+        {"fields": {"total": True, "late": 0}},
+        {"fields": {"total": 1, "late": False}},
+        {"fields": {"total": 1 << 41, "late": 0}},
+        {"keys": np.array([2, 1], np.uint64)},
+        {"frequencies": np.array([3, -4])},
+        {"row_keys": np.array([1, 1], np.uint64), "values": np.zeros((2, 4))},
+        {"values": np.full((1, 4), np.nan)},
+        {"loads": np.array([-1])},
         {"keys": np.array([1.0])},
         {"keys": np.array([1], np.uint64)},
         {"values": np.zeros(1)},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,
+    ExchangeState,
     HeartbeatRecord,
     HotKey,
     PartitionerRecord,
@@ -68,6 +69,17 @@ PARTITIONER = st.builds(
     hottest=st.lists(HOT_KEY, max_size=2),
     head_keys=some(COUNT),
     slowest=some(COUNT),
+    exchange=some(
+        st.builds(
+            ExchangeState,
+            instances=COUNT,
+            elected=st.booleans(),
+            round=some(COUNT),
+            members=COUNT,
+            age_ms=some(COUNT),
+            unanswered=COUNT,
+        )
+    ),
 )
 WORK = st.builds(
     PartWork,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evenflow.talking.words import printable, span
-from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    ExchangeState,
+    HeartbeatRecord,
+    PartitionerRecord,
+    Telemetry,
+)
 from workbench.status.words import count
 
 _HUGE = 10**15
@@ -33,8 +40,21 @@ def _partitioner(said: PartitionerRecord) -> Iterator[str]:
     if said.lag is not None:
         yield f"lag {_number(said.lag)}"
     yield f"{count(said.workers, 'worker')} by {_plan(said.epoch)}"
+    if said.exchange is not None:
+        yield _exchange(said.exchange)
     if said.plans_ignored:
         yield f"{count(said.plans_ignored, 'hostile record')} in the plan topic"
+
+
+def _exchange(known: ExchangeState) -> str:
+    if known.round is None:
+        heard = "has heard no table"
+    else:
+        age = "" if known.age_ms is None else f" {span(known.age_ms)} ago"
+        heard = f"heard table {_number(known.round)} of {count(known.members, 'instance')}{age}"
+    if known.unanswered > 1:
+        heard += f", {_number(known.unanswered)} messages since"
+    return f"{heard}, makes the tables" if known.elected else heard
 
 
 def _batch(said: BatchRecord) -> Iterator[str]:

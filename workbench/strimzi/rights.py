@@ -10,6 +10,7 @@ from evenflow.settings.views import TopicRole, queries
 
 Kind = Literal["topic", "group", "transactionalId"]
 Operation = Literal["Read", "Write", "Describe", "DescribeConfigs"]
+_BOTH: tuple[Operation, ...] = ("Read", "Write")
 PARTS = ("partitioner", "combiner", "reducer", "controller", "tools")
 
 
@@ -60,9 +61,11 @@ def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> li
 
 def _partitioner(settings: Settings) -> list[Right]:
     query = settings.query.name
+    exchange = [_may(settings, operation, "sync") for operation in _BOTH] if settings.exchanges else []
     return [
         *(_may(settings, "Read", role) for role in ("input", "plan")),
         *(_may(settings, "Write", role) for role in ("routed", "rejected", "telemetry", "snapshots")),
+        *exchange,
         Right("group", settings.data_plane_group, ("Read",)),
         Right("group", f"{query}.control.", ("Read",), prefix=True),
         Right("group", f"{query}.plan-reader", ("Read",)),

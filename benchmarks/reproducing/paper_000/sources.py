@@ -21,7 +21,7 @@ from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.store import Found, Values
 from evenflow.arrays import Float64s, Int32s
 from evenflow.metrics import window_figures
-from evenflow.simulation import KeyedStream, Scenario, entrant
+from evenflow.simulation import Channel, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 
 PAIRS = ("uniform+zipf", "zipf+zipf")
@@ -86,7 +86,7 @@ def scenario_of(
         seed=seed,
         window_ms=SLIDES * slide,
         slide_ms=slide,
-        exchange=exchange,
+        exchange=Channel() if exchange else None,
     )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
 from evenflow.arrays import Int32s
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative
-from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
+from evenflow.partitioners.exchange import Table
+from evenflow.partitioners.rounds import Rounds
 from evenflow.simulation import KeyedStream
 
 
@@ -21,22 +23,22 @@ class Talk:
 
     workers: Int32s
     messages: int = 0
-    """Messages to the reducer."""
+    """Messages to the reducer, also those that were told again because the table was late."""
     told_bytes: int = 0
-    """Bytes of those messages and of the tables. A table counts once for each partitioner that gets it."""
+    """Bytes of those messages and of the tables, without envelopes. A table counts once for each partitioner."""
     dsync_ms: list[int] = field(default_factory=list)
     """The interval after each step."""
 
 
 class _Clock:
-    """Time of the reducer, in ms of event time. Each message adds `costs` to it."""
+    """Time of the reducer, in ms of event time. Each round adds `costs` to it."""
 
     def __init__(self) -> None:
         self.now, self.costs, self._reading = 0.0, 0.0, False
 
     def __call__(self) -> float:
-        """The present time. The reducer reads it twice per message: before its work and after it."""
-        # The second reading of a pair: the work on the message lies between the two.
+        """The present time. The reducer reads it twice per round: before its work and after it."""
+        # The second reading of a pair: the work on the round lies between the two.
         if self._reading:
             self.now += self.costs
         self._reading = not self._reading
@@ -51,51 +53,45 @@ def talk(
     work_ms: Callable[[int], float] = lambda now: 0.0,
     adaptive: bool = False,
 ) -> Talk:
-    """Route the stream, with one message per partitioner and round.
+    """Route the stream, and let the partitioners tell and hear. Rounds wait for all of them.
 
     The reducer works on a round for `work_ms(now)`. The partitioners get the round's table when this work is done.
     """
     clock = _Clock()
+    dsync_ms = parts[0].dsync_ms
     reducer = QTableReducer(
-        members=len(parts),
         workers=parts[0].workers,
-        dsync_ms=parts[0].dsync_ms,
-        bounds=dsync_bounds(slide_ms),
+        dsync_ms=dsync_ms,
+        bounds=dsync_bounds(slide_ms) if adaptive else (dsync_ms, dsync_ms),
         clock=clock,
-        adaptive=adaptive,
     )
+    rounds = Rounds(reducer, sources=len(parts), patience=inf, clock=lambda: 0.0)
     found = Talk(np.empty(len(stream), np.int32))
-    due: deque[tuple[float, bytes]] = deque()
+    due: deque[tuple[float, Table]] = deque()
     step = dsync_bounds(slide_ms)[0]
     for low in range(0, len(stream), step):
         now = int(stream.times[low])
         _deliver(due, parts, now)
-        # A reducer that has been idle begins now. One that is behind begins when its last message is done.
-        clock.now, clock.costs = max(clock.now, now), work_ms(now) / len(parts)
-        for data in _said(parts, now):
+        # A reducer that has been idle begins now. One that is behind begins when its last round is done.
+        clock.now, clock.costs = max(clock.now, now), work_ms(now)
+        for message in [message for part in parts if (message := part.tell(now)) is not None]:
             found.messages += 1
-            found.told_bytes += len(data)
-            table = reducer.receive(SyncMessage.from_bytes(data))
+            found.told_bytes += len(message.body)
+            table = rounds.take(message)
             if table is not None:
-                due.append((clock.now, table.to_bytes()))
-                found.told_bytes += len(parts) * len(due[-1][1])
+                due.append((clock.now, table))
+                found.told_bytes += len(parts) * len(table.body)
         _deliver(due, parts, now)
         _route(parts, stream, found.workers, low, min(low + step, len(stream)))
         found.dsync_ms.append(parts[0].dsync_ms)
     return found
 
 
-def _said(parts: Sequence[DaltonCooperative], now: int) -> list[bytes]:
-    for part in parts:
-        part.advance_to(now)
-    return [message.to_bytes() for part in parts for message in part.take_messages()]
-
-
-def _deliver(due: deque[tuple[float, bytes]], parts: Sequence[DaltonCooperative], now: int) -> None:
+def _deliver(due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int) -> None:
     while due and due[0][0] <= now:
-        _, data = due.popleft()
+        _, table = due.popleft()
         for part in parts:
-            part.receive(GlobalTable.from_bytes(data))
+            part.hear(table, now)
 
 
 def _route(parts: Sequence[DaltonCooperative], stream: KeyedStream, out: Int32s, low: int, high: int) -> None:

@@ -1,17 +1,16 @@
 """Cooperative Dalton: several partitioners on one stream learn one policy.
 
 Idea: each instance is a Dalton with statistics windows of DSYNC ms. At the end of such an interval it tells the
-reducer what it has learned and counted (`take_messages`). It is then in AWAIT until the common table comes
-(`receive`), and otherwise in PREPARE. In AWAIT it decides by the table it has, and keeps its rewards back. The new
+reducer what it has learned and counted (`tell`). It is then in AWAIT until the common table comes (`hear`), and
+otherwise in PREPARE. In AWAIT it decides by the table it has, and keeps its rewards back. The new
 table replaces the old one, and the rewards kept back are learned on top of it. From then on a key's local count is
 compared with the load of all partitioners (GL, in proportion if the interval has changed). So a key that is frequent
 at one partitioner only is not split.
 
     p = create("dalton-cooperative", workers=64, source=1, sources=4)
     workers = p.assign(keys, times)
-    for message in p.take_messages(): send(message.to_bytes())
-    p.receive(GlobalTable.from_bytes(data))     # whenever a table comes
-    p.advance_to(now)                           # when no tuple comes: the others wait for its message
+    message = p.tell(now)                       # from `p.tells_at` on, also when no tuple comes: the others wait for it
+    p.hear(table, now)                          # whenever a table comes
 
 Rewards are not kept back as a list. Any number of steps Q += gamma (R - Q) is one affine map per value, so the
 rewards take 16 n bytes per row however long the wait is. Rewards of keys that are not in the new table are dropped
@@ -20,7 +19,8 @@ with their rows.
 Without any reply (`evenflow simulate` without `--exchange`) an instance stays in AWAIT, and goes on as a single Dalton
 that learns in steps. When an interval ends, the rewards kept back are learned on its own table, counts are compared
 with the load of its own last interval again, and the next message will ask for a longer interval. One message is open
-at a time, and it tells of the last interval before AWAIT. Intervals that end in AWAIT are told of by the values alone.
+at a time, and it tells of the last interval before AWAIT. It is told again, the same, at the end of each interval in
+AWAIT, because it may have been lost. Intervals that end in AWAIT are told of by the values alone.
 A row of the common table lasts for this interval and the next. In the course of the next one a new table should come.
 
 What it brings, and costs: keys are on fewer workers than with as many `dalton` that know only their own tuples. The
@@ -37,7 +37,7 @@ loads are forgotten when an interval ends in AWAIT. X(k) of a key that came with
 key goes there again. Source 0 of 1, whose tables come at once, equals `dalton` with the same statistics window while
 the load is steady.
 Cost per tuple: as `dalton`. O(keys of the interval) per message. State: that of `dalton` with exact counts, and
-16 n bytes per row for the rewards kept back.
+16 n bytes per row for the rewards kept back, and the open message.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 
 Before a table has come back, it routes as `dalton` does:
@@ -48,14 +48,14 @@ Before a table has come back, it routes as `dalton` does:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
-from evenflow.errors import ConfigError
+from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
 from evenflow.partitioners.dalton.bandit import BanditOptions
@@ -71,20 +71,23 @@ from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_
 from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeys
-from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.exchange import Merger, Message, Table
 
-SYNC = np.dtype([(name, np.int64) for name in ("awaiting", "round", "late", "total", "told")])
+SYNC = np.dtype([(name, np.int64) for name in ("awaiting", "due", "round", "late", "total", "told")])
 """Where a partitioner stands in the rounds of messages and tables.
 
-awaiting: whether a message is out that no table has answered.
+awaiting: whether a message is open, that is, made and not answered by a table.
+due: whether `tell` gives the open message when it is asked next.
 round: of the open message, or of the next one.
-late: whether an interval has ended while the last message was open.
+late: length of an interval that has ended while the last message was open, ms. 0 if none has.
 total: GL, tuples of all partitioners in an interval, or `_ALONE`.
 told: the round in which loads were told, or `_NEVER_TOLD`.
 """
 _ALONE = -1
 """No table has come yet."""
 _NEVER_TOLD = -1
+_MOST_LOAD = 1 << 61
+"""Loads and totals are cut to this, so that sums stay within int64."""
 
 
 @kernel
@@ -121,7 +124,9 @@ class DaltonCooperativeOptions(BanditOptions):
         return self
 
 
-_VARIABLE: dict[str, tuple[str, ...]] = {**BanditPartitioner.variable_state, "outbox": ("bytes",)}
+_VARIABLE: dict[str, tuple[str, ...]] = {**BanditPartitioner.variable_state, "message": ("bytes",)}
+_MESSAGE_BYTES = 4096
+"""Bytes of a message besides its arrays, at most."""
 
 
 class DaltonCooperative(BanditPartitioner):
@@ -129,10 +134,12 @@ class DaltonCooperative(BanditPartitioner):
 
     options_type = DaltonCooperativeOptions
     options: DaltonCooperativeOptions
+    tells = True
     variable_state = _VARIABLE
-    _outbox: list[SyncMessage]
     _sync: Rows
     """One of SYNC."""
+    _body: bytes
+    """The open message. Empty in PREPARE."""
 
     @property
     def _statistics_ms(self) -> int:
@@ -158,77 +165,70 @@ class DaltonCooperative(BanditPartitioner):
         """Interval of synchronisation now, ms."""
         return int(self._stats["length"])
 
-    def take_messages(self) -> list[SyncMessage]:
-        """The messages to send to the reducer. Each is given once."""
-        messages = self._outbox
-        self._outbox = []
-        return messages
+    @property
+    def tells_at(self) -> int | None:
+        """The end of the interval. None if the first one has not begun, or if a message is there to be told."""
+        end = int(self._stats["end"])
+        return None if end == NEVER or self._sync["due"] else end
 
-    def receive(self, table: GlobalTable) -> bool:
-        """Take over the common table. False for a table that came twice or is older than the latest one.
-
-        ConfigError if the table asks for an interval out of bounds.
-        """
-        if table.round < self.round:
-            return False
-        low, high = dsync_bounds(self.options.slide_ms)
-        if not low <= table.dsync_ms <= high:
-            raise ConfigError(f"the table asks for {table.dsync_ms} ms between messages, not {low} to {high}")
-        self._adopt(table)
-        length, end = self.dsync_ms, int(self._stats["end"])
-        expected = table.total * table.dsync_ms // length
-        # Counts of the present interval are compared with GL at once, and those of the next one too (`_boundary`).
-        self._stats["previous"] = self._sync["total"] = expected
-        self._stats["length"] = table.dsync_ms
-        if end != NEVER:
-            # The interval that has begun at end - length ends on the grid of the new length.
-            self._stats["end"] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
-        if len(table.loads) == self.workers and table.round == self._sync["told"]:
-            self._others = table.loads - self._told
-        else:  # the loads are of other workers, or do not include what this partitioner told
-            self._others[:] = 0
-        self._sync["round"] = table.round + 1
-        self._sync["awaiting"] = 0
-        self._outbox = []
-        return True
-
-    def advance_to(self, time: int) -> None:
-        """Say that event time has reached `time`, ms, without a tuple. Makes the message if one is due."""
-        time = int(within_reach(time))
+    def tell(self, now: int) -> Message | None:
+        """What was learned and counted in the interval that has ended by `now`, or the open message again."""
+        time = int(within_reach(now))
         if self._stats["end"] == NEVER or time >= self._stats["end"]:
             self._boundary(time)
+        if not self._sync["due"]:
+            return None
+        self._sync["due"] = 0
+        return Message(self.source, self.round, self._body)
 
-    @classmethod
-    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange:
-        """At the end of every interval all messages go to one reducer, and its table to all, as bytes.
+    def hear(self, table: Table, now: int) -> bool:
+        """Take over the common table.
 
-        No source waits, and merging takes no event time. So the interval has nothing to adapt to and stays.
+        A table that has come after the end of the interval is late, even if nobody has told the end yet.
         """
-        first = sources[0]
-        reducer = QTableReducer(
-            members=len(sources),
-            workers=first.workers,
-            dsync_ms=first.dsync_ms,
-            bounds=dsync_bounds(first.options.slide_ms),
-            clock=lambda: 0.0,  # never read for a decision, as `adaptive` is False
-            adaptive=False,
-        )
+        table.check(self.sources)
+        common = GlobalTable.from_bytes(table.body)
+        low, high = dsync_bounds(self.options.slide_ms)
+        if not low <= common.dsync_ms <= high:
+            raise IncompatibleStateError(
+                f"the table asks for {common.dsync_ms} ms between messages, not {low} to {high}"
+            )
+        if table.round < self.round:
+            return False
+        length, end = self.dsync_ms, int(self._stats["end"])
+        if self.awaiting and within_reach(now) > end:
+            self._sync["late"] = length
+        self._adopt(common)
+        expected = min(common.total * common.dsync_ms // length, _MOST_LOAD)
+        # Counts of the present interval are compared with GL at once, and those of the next one too (`_boundary`).
+        self._stats["previous"] = self._sync["total"] = expected
+        self._stats["length"] = common.dsync_ms
+        if end != NEVER:
+            # The interval that has begun at end - length ends on the grid of the new length.
+            self._stats["end"] = ((end - length) // common.dsync_ms + 1) * common.dsync_ms
+        self._others = self._loads_of_others(table, common)
+        self._sync["round"] = table.round + 1
+        self._sync["awaiting"] = self._sync["due"] = 0
+        self._body = b""
+        return True
 
-        def tell(now: int) -> None:
-            for source in sources:
-                source.advance_to(now)
-            messages = [message.to_bytes() for source in sources for message in source.take_messages()]
-            tables = [reducer.receive(SyncMessage.from_bytes(message)) for message in messages]
-            for data in [table.to_bytes() for table in tables if table is not None]:
-                for source in sources:
-                    source.receive(GlobalTable.from_bytes(data))
+    def merger(self, *, clock: Callable[[], float]) -> Merger:
+        """The reducer of tables. It begins with the interval of this partitioner."""
+        bounds = dsync_bounds(self.options.slide_ms)
+        return QTableReducer(workers=self.workers, dsync_ms=self.dsync_ms, bounds=bounds, clock=clock)
 
-        return Exchange(first.dsync_ms, tell)
+    def _loads_of_others(self, table: Table, common: GlobalTable) -> Int64s:
+        """What the others sent to each worker, as the table has it. Zeros if it cannot be told apart from one's own."""
+        told = self.source not in table.sources or table.round == self._sync["told"]
+        if len(common.loads) != self.workers or not told:
+            return np.zeros(self.workers, np.int64)
+        own = self._told if self.source in table.sources else 0
+        return np.clip(common.loads - own, 0, _MOST_LOAD // self.workers)
 
     def _start(self) -> None:
         self._sync = record(SYNC, total=_ALONE, told=_NEVER_TOLD)
         super()._start()
-        self._outbox = []
+        self._body = b""
 
     def _shape(self) -> None:
         super()._shape()
@@ -244,7 +244,7 @@ class DaltonCooperative(BanditPartitioner):
             window, awaiting = int(self._stats["window"]), self.awaiting
             row = self._route(keys, times, row, out, manual=not awaiting, deferring=awaiting)
             if awaiting and window != self._stats["window"]:
-                self._sync["late"] = 1
+                self._sync["late"], self._sync["due"] = self.dsync_ms, 1
             if row < len(keys) and times[row] >= self._stats["end"]:
                 self._boundary(int(times[row]))
             elif row < len(keys):
@@ -255,11 +255,11 @@ class DaltonCooperative(BanditPartitioner):
         begun = self._stats["end"] != NEVER
         late = begun and self.awaiting
         if late:
-            self._sync["late"] = 1
+            self._sync["late"], self._sync["due"] = self.dsync_ms, 1
         elif begun:
             # Before `_move_to`, which forgets the statistics that the message tells.
-            self._outbox = [self._message()]
-            self._sync["awaiting"], self._sync["late"] = 1, 0
+            self._body = self._message().to_bytes()
+            self._sync["awaiting"], self._sync["due"], self._sync["late"] = 1, 1, 0
         _move_to(self._learned(), self._rule(manual=not late, deferring=late), time)
         if begun and not late and self._sync["total"] != _ALONE:
             self._stats["previous"] = self._sync["total"]
@@ -274,10 +274,8 @@ class DaltonCooperative(BanditPartitioner):
             self._told = self._loads.loads.copy()
             self._sync["told"] = self.round
         return SyncMessage(
-            member=self.source,
-            round=self.round,
             total=int(self._stats["seen"]),
-            late=bool(self._sync["late"]),
+            late=int(self._sync["late"]),
             keys=counted.keys[told],
             frequencies=counted.counts[told],
             row_keys=row_keys,
@@ -308,6 +306,15 @@ class DaltonCooperative(BanditPartitioner):
     def _fixed_bytes(self) -> int:
         return super()._fixed_bytes() + self._told.nbytes
 
+    def _state_bytes(self) -> int:
+        return super()._state_bytes() + len(self._body)
+
+    def _state_bound(self, keys: int) -> int:
+        """With the open message: at most n keys, those with a row, and the rows."""
+        n = self.workers
+        rows = min(4 * n, 2 * keys + n)
+        return super()._state_bound(keys) + _MESSAGE_BYTES + 16 * (n + rows) + 8 * (n + 1) * rows + 8 * n
+
     def _most_rows(self, keys: int) -> int:
         """As for `dalton`, with n keys of the last table and room for n keys of the next one.
 
@@ -320,15 +327,13 @@ class DaltonCooperative(BanditPartitioner):
         return min(4 * n * (intervals + 2), 2 * keys + n) + n
 
     def _state(self) -> State:
-        sent = b"".join(message.to_bytes() for message in self._outbox)
         mine = {"sync": self._sync, "others": self._others, "told": self._told}
-        return {**super()._state(), **mine, "outbox": np.frombuffer(sent, np.uint8)}
+        return {**super()._state(), **mine, "message": np.frombuffer(self._body, np.uint8)}
 
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
         self._sync, self._others, self._told = state["sync"], state["others"], state["told"]
-        sent = state["outbox"].tobytes()
-        self._outbox = [SyncMessage.from_bytes(sent)] if sent else []
+        self._body = state["message"].tobytes()
 
 
 def _top(counts: Int64s, wanted: int) -> Int64s:

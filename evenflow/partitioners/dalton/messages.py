@@ -1,4 +1,4 @@
-"""The messages between cooperating Daltons and their reducer, as values and as bytes."""
+"""What cooperating Daltons tell their reducer, and the table that they hear, as values and as bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners.snapshots import VERSION, pack, unpack
 from evenflow.strict_json import INT64, StrictObject
 
-_NUMBERS = {"member", "round", "total", "dsync_ms"}
+_NUMBERS = {"total", "late", "dsync_ms"}
+_MOST = 1 << 40
+"""Tuples of an interval or of a window that one instance can have. So no sum over all instances leaves int64."""
 _DTYPES = {
     "keys": np.uint64,
     "frequencies": np.int64,
@@ -31,14 +33,10 @@ def not_told() -> Int64s:
 class SyncMessage:
     """From a partitioner to the reducer: what it has learned and counted since its last message."""
 
-    member: int
-    """The `source` of the partitioner."""
-    round: int
-    """Number of the round of messages and table, from 0. A partitioner sends one message per round."""
     total: int
     """Tuples of the interval."""
-    late: bool
-    """The last table took longer than a whole interval, so the interval should double."""
+    late: int
+    """The interval, ms, that was over before the last table came, so that it should double. 0: the table was in time."""
     keys: UInt64s
     """The most frequent keys of the interval, at most one per worker, and all keys that have a row."""
     frequencies: Int64s
@@ -51,8 +49,8 @@ class SyncMessage:
     """(workers,): tuples of the window that this partitioner sent to each worker. Empty if they are not told."""
 
     def to_bytes(self) -> bytes:
-        """The message as bytes, for the sync topic."""
-        return _to_bytes(self, ("member", "round", "total", "late"))
+        """The body of a message."""
+        return _to_bytes(self, ("total", "late"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -64,8 +62,6 @@ class SyncMessage:
 class GlobalTable:
     """From the reducer to every partitioner: the common table, until the next one comes."""
 
-    round: int
-    """The round of the messages that the table was made of."""
     total: int
     """GL: tuples of the round over all partitioners."""
     dsync_ms: int
@@ -78,8 +74,8 @@ class GlobalTable:
     """(workers,): tuples of the window that all partitioners sent to each worker. Empty if one did not tell."""
 
     def to_bytes(self) -> bytes:
-        """The table as bytes, for the feedback topic."""
-        return _to_bytes(self, ("round", "total", "dsync_ms"))
+        """The body of a table."""
+        return _to_bytes(self, ("total", "dsync_ms"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -115,18 +111,30 @@ def _checked(message: Any) -> Any:
     numbers = StrictObject(vars(message))
     for name in _NUMBERS & vars(message).keys():
         numbers.whole(name, 0, INT64[1])
-    if "late" in vars(message):
-        numbers.flag("late")
     for name in _DTYPES.keys() & vars(message).keys():
         array = vars(message)[name]
         if array.dtype != _DTYPES[name] or array.ndim != (2 if name == "values" else 1):
             raise ValueError(f"{name} is of {array.dtype} and shape {array.shape}")
     if (message.loads < 0).any():
         raise ValueError("there is a load below 0")
+    if not np.isfinite(message.values).all():
+        raise ValueError("there is a value that is no number")
+    if (message.keys[1:] <= message.keys[:-1]).any():
+        raise ValueError("the keys do not ascend")
     # A table has no `row_keys` and no `frequencies`: its values are those of `keys`.
     rows = getattr(message, "row_keys", message.keys)
     if len(message.values) != len(rows):
         raise ValueError(f"{len(message.values)} rows of values for {len(rows)} keys")
-    if len(getattr(message, "frequencies", message.keys)) != len(message.keys):
-        raise ValueError("keys and frequencies differ in number")
+    if isinstance(message, SyncMessage):
+        _check_counts(message)
     return message
+
+
+def _check_counts(message: SyncMessage) -> None:
+    if len(message.frequencies) != len(message.keys):
+        raise ValueError("keys and frequencies differ in number")
+    if len(np.unique(message.row_keys)) != len(message.row_keys):
+        raise ValueError("a key has two rows")
+    counts = np.concatenate([message.frequencies, message.loads])
+    if message.total > _MOST or (counts < 0).any() or (counts > _MOST).any():
+        raise ValueError("a number of tuples is out of range")

@@ -20,6 +20,10 @@ only a share of a key's tuples, so `watch` counts sqrt(S) times there.
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
 
+Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker, and hears
+the sum. It then levels its share of the common imbalance. A sum that is lost, late or of few sources costs balance only.
+After three slides without one a source levels alone again.
+
 Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is
 ever split. `watch` how rare a split key may be. `cells` that remember homes at first, and `most_cells` when a
 window has more keys. `tail`: whether homes are remembered or hashed (F_1). Several sources must agree on the
@@ -43,14 +47,14 @@ Each new key goes where the load is least. There are too few tuples to split a k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record, records
-from evenflow.errors import ConfigError
+from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.keys import mix64, salts
 from evenflow.partitioners.base import Block, Partitioner
@@ -68,6 +72,14 @@ from evenflow.partitioners.evenflow.placements import (
     without_workers_from,
 )
 from evenflow.partitioners.evenflow.route import route
+from evenflow.partitioners.evenflow.shared_loads import (
+    NOT_TOLD,
+    PATIENCE,
+    ROUNDS,
+    LoadsMerger,
+    from_bytes,
+    to_bytes,
+)
 from evenflow.partitioners.evenflow.state import (
     DOUBT,
     DOUBTS,
@@ -78,7 +90,7 @@ from evenflow.partitioners.evenflow.state import (
     columns,
     loads_of_slide,
 )
-from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches.least_loaded import tournament
@@ -90,6 +102,9 @@ HOLDERS = 2
 """Extra holders that there may be at a time, per watched key."""
 MEMORY, LEAST_MEMORY = 8, 2048
 """Tuples per watched key, and tuples in all, that the summary remembers at least. What is hot now counts."""
+_REACH = 1 << 61
+"""Times are cut to this, ms, so that the end of a slide stays within int64."""
+_MOST_LOAD = 1 << 62
 _FINE = 1024
 """Units of load that a tuple is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
 
@@ -124,6 +139,14 @@ class EvenflowOptions(SlidingWindow):
         (), description="Relative speed of worker 0, 1, .... A worker without an entry counts as 1."
     )
 
+    @classmethod
+    def fitted(
+        cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
+    ) -> dict[str, Any]:
+        """As for `Window`. Without a window the slide is added too, because sources tell each other once a slide."""
+        options = super().fitted(given, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
+        return options if options.keys() & {"window_ms", "slide_ms"} else {**options, "slide_ms": slide_ms}
+
     @field_validator("cells", "most_cells")
     @classmethod
     def _is_a_power_of_two(cls, value: int, info: ValidationInfo) -> int:
@@ -144,7 +167,9 @@ class Evenflow(Partitioner):
 
     options_type = EvenflowOptions
     options: EvenflowOptions
+    tells = True
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("cells",)}
+    later_state: ClassVar[frozenset[str]] = frozenset({"told", "rounds"})
 
     def _start(self) -> None:
         options = self.options
@@ -156,6 +181,7 @@ class Evenflow(Partitioner):
             if self._remembers
             else placements(1, 0)
         )
+        self._rounds = record(ROUNDS, due=NEVER, told=NOT_TOLD)
         self._shape()
         self._window = self._no_loads()
         self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
@@ -205,7 +231,8 @@ class Evenflow(Partitioner):
         self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
         self._rings = rings(len(self._summary.key), HOLDERS * self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self._others = np.zeros(n, np.int64)
+        self._others, self._told = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._rounds["told"] = NOT_TOLD
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
@@ -257,7 +284,7 @@ class Evenflow(Partitioner):
         )
 
     def window_tuples(self, now: int | None = None) -> Int64s:
-        """Tuples that this source sent each worker within the window, shape (workers,). The other sources `hear` them.
+        """Tuples that this source sent each worker within the window, shape (workers,). The other sources hear their sum.
 
         `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by then
         do not count.
@@ -274,39 +301,76 @@ class Evenflow(Partitioner):
                 own -= loads_of_slide(sent[left % slides], self.workers)
         return own // self._step
 
-    def hear(self, others: Int64s | None, now: int | None = None) -> None:
+    @property
+    def tells_at(self) -> int | None:
+        """The end of the slide that the last message was told in."""
+        due = int(self._rounds["due"])
+        return None if due == NEVER else due
+
+    def tell(self, now: int) -> Message | None:
+        """The tuples of the window by worker, once a slide.
+
+        A message that no table has answered is told again as it was, so that this source knows which of its tuples a
+        table includes. After `PATIENCE` such messages this source levels alone again, and tells what is true then.
+        """
+        now, rounds = min(max(now, -_REACH), _REACH), self._rounds
+        if rounds["due"] != NEVER and now < rounds["due"]:
+            return None
+        slide = min(self.options.slide_ms, _REACH)
+        rounds["due"] = (now // slide + 1) * slide
+        if rounds["unanswered"] % PATIENCE == 0 or rounds["told"] != rounds["round"]:
+            if rounds["unanswered"]:
+                self._level_alone()
+            self._told = np.maximum(self.window_tuples(now), 0)
+            rounds["told"] = rounds["round"]
+        rounds["unanswered"] += 1
+        return Message(self.source, int(rounds["round"]), to_bytes(self._told))
+
+    def hear(self, table: Table, now: int) -> bool:
         """Take on a share of the imbalance of all sources.
 
-        `others`: the sum of the `window_tuples()` of all other sources, shape (workers,). None: this source levels
-        alone again. `now`: as for `window_tuples`.
-
-        Until the next call this source levels as if 1/sources of the common imbalance were its own. When every
-        source does so, together they make up for all of it and do not overshoot. A source whose keys cannot be
-        split leaves its share to the next round. ConfigError for loads of another shape.
+        Until the next table this source levels as if 1/sources of the common imbalance were its own. The sources are
+        those of the table and this one. When every source does so, together they make up for all of it and do not
+        overshoot. A source whose keys cannot be split leaves its share to the next round.
         """
-        if others is not None and others.shape != (self.workers,):
-            raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
-        heard = np.zeros(self.workers, np.int64)
-        if others is not None:
-            own = self.window_tuples(now)
-            mine = np.rint(self._off_level(own)).astype(np.int64)
-            # In whole units that come to all of it. The rest goes to sources in turns, to another source for each worker.
-            whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), self.sources)
-            turn = (np.arange(self.workers) + self.source) % self.sources
-            heard = whole + (turn < left) - mine
+        table.check(self.sources)
+        loads = from_bytes(table.body)
+        if sum(loads.tolist()) > _MOST_LOAD // int(self._step.max()):
+            raise IncompatibleStateError("a table has more tuples than there can be")
+        rounds = self._rounds
+        if table.round < rounds["round"]:
+            return False
+        # As of the message, like the loads of the others: what all take on comes to nothing then, however late the table
+        # is. A source that was restored may have told after its snapshot, and what is true now comes near.
+        own = self._told if rounds["told"] == table.round else np.maximum(self.window_tuples(now), 0)
+        rounds["round"], rounds["unanswered"] = table.round + 1, 0
+        if len(loads) != self.workers:  # the table is from before a rescale
+            self._level_alone()
+            return True
+        if self.source in table.sources:
+            loads = np.maximum(loads - own, 0)
+        members = sorted({*table.sources, self.source})
+        self._level(own, loads, (members.index(self.source), len(members)))
+        return True
+
+    def merger(self, *, clock: Callable[[], float]) -> Merger:
+        """Adds the tuples of all sources."""
+        return LoadsMerger(self.workers)
+
+    def _level(self, own: Int64s, others: Int64s, place: tuple[int, int]) -> None:
+        """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources that share."""
+        rank, members = place
+        mine = np.rint(self._off_level(own)).astype(np.int64)
+        # In whole units that come to all of it. The rest goes to sources in turns, to another source for each worker.
+        whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), members)
+        turn = (np.arange(self.workers) + rank) % members
+        heard = whole + (turn < left) - mine
         self._window.loads[:] += heard - self._others
         self._others = heard
 
-    @classmethod
-    def exchange(cls, sources: Sequence[Self], slide_ms: int) -> Exchange:
-        """At the end of every slide each source hears the loads of the others."""
-
-        def tell(now: int) -> None:
-            loads = [source.window_tuples(now) for source in sources]
-            for source, own in zip(sources, loads, strict=True):
-                source.hear(np.sum(loads, axis=0) - own, now)
-
-        return Exchange(slide_ms, tell)
+    def _level_alone(self) -> None:
+        self._window.loads[:] -= self._others
+        self._others = np.zeros(self.workers, np.int64)
 
     def _off_level(self, tuples: Int64s) -> Float64s:
         """How far each worker's load is from where its speed says it should be, in units of load."""
@@ -322,6 +386,8 @@ class Evenflow(Partitioner):
             "progress": self._progress,
             "doubts": self._doubts,
             "others": self._others,
+            "told": self._told,
+            "rounds": self._rounds,
         }
 
     def _load_state(self, state: State) -> None:
@@ -333,6 +399,7 @@ class Evenflow(Partitioner):
         self._rings = part("rings", Rings)
         self._tail, self._credit = state["tail"], state["credit"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
+        self._told, self._rounds = state["told"], state["rounds"]
 
     def _choices(self) -> int:
         return self.workers

@@ -41,6 +41,60 @@ def build() -> Any:
             ],
         ),
         (
+            "What instances tell each other",
+            [
+                lines(
+                    "Age of the newest table",
+                    "Since an instance heard one; the ten instances where that is longest ago.",
+                    "s",
+                    (
+                        f"topk(10, time() - max by (instance) (evenflow_exchange_table_timestamp_seconds{INSTANCES}))",
+                        "{{instance}}",
+                    ),
+                ),
+                lines(
+                    "Messages without a table",
+                    "That an instance has told since the newest table; the ten instances with most. 1 is usual.",
+                    "short",
+                    (
+                        f"topk(10, max by (instance) (evenflow_exchange_unanswered{INSTANCES}))",
+                        "{{instance}}",
+                    ),
+                    bands=((None, GREEN), (3, YELLOW), (6, RED)),
+                ),
+                lines(
+                    "Who is in it",
+                    "Instances that the newest table was made of, and instances that make tables: one, but for a moment.",
+                    "short",
+                    (f"min(evenflow_exchange_members{QUERY})", "members"),
+                    (f"sum(evenflow_exchange_elected{QUERY})", "elected"),
+                    steady=True,
+                ),
+                lines(
+                    "Rounds",
+                    "Tables per minute.",
+                    "short",
+                    (f"60 * max(deriv(evenflow_exchange_round{QUERY}[5m]))", "per minute"),
+                ),
+                lines(
+                    "Sync topic",
+                    "Bytes per second to it and from it, all instances together.",
+                    "Bps",
+                    (f"sum by (direction) (rate(evenflow_exchange_bytes_total{QUERY}[1m]))", "{{direction}}"),
+                ),
+                lines(
+                    "Sync records that are not used",
+                    "Per second, by reason, and those that could not be written.",
+                    "short",
+                    (
+                        f"sum by (reason) (rate(evenflow_exchange_ignored_total{QUERY}[1m]))",
+                        "{{reason}}",
+                    ),
+                    (f"sum(rate(evenflow_exchange_lost_total{QUERY}[1m]))", "lost"),
+                ),
+            ],
+        ),
+        (
             "Hot keys, by rank",
             [
                 lines(

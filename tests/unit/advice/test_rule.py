@@ -20,6 +20,8 @@ def figures(
         tuples=1,
         keys=1,
         exchange=False,
+        exchange_tables=None,
+        exchange_bytes=None,
         imbalance=9.0 if windowed else imbalance,
         imbalance_mean=0.0,
         window_imbalance=imbalance if windowed else None,

@@ -27,7 +27,7 @@ from benchmarks.reproducing.store import Found, MissingError, Store
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, names
-from evenflow.simulation import Scenario, entrant
+from evenflow.simulation import Channel, Scenario, entrant
 from evenflow.simulation.routing import route
 
 pytestmark = pytest.mark.xdist_group("reproducing")
@@ -307,7 +307,7 @@ def test_a_slow_reducer_stretches_the_interval_and_a_fast_one_shortens_it() -> N
 
 def test_talking_without_delay_routes_as_the_exchange_does() -> None:
     stream, slide = Stream("zipf", 20_000, 100, 1.2).opened(Path()), 400
-    scenario = Scenario(workers=8, sources=2, window_ms=4_000, slide_ms=slide, exchange=True)
+    scenario = Scenario(workers=8, sources=2, window_ms=4_000, slide_ms=slide, exchange=Channel())
     routed = route(stream, entrant("dalton-cooperative"), scenario)
     talked = talk(scenario.partitioners(entrant("dalton-cooperative"), stream), stream, slide_ms=slide)  # type: ignore[arg-type]
     assert (talked.workers == routed.workers).all()

@@ -82,6 +82,23 @@ def test_the_exchange_is_asked_for_and_told_of_each_partitioner() -> None:
     assert [row["exchange"] for row in on] == [False, True, True]
     assert on[0]["imbalance"] == off[0]["imbalance"]
     assert on[2]["ksr"] < off[2]["ksr"]
+    assert [row["exchange_bytes"] for row in (*off, on[0])] == [None] * 4
+    assert on[2]["exchange_bytes"] > on[1]["exchange_bytes"] > 0
+    late = rows(*words, "--exchange", "--exchange-delay", "40ms", "--exchange-loss", 0.3)
+    assert late[0]["imbalance"] == on[0]["imbalance"]
+    assert 0 < late[2]["exchange_tables"] < on[2]["exchange_tables"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--exchange-delay", "40ms"], "--exchange-delay says how the messages of an exchange travel"),
+        (["--exchange-loss", "0.1"], "--exchange-loss says how the messages of an exchange travel"),
+        (["--exchange", "--exchange-delay", "soon"], "--exchange-delay: "),
+    ],
+)
+def test_a_channel_that_cannot_be_is_refused(flags: list[str], expected: str) -> None:
+    assert expected in refusal(*SMALL, *flags)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +110,11 @@ def test_the_exchange_is_asked_for_and_told_of_each_partitioner() -> None:
             "exchange between sources every slide: evenflow; the others cannot",
         ),
         (["--exchange"], ["evenflow"], "exchange between sources every slide: evenflow\n"),
+        (
+            ["--exchange", "--exchange-delay", "40ms", "--exchange-loss", "0.25"],
+            ["evenflow"],
+            "exchange between sources every slide (40 ms late, 0.25 lost): evenflow\n",
+        ),
         (["--exchange"], ["pkg"], "exchange: none of these can"),
         ([], ["pkg", "evenflow"], None),
     ],

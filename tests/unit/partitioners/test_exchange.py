@@ -1,6 +1,5 @@
-"""Laws of the exchange between instances that can coordinate: when it is due, and what it does to them."""
+"""What an exchange over a channel without delay or loss does to the instances of an algorithm that tells."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,15 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.metrics import window_figures
-from evenflow.partitioners import Partitioner, create, names
-from evenflow.partitioners.dalton.messages import GlobalTable
+from evenflow.partitioners import Partitioner, create
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
 from evenflow.partitioners.evenflow.state import DOUBTS
-from evenflow.partitioners.exchange import Exchange
-from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer
+from evenflow.partitioners.exchange import Table
+from evenflow.partitioners.rounds import Rounds
+from evenflow.simulation.channel import Channel, Exchange
+from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer, table_of
+from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import Stream, zipf
 
 WINDOW = {"window_ms": 1000, "slide_ms": 100}
-ABLE = ("dalton-cooperative", "evenflow")
 
 
 def instances(name: str, sources: int, *, workers: int = 12, **options: object) -> list[Any]:
@@ -26,61 +27,23 @@ def instances(name: str, sources: int, *, workers: int = 12, **options: object) 
 
 
 def exchange_of(parts: list[Any]) -> Exchange:
-    found = type(parts[0]).exchange(parts, 100)
-    assert isinstance(found, Exchange)
-    return found
+    return Exchange(parts, Channel(), patience_ms=100)
 
 
 def routed(parts: list[Partitioner], stream: Stream, exchange: Exchange) -> np.ndarray:
     """The worker of each tuple; tuple t goes to source t mod P."""
     keys, times = stream
-    meetings = exchange.meetings(times)
-    edges = [*sorted(meetings), len(keys)]
     out = np.empty(len(keys), np.int32)
-    for low, high in pairwise(edges):
-        for moment in meetings[low]:
-            exchange.tell(moment)
+    clock = np.maximum.accumulate(times)
+    low = 0
+    while low < len(keys):
+        exchange.catch_up(int(clock[low]))
+        high = int(np.searchsorted(clock, exchange.next_at))
         for j, part in enumerate(parts):
             mine = np.arange(low, high)[np.arange(low, high) % len(parts) == j]
             out[mine] = part.assign(keys[mine], times[mine])
+        low = high
     return out
-
-
-def test_only_schemes_that_have_something_to_tell_exchange() -> None:
-    able = [name for name in names() if _exchanges(name)]
-    assert sorted(able) == sorted(ABLE)
-
-
-def _exchanges(name: str) -> bool:
-    parts = [create(name, workers=4, source=source, sources=2) for source in range(2)]
-    return type(parts[0]).exchange(parts, 100) is not None
-
-
-@given(st.lists(st.integers(-250, 600), min_size=1, max_size=60), st.integers(1, 130))
-def test_a_meeting_is_due_at_the_end_of_each_interval_and_of_a_silence(times: list[int], every: int) -> None:
-    expected: dict[int, list[int]] = {}
-    current = times[0] // every
-    expected[0] = [current * every]
-    for row, time in enumerate(times):
-        if time // every > current:
-            ends = {(current + 1) * every, time // every * every}
-            current = time // every
-            expected[row] = sorted(ends)
-    assert Exchange(every, lambda now: None).meetings(np.array(times, np.int64)) == expected
-
-
-@pytest.mark.parametrize("name", ABLE)
-def test_telling_twice_at_the_same_moment_is_as_telling_once(name: str) -> None:
-    keys, times = zipf(3000, keys=200, z=1.4)
-    runs = []
-    for repeats in (1, 2):
-        parts = instances(name, 3)
-        exchange = exchange_of(parts)
-        twice = Exchange(
-            exchange.every_ms, lambda now, e=exchange, r=repeats: [e.tell(now) for _ in range(r)]
-        )
-        runs.append((routed(parts, (keys, times), twice).tolist(), [part.snapshot() for part in parts]))
-    assert runs[0] == runs[1]
 
 
 # evenflow
@@ -94,10 +57,12 @@ def test_each_evenflow_hears_the_sum_of_the_others() -> None:
             part.assign(keys[j::3], times[j::3])
     loads = [part.window_tuples(3000) for part in by_hand]
     for j, part in enumerate(by_hand):
-        part.hear(sum(load for i, load in enumerate(loads) if i != j), 3000)
-    exchange_of(parts).tell(3000)
-    assert [part.snapshot() for part in parts] == [part.snapshot() for part in by_hand]
-    assert exchange_of(parts).every_ms == 100
+        hear_loads(part, sum(load for i, load in enumerate(loads) if i != j), 3000)
+    exchange_of(parts).catch_up(3000)
+    for part, other in zip(parts, by_hand, strict=True):
+        assert part._others.any()
+        assert part._others.tolist() == other._others.tolist()
+        assert part._window.loads.tolist() == other._window.loads.tolist()
 
 
 @given(st.integers(0, 2500))
@@ -122,8 +87,8 @@ def test_after_a_silence_longer_than_the_window_nobody_levels_what_has_left_it()
         for j, part in enumerate(group):
             part.assign(keys[j::2], times[j::2])
     exchange = exchange_of(parts)
-    exchange.tell(3000)
-    exchange.tell(10_000_000)
+    exchange.catch_up(3000)
+    exchange.catch_up(10_000_000)
     later = times[:1500] + 10_000_000
     assert parts[0].assign(keys[:1500], later).tolist() == alone[0].assign(keys[:1500], later).tolist()
 
@@ -136,7 +101,7 @@ def test_the_exchange_is_the_protocol_in_virtual_time_without_delay(sources: int
     stream = zipf(8000, keys=300, z=1.4)
     parts = instances("dalton-cooperative", sources, dsync_ms=200)
     expected = Cooperation(
-        [member(j, sources, 12, dsync_ms=200) for j in range(sources)], reducer(sources, 12, dsync_ms=200)
+        [member(j, sources, 12, dsync_ms=200) for j in range(sources)], reducer(12, dsync_ms=200)
     )
     assert routed(parts, stream, exchange_of(parts)).tolist() == expected.run(stream).tolist()
 
@@ -165,7 +130,7 @@ def test_after_a_table_all_split_the_same_keys_with_the_same_values_in_the_same_
         for j, part in enumerate(parts):
             mine = np.arange(end - 100, end)[np.arange(end - 100, end) % 4 == j]
             part.assign(keys[mine], times[mine])
-        exchange.tell(end)
+        exchange.catch_up(end)
         assert not any(part.awaiting or kept_back(part) for part in parts)
         assert len({part.round for part in parts}) == 1
         tables = [{k: v.tolist() for k, v in part._split.values().items()} for part in parts]
@@ -179,10 +144,10 @@ def test_nobody_waits_for_a_source_without_tuples() -> None:
     keys, times = zipf(4000, keys=300, z=1.4)
     parts = instances("dalton-cooperative", 3)
     exchange = exchange_of(parts)
-    exchange.tell(0)
+    exchange.catch_up(0)
     for end in range(100, 4001, 100):
         parts[1].assign(keys[end - 100 : end], times[end - 100 : end])
-        exchange.tell(end)
+        exchange.catch_up(end)
         assert not any(part.awaiting for part in parts)
     assert [part.round for part in parts] == [40, 40, 40]
     assert parts[0].observe().head_keys == parts[1].observe().head_keys > 1
@@ -202,25 +167,27 @@ def test_with_shared_loads_each_knows_what_the_others_window_holds_at_the_latest
     keys, times = zipf(6000, keys=300, z=1.4)
     parts = instances("dalton-cooperative", 3, share_loads=True)
     exchange = exchange_of(parts)
-    exchange.tell(0)
+    exchange.catch_up(0)
     for end in range(100, 6001, 100):
         for j, part in enumerate(parts):
             mine = slice(end - 100 + j, end, 3)
             part.assign(keys[mine], times[mine])
         loads = [part._loads.loads.copy() for part in parts]
-        exchange.tell(end)
+        exchange.catch_up(end)
         for j, part in enumerate(parts):
             assert part._others.tolist() == sum(load for i, load in enumerate(loads) if i != j).tolist()
-    parts[0].advance_to(6100)
-    parts[0].advance_to(6200)
+    parts[0].tell(6100)
+    parts[0].tell(6200)
     assert parts[0].awaiting
     assert not parts[0]._others.any()
 
 
-def told_loads(parts: list[Any]) -> list[Any]:
-    """The tables that the messages of all give, not yet received."""
-    common = reducer(len(parts), parts[0].workers, dsync_ms=100)
-    return [table for part in parts for message in part.take_messages() if (table := common.receive(message))]
+def table_of_all(parts: list[DaltonCooperative], now: int) -> Table:
+    """The table that the messages of all give, which nobody has heard."""
+    rounds = Rounds(reducer(parts[0].workers), sources=len(parts), patience=1.0, clock=lambda: 0.0)
+    told = [message for part in parts if (message := part.tell(now)) is not None]
+    (table,) = [table for message in told if (table := rounds.take(message)) is not None]
+    return table
 
 
 def test_loads_told_before_a_rescale_are_not_taken_for_those_of_the_others() -> None:
@@ -228,14 +195,24 @@ def test_loads_told_before_a_rescale_are_not_taken_for_those_of_the_others() -> 
     parts = instances("dalton-cooperative", 2, share_loads=True, workers=4)
     for part in parts:
         part.assign(keys, times)
-        part.advance_to(600)
-    (table,) = told_loads(parts)
+    table = table_of_all(parts, 600)
     parts[0].rescale(5)
     parts[0].rescale(4)
-    assert parts[0].receive(table)
+    assert parts[0].hear(table, 600)
     assert not parts[0]._others.any()
-    assert parts[1].receive(table)
+    assert parts[1].hear(table, 600)
     assert parts[1]._others.sum() == 100
+
+
+def test_loads_of_a_table_without_ones_own_message_are_those_of_the_others() -> None:
+    keys, times = zipf(600, keys=300, z=1.4)
+    parts = instances("dalton-cooperative", 3, share_loads=True, workers=4)
+    for part in parts:
+        part.assign(keys, times)
+    table = table_of_all(parts, 600)._replace(sources=(0, 1))
+    for part in parts:
+        assert part.hear(table, 600)
+    assert [part._others.sum() for part in parts] == [200, 200, 300]
 
 
 def test_a_table_without_loads_leaves_nobody_with_old_ones() -> None:
@@ -243,7 +220,7 @@ def test_a_table_without_loads_leaves_nobody_with_old_ones() -> None:
     part = instances("dalton-cooperative", 2, share_loads=True, workers=4)[0]
     part.assign(keys, times)
     part._others[:] = 9
-    part.receive(GlobalTable(round=0, total=1, dsync_ms=100, keys=keys[:0], values=np.zeros((0, 4))))
+    part.hear(table_of(0, values=np.zeros((0, 4))), 600)
     assert not part._others.any()
 
 
@@ -255,7 +232,7 @@ def test_partitioners_that_share_steps_are_as_level_as_one() -> None:
     for sources, share_steps in ((1, False), (8, False), (8, True)):
         given = {"share_steps": share_steps, "window_ms": 20_000, "slide_ms": 1000}
         parts = instances("dalton-cooperative", sources, workers=32, **given)
-        out = routed(parts, (keys, times), type(parts[0]).exchange(parts, 1000))
+        out = routed(parts, (keys, times), Exchange(parts, Channel(), patience_ms=1000))
         figures = window_figures(out, codes, times // 1000, 32, panes_per_window=20)
         level[sources, share_steps] = figures.imbalance[40:].mean()
     assert level[8, True] < 1.5 * level[1, False]

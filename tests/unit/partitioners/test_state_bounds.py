@@ -187,7 +187,7 @@ def test_tables_of_the_others_stay_within_the_bound_too(delay: int) -> None:
     """Each partitioner sees every third tuple, and learns of keys that it has never seen."""
     n, stream = 6, zipf(6000, keys=600, z=0.6)
     members = [member(source, 3, n, dsync_ms=100) for source in range(3)]
-    together = Cooperation(members, reducer(3, n, adaptive=True), delay=lambda time: delay)
+    together = Cooperation(members, reducer(n, adaptive=True), delay=lambda time: delay)
     for rows in (slice(0, 2000), slice(2000, 4000), slice(4000, 6000)):
         together.run((stream[0][rows], stream[1][rows]))
         seen = len(np.unique(stream[0][: rows.stop]))

@@ -20,7 +20,8 @@ from tests.unit.simulation import naive
 LAST = ("hot_keys", "seconds", "ns_per_tuple")
 HELD = ("gamma", "distinct", "ksr", "max_holders")
 BALANCE = ("imbalance", "imbalance_mean", "window_imbalance")
-FIELDS = ["partitioner", "workers", "tuples", "keys", "exchange", *BALANCE, *HELD, *LAST]
+EXCHANGE = ["exchange", "exchange_tables", "exchange_bytes"]
+FIELDS = ["partitioner", "workers", "tuples", "keys", *EXCHANGE, *BALANCE, *HELD, *LAST]
 
 
 def figures(stream: KeyedStream, text: str, scenario: Scenario) -> dict:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from evenflow.partitioners import names
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.messages import SyncMessage
 from evenflow.simulation import Scenario, entrant, generated
 from evenflow.simulation.routing import warm_up, warm_up_times
 
@@ -39,5 +40,6 @@ def test_the_warm_up_of_a_dalton_that_tells_others_ends_its_second_interval(
     assert isinstance(scratch, DaltonCooperative)
     assert scratch.awaiting
     assert scratch._stats["window"] >= 2
-    (message,) = scratch.take_messages()
-    assert len(message.keys)
+    message = scratch.tell(0)
+    assert message is not None
+    assert len(SyncMessage.from_bytes(message.body).keys)

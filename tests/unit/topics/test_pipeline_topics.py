@@ -33,6 +33,23 @@ def test_every_role_has_a_topic_with_its_partitions(settings: Settings) -> None:
     }
 
 
+def test_instances_that_tell_each_other_have_a_topic_for_it_and_no_others_have() -> None:
+    def made(**partitioner: object) -> set[str]:
+        return set(pipeline_topics(load_settings(input={"partitions": 3}, partitioner=partitioner)))
+
+    assert "sync" not in made(name="evenflow")
+    for name in ("evenflow", "dalton-cooperative"):
+        assert "sync" in made(name=name, instances=2)
+    assert "sync" not in made(name="evenflow", instances=2, exchange="off")
+    assert "sync" not in made(name="dalton", instances=2)
+    assert "sync" not in made(name="no-such-name", instances=2)
+    how = load_settings(input={"partitions": 3}, partitioner={"instances": 2})
+    spec = pipeline_topics(how)["sync"]
+    assert (spec.name, spec.partitions) == (f"{how.query.name}.sync", 1)
+    assert (spec.config["cleanup.policy"], spec.config["retention.ms"]) == ("delete", "3600000")
+    assert spec.config["max.message.bytes"] == pipeline_topics(how)["snapshots"].config["max.message.bytes"]
+
+
 def test_topics_that_hold_event_time_in_the_timestamp_keep_records_for_ever(settings: Settings) -> None:
     for role, spec in pipeline_topics(settings).items():
         event_time = spec.config["message.timestamp.type"] == "CreateTime"

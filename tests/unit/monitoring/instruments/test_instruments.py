@@ -27,6 +27,7 @@ from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
+from partitioner_service.exchange.figures import REASONS
 from partitioner_service.rejected import EVERY_REASON
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
@@ -43,6 +44,7 @@ LABELS = {
     "outcome",
     "cause",
     "kind",
+    "direction",
 }
 
 
@@ -95,6 +97,40 @@ TOLD = PartitionerRecord(
     rate=100.0, keys=40.0, busy=0.5, imbalance=0.1, window_imbalance=0.2, head_keys=1,
     hottest=[HotKey(key="secret", length=6, share=0.9, holders=2, workers=[0, 1], parts=[0.6, 0.4])],
 )  # fmt: skip
+
+
+EXCHANGE: dict[str, Any] = {
+    "elected": True,
+    "instances": 3,
+    "round": 7,
+    "members": [0, 2],
+    "table_at": 1_700.0,
+    "unanswered": 1,
+    "bytes_in": 300,
+    "bytes_out": 200,
+    "lost": 2,
+    "ignored": {"corrupt": 4},
+}
+
+
+def test_an_instance_that_tells_others_says_its_exchange_and_one_that_does_not_says_nothing_of_it() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS | {"exchange": EXCHANGE}, lambda: None)
+    seen = scraped(instruments)
+    found = {
+        name.removeprefix("evenflow_exchange_"): value
+        for (name, _), value in seen.items()
+        if "exchange" in name
+    }
+    assert found["elected"] == 1
+    assert (found["round"], found["members"], found["unanswered"]) == (7, 2, 1)
+    assert (found["table_timestamp_seconds"], found["lost_total"]) == (1_700, 2)
+    assert seen["evenflow_exchange_bytes_total", ("out",)] == 200
+    assert seen["evenflow_exchange_ignored_total", ("corrupt",)] == 4
+    assert {labels[0] for name, labels in seen if name == "evenflow_exchange_ignored_total"} == set(REASONS)
+    for alone in (STATUS, STATUS | {"exchange": None}):
+        instruments.watch(lambda alone=alone: alone, lambda: None)
+        assert not [name for name, _ in scraped(instruments) if "exchange" in name]
 
 
 def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:

@@ -14,12 +14,14 @@ from evenflow.settings import load_settings
 from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,
+    ExchangeState,
     HeartbeatRecord,
     HotKey,
     PartitionerRecord,
     PartWork,
 )
 from monitoring.live import picture as module
+from monitoring.live.glance import ExchangeGlance
 from monitoring.live.picture import Picture
 from tests.unit.test_telemetry import BATCH, DECISION, HEARTBEAT, PARTITIONER
 
@@ -273,3 +275,16 @@ def test_whatever_telemetry_says_the_view_is_json(records: list[Any]) -> None:
     for record in records:
         picture.take(record.model_copy(update=COMMON).encode())
     assert json.loads(json.dumps(picture.glance().plain(), allow_nan=False))["query"] == "q"
+
+
+def test_what_an_instance_hears_of_the_others_is_shown_and_grows_older_while_it_is_silent() -> None:
+    picture, clock = make()
+    known = ExchangeState(instances=3, elected=True, round=7, members=2, age_ms=1_500, unanswered=1)
+    picture.add(instance(1.0, [1, 1, 1, 1], exchange=known))
+    picture.add(instance(1.0, [1, 1, 1, 1], name="1"))
+    clock.now += 2
+    shown = {one.name: one.exchange for one in picture.glance().instances}
+    assert shown["1"] is None
+    assert shown["0"] == ExchangeGlance(
+        elected=True, round=7, members=2, instances=3, age_s=3.5, unanswered=1
+    )

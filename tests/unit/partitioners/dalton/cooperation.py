@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
+from math import inf
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from evenflow.partitioners import create
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
+from evenflow.partitioners.exchange import Message, Table
+from evenflow.partitioners.rounds import Rounds
 from tests.unit.partitioners.streams import Stream
 
 
@@ -19,14 +22,29 @@ def member(source: int, sources: int, workers: int, **options: object) -> Dalton
     return made
 
 
-def reducer(members: int, workers: int, *, adaptive: bool = False, **settings: object) -> QTableReducer:
+def reducer(
+    workers: int, *, adaptive: bool = False, dsync_ms: int = 100, **settings: object
+) -> QTableReducer:
+    """Its bounds leave no other interval, unless it is adaptive."""
     ticks = count()
-    given = {"dsync_ms": 100, "bounds": dsync_bounds(100), "clock": lambda: float(next(ticks)), **settings}
-    return QTableReducer(members=members, workers=workers, adaptive=adaptive, **given)  # type: ignore[arg-type]
+    bounds = dsync_bounds(100) if adaptive else (dsync_ms, dsync_ms)
+    given = {"bounds": bounds, "clock": lambda: float(next(ticks)), **settings}
+    return QTableReducer(workers=workers, dsync_ms=dsync_ms, **given)  # type: ignore[arg-type]
+
+
+def told(message: Message | None) -> SyncMessage:
+    assert message is not None
+    return SyncMessage.from_bytes(message.body)
+
+
+def table_of(number: int, sources: tuple[int, ...] = (0,), **fields: object) -> Table:
+    """A table as the reducer would send it. Without keys and values it has none."""
+    given = {"total": 100, "dsync_ms": 100, "keys": np.empty(0, np.uint64), **fields}
+    return Table(number, sources, GlobalTable(**given).to_bytes())  # type: ignore[arg-type]
 
 
 class Cooperation:
-    """Tuple t goes to partitioner t mod P; every message and table travels for `delay(time)` ms."""
+    """Tuple t goes to partitioner t mod P; every message and table travels for `delay(time)` ms. Rounds wait for all."""
 
     def __init__(
         self,
@@ -36,13 +54,17 @@ class Cooperation:
         delay: Callable[[int], int] = lambda time: 0,
         step: int = 10,
     ) -> None:
-        self.members, self.reducer, self.delay, self.step = members, reducer, delay, step
-        self.messages: list[tuple[int, SyncMessage]] = []
-        self.tables: list[tuple[int, GlobalTable]] = []
-        self.sent: list[SyncMessage] = []
-        self.received: list[GlobalTable] = []
-        self.intervals: list[int] = []
+        self.members, self.delay, self.step = members, delay, step
+        self.rounds = Rounds(reducer, sources=len(members), patience=inf, clock=lambda: 0.0)
+        self.messages: list[tuple[int, Message]] = []
+        self.tables: list[tuple[int, Table]] = []
+        self.sent: list[Message] = []
+        self.received: list[Table] = []
         self.now = 0
+
+    @property
+    def intervals(self) -> list[int]:
+        return [GlobalTable.from_bytes(table.body).dsync_ms for table in self.received]
 
     def run(self, stream: Stream) -> np.ndarray:
         """The worker of each tuple; the stream's times must not go backwards."""
@@ -64,31 +86,25 @@ class Cooperation:
         self.now = now
         self.deliver(now)
         for p in self.members:
-            p.advance_to(now)
+            message = p.tell(now)
+            if message is not None:
+                self.sent.append(message)
+                self.messages.append((now + self.delay(now), message))
         self.deliver(now)
 
     def deliver(self, now: int) -> None:
-        while True:
+        due = [message for at, message in self.messages if at <= now]
+        self.messages = [one for one in self.messages if one[0] > now]
+        for message in due:
+            table = self.rounds.take(message)
+            if table is not None:
+                self.tables.append((now + self.delay(now), table))
+        arrived = [table for at, table in self.tables if at <= now]
+        self.tables = [one for one in self.tables if one[0] > now]
+        for table in arrived:
+            self.received.append(table)
             for p in self.members:
-                for message in p.take_messages():
-                    copy = SyncMessage.from_bytes(message.to_bytes())
-                    self.sent.append(copy)
-                    self.messages.append((now + self.delay(now), copy))
-            due = [message for at, message in self.messages if at <= now]
-            self.messages = [one for one in self.messages if one[0] > now]
-            for message in due:
-                table = self.reducer.receive(message)
-                if table is not None:
-                    self.intervals.append(table.dsync_ms)
-                    self.tables.append((now + self.delay(now), GlobalTable.from_bytes(table.to_bytes())))
-            arrived = [table for at, table in self.tables if at <= now]
-            self.tables = [one for one in self.tables if one[0] > now]
-            for table in arrived:
-                self.received.append(table)
-                for p in self.members:
-                    p.receive(table)
-            if not due and not arrived:
-                return
+                p.hear(table, now)
 
 
 def kept_back(p: DaltonCooperative) -> int:

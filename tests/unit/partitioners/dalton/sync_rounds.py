@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.exchange import Message
 from tests.unit.partitioners.dalton.cooperation import reducer
 
 
@@ -15,12 +16,10 @@ def told(
     rows: dict[int, list[float]] | None = None,
     workers: int = 3,
     number: int = 1,
-    late: bool = False,
-) -> SyncMessage:
+    late: int = 0,
+) -> Message:
     counts, rows = counts or {}, rows or {}
-    return SyncMessage(
-        member=j,
-        round=number,
+    body = SyncMessage(
         total=total,
         late=late,
         keys=np.array(sorted(counts), np.uint64),
@@ -28,10 +27,11 @@ def told(
         row_keys=np.array(sorted(rows), np.uint64),
         values=np.array([rows[k] for k in sorted(rows)], np.float64).reshape(len(rows), workers),
     )
+    return Message(j, number, body.to_bytes())
 
 
 @st.composite
-def rounds(draw: st.DrawFn) -> tuple[list[SyncMessage], int]:
+def rounds(draw: st.DrawFn) -> tuple[list[Message], int]:
     """Messages of one round, with hot, cold and unknown keys on every side."""
     workers = draw(st.integers(1, 5))
     messages = []
@@ -45,9 +45,12 @@ def rounds(draw: st.DrawFn) -> tuple[list[SyncMessage], int]:
     return messages, workers
 
 
-def reduced(messages: list[SyncMessage], workers: int) -> GlobalTable:
-    made = reducer(len(messages), workers)
-    tables = [made.receive(message) for message in messages]
-    assert all(table is None for table in tables[:-1])
-    assert tables[-1] is not None
-    return tables[-1]
+def bodies(messages: list[Message]) -> list[SyncMessage]:
+    return [SyncMessage.from_bytes(message.body) for message in messages]
+
+
+def reduced(messages: list[Message], workers: int) -> GlobalTable:
+    made = reducer(workers)
+    for message in messages:
+        made.check(message)
+    return GlobalTable.from_bytes(made.merge(messages))

@@ -1,22 +1,20 @@
 """Laws of cooperative Dalton's partitioners, in virtual time."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.keys import candidate
 from evenflow.metrics import replication_factor
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative, _top
-from evenflow.partitioners.dalton.messages import GlobalTable
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.q_table import Home, admit, apply_deferred, defer, find, learn
 from evenflow.partitioners.dalton.reducer import dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeys
-from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer, table_of, told
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
 
 few = settings(max_examples=25, deadline=None)
@@ -29,7 +27,7 @@ def test_one_member_alone_equals_single_dalton(dsync: int, explore: str) -> None
     window = {"window_ms": 1000, "slide_ms": 100, "explore": explore, "eps": 0.3}
     single = create("dalton", workers=12, stats_ms=dsync, **window)
     p = member(0, 1, 12, dsync_ms=dsync, explore=explore, eps=0.3)
-    out = Cooperation([p], reducer(1, 12, dsync_ms=dsync)).run(stream)
+    out = Cooperation([p], reducer(12, dsync_ms=dsync)).run(stream)
     assert out.tolist() == single.assign(*stream).tolist()
     mine, its = p._split.values(), single._split.values()  # type: ignore[attr-defined]
     assert {k: v.tolist() for k, v in mine.items()} == {k: v.tolist() for k, v in its.items()}
@@ -37,13 +35,13 @@ def test_one_member_alone_equals_single_dalton(dsync: int, explore: str) -> None
 
 def test_after_a_broadcast_all_members_hold_the_same_table() -> None:
     members = [member(j, 4, 16) for j in range(4)]
-    run = Cooperation(members, reducer(4, 16))
+    run = Cooperation(members, reducer(16))
     run.run(zipf(8000, keys=300, z=1.4))
     run.exchange(8000)
     tables = [{k: v.tolist() for k, v in p._split.values().items()} for p in members]
     assert len(tables[0]) > 1
     assert tables[0] == tables[1] == tables[2] == tables[3]
-    last = run.received[-1]
+    last = GlobalTable.from_bytes(run.received[-1].body)
     assert tables[0] == {k: v.tolist() for k, v in zip(last.keys.tolist(), last.values, strict=True)}
     assert not any(p.awaiting or kept_back(p) for p in members)
 
@@ -51,22 +49,24 @@ def test_after_a_broadcast_all_members_hold_the_same_table() -> None:
 @pytest.mark.parametrize("delay", [0, 30, 90, 270])
 def test_every_delay_keeps_the_laws_of_rounds_loads_rows_and_buffers(delay: int) -> None:
     members = [member(j, 3, 8) for j in range(3)]
-    run = Cooperation(members, reducer(3, 8), delay=lambda time: delay)
+    run = Cooperation(members, reducer(8), delay=lambda time: delay)
     stream = zipf(9000, keys=300, z=1.2)
     out = run.run(stream)
     assert out.min() >= 0
     assert out.max() < 8
     for table in run.received:
-        mine = [message for message in run.sent if message.round == table.round]
-        assert sorted(message.member for message in mine) == [0, 1, 2]
-        assert table.total == sum(message.total for message in mine)
-        assert len(table.keys) <= 8
+        # A message that is told again is the same one.
+        mine = {message for message in run.sent if message.round == table.round}
+        assert sorted(message.source for message in mine) == [0, 1, 2] == list(table.sources)
+        common = GlobalTable.from_bytes(table.body)
+        assert common.total == sum(told(message).total for message in mine)
+        assert len(common.keys) <= 8
     for p in members:
-        rounds = [message.round for message in run.sent if message.member == p.source]
+        rounds = sorted({message.round for message in run.sent if message.source == p.source})
         assert rounds == list(range(len(rounds)))
         assert p.observe().head_keys <= 2 * 8
     if delay < 50:
-        assert sum(table.total for table in run.received) == 9000 - 100
+        assert sum(GlobalTable.from_bytes(table.body).total for table in run.received) == 9000 - 100
 
 
 def test_the_buffer_is_filled_in_await_and_empty_after_the_table_came() -> None:
@@ -78,12 +78,11 @@ def test_the_buffer_is_filled_in_await_and_empty_after_the_table_came() -> None:
     before = {k: v.tolist() for k, v in p._split.values().items()}
     p.assign(keys[250:290], times[250:290])
     assert {k: v.tolist() for k, v in p._split.values().items()} == before
-    message = p.take_messages()[0]
-    table = GlobalTable(round=0, total=200, dsync_ms=100, keys=message.row_keys, values=message.values)
-    assert p.receive(table)
+    table = table_of(0, total=200, **rows_of(told(p.tell(289))))
+    assert p.hear(table, 289)
     assert not p.awaiting
     assert kept_back(p) == 0
-    assert not p.receive(table)
+    assert not p.hear(table, 289)
     assert {k: v.tolist() for k, v in p._split.values().items()} != before
 
 
@@ -97,8 +96,9 @@ def test_the_new_table_replaces_the_old_one_and_rewards_kept_back_go_on_top_of_i
     gain = {key: p._split.table.gain[row].copy() for key, row in rows.items()}
     assert any((one < 1).any() for one in kept.values())
     common = {key: np.linspace(-1, -0.5, 6) + 0.01 * at for at, key in enumerate(sorted(own))}
-    told, values = np.array(list(common), np.uint64), np.array(list(common.values()))
-    assert p.receive(GlobalTable(round=0, total=200, dsync_ms=100, keys=told, values=values))
+    order = np.argsort(np.array(list(common), np.uint64))
+    keys, values = np.array(list(common), np.uint64)[order], np.array(list(common.values()))[order]
+    assert p.hear(table_of(0, total=200, keys=keys, values=values), 290)
     assert p._split.values().keys() == common.keys()
     for key, q in p._split.values().items():
         np.testing.assert_allclose(q, kept[key] * common[key] + gain[key], atol=1e-12)
@@ -111,8 +111,7 @@ def test_a_key_is_hot_from_its_share_of_the_common_load_in_proportion_to_the_new
 ) -> None:
     """The table's load came in intervals of 100 ms; this interval and the next one are of `dsync` ms."""
     p = member(0, 2, workers)
-    none = np.empty(0, np.uint64)
-    p.receive(GlobalTable(round=0, total=total, dsync_ms=dsync, keys=none, values=np.empty((0, workers))))
+    p.hear(table_of(0, total=total, dsync_ms=dsync, values=np.empty((0, workers))), 0)
     least = max(2, -(-(total * dsync // 100) // workers))
     for hot, time in enumerate((0, dsync)):
         p.assign(np.full(least - 1, 5 + hot, np.uint64), np.full(least - 1, time))
@@ -147,8 +146,8 @@ def test_without_any_reply_it_learns_in_steps_and_stays_in_await() -> None:
     stream = zipf(20_000, keys=300, z=1.4)
     out = p.assign(*stream)
     assert p.awaiting
-    assert len(p.take_messages()) == 1
-    assert p.take_messages() == []
+    assert p.tell(19_999) is not None
+    assert p.tell(19_999) is None
     assert p.observe().head_keys > 2
     alone = np.bincount(out[-1000:], minlength=12).max()
     assert alone < 0.7 * np.bincount(candidate(stream[0][-1000:], 1, 12, 7), minlength=12).max()
@@ -157,11 +156,11 @@ def test_without_any_reply_it_learns_in_steps_and_stays_in_await() -> None:
 
 def test_a_member_that_was_kept_waiting_asks_for_a_longer_interval() -> None:
     members = [member(j, 2, 8) for j in range(2)]
-    made = reducer(2, 8, adaptive=True)
+    made = reducer(8, adaptive=True)
     run = Cooperation(members, made, delay=lambda time: 130 if time < 3000 else 0, step=4)
     made._clock = lambda: float(run.now)  # it takes no time to merge, so it is idle whenever it waits
     run.run(zipf(9000, keys=100, z=1.2))
-    assert any(message.late for message in run.sent)
+    assert any(told(message).late for message in run.sent)
     low, high = dsync_bounds(100)
     assert all(low <= one <= high for one in run.intervals)
     assert max(run.intervals) >= 200
@@ -171,18 +170,18 @@ def test_a_member_that_was_kept_waiting_asks_for_a_longer_interval() -> None:
 
 def test_a_member_without_tuples_does_not_hold_up_the_others() -> None:
     members = [member(j, 2, 8) for j in range(2)]
-    run = Cooperation(members, reducer(2, 8))
+    run = Cooperation(members, reducer(8))
     keys, times = zipf(2000)
     for now in range(0, 2000, 50):
         run.exchange(now)
         members[0].assign(keys[now : now + 50], times[now : now + 50])
     assert len(run.received) == 19
-    assert members[1].observe().head_keys == len(run.received[-1].keys)
+    assert members[1].observe().head_keys == len(GlobalTable.from_bytes(run.received[-1].body).keys)
 
 
 def test_cooperation_splits_less_than_going_alone_and_balances_no_worse() -> None:
     stream = zipf(60_000, keys=3000, z=1.2)
-    together = Cooperation([member(j, 4, 16) for j in range(4)], reducer(4, 16)).run(stream)
+    together = Cooperation([member(j, 4, 16) for j in range(4)], reducer(16)).run(stream)
     alone = np.empty_like(together)
     for j in range(4):
         p = create("dalton", workers=16, source=j, sources=4, window_ms=1000, slide_ms=100)
@@ -199,7 +198,7 @@ def test_cooperation_splits_less_than_going_alone_and_balances_no_worse() -> Non
 @pytest.mark.parametrize("stream", [all_distinct(5000), zipf(5000, keys=4000, z=0.0)])
 def test_a_stream_without_frequent_keys_is_hashed_by_all(stream: Stream) -> None:
     members = [member(j, 3, 16) for j in range(3)]
-    out = Cooperation(members, reducer(3, 16)).run(stream)
+    out = Cooperation(members, reducer(16)).run(stream)
     assert out.tolist() == candidate(stream[0], 1, 16, 7).tolist()
 
 
@@ -210,11 +209,11 @@ def test_a_restored_member_keeps_its_open_message_and_its_rewards() -> None:
     q = restore(p.snapshot())
     assert isinstance(q, DaltonCooperative)
     assert (q.awaiting, q.round, kept_back(q)) == (True, 0, kept_back(p))
-    a, b = p.take_messages(), q.take_messages()
-    assert [m.to_bytes() for m in a] == [m.to_bytes() for m in b]
-    table = GlobalTable(round=0, total=400, dsync_ms=200, keys=a[0].row_keys, values=a[0].values)
+    a, b = p.tell(999), q.tell(999)
+    assert a == b
+    table = table_of(0, (0, 1), total=400, dsync_ms=200, **rows_of(told(a)))
     for one in (p, q):
-        assert one.receive(table)
+        assert one.hear(table, 999)
         assert one.dsync_ms == 200
     rest = keys[1000:], times[1000:]
     assert p.assign(*rest).tolist() == q.assign(*rest).tolist()
@@ -225,10 +224,9 @@ def test_messages_may_cross_a_rescale() -> None:
     p = member(0, 1, 8)
     keys, times = zipf(3000, keys=50, z=1.4)
     p.assign(keys[:1000], times[:1000])
-    old = p.take_messages()[0]
+    old = told(p.tell(999))
     p.rescale(5)
-    table = GlobalTable(round=0, total=100, dsync_ms=100, keys=old.row_keys, values=old.values)
-    assert p.receive(table)
+    assert p.hear(table_of(0, **rows_of(old)), 999)
     assert all((row == -2).all() for row in p._split.values().values())
     assert p.observe().head_keys == len(old.row_keys)
     assert p.assign(keys[1000:], times[1000:]).max() < 5
@@ -240,7 +238,7 @@ def test_a_table_may_come_before_the_first_tuple() -> None:
     order = np.argsort(keys)
     values = np.full((2, 6), -2.0)
     values[:, 3] = -0.25
-    assert p.receive(GlobalTable(round=4, total=50, dsync_ms=100, keys=keys[order], values=values))
+    assert p.hear(table_of(4, (0, 1), total=50, keys=keys[order], values=values), 0)
     assert p.round == 5
     out = p.assign(np.repeat(keys, 30), np.arange(60, dtype=np.int64))
     assert (out == 3).mean() > 0.7
@@ -248,12 +246,37 @@ def test_a_table_may_come_before_the_first_tuple() -> None:
 
 def test_a_table_with_an_interval_out_of_bounds_is_refused() -> None:
     p = member(0, 1, 4)
-    none = np.empty(0, np.uint64)
-    table = GlobalTable(round=0, total=1, dsync_ms=100, keys=none, values=np.empty((0, 4)))
-    with pytest.raises(ConfigError, match="asks for 0 ms between messages, not 12 to 6400"):
-        p.receive(replace(table, dsync_ms=0))
+    with pytest.raises(IncompatibleStateError, match="asks for 0 ms between messages, not 12 to 6400"):
+        p.hear(table_of(0, dsync_ms=0, values=np.empty((0, 4))), 0)
     with pytest.raises(ConfigError, match="dsync_ms \\(5\\) must be within 12 to 6400"):
         member(0, 1, 4, dsync_ms=5)
+
+
+def test_an_open_message_is_told_again_as_it_was_at_the_end_of_each_interval() -> None:
+    p = member(0, 2, 8)
+    keys, times = zipf(1000, keys=50, z=1.4)
+    given = []
+    for now in range(0, 1000, 50):
+        given.append(p.tell(now))
+        p.assign(keys[now : now + 50], times[now : now + 50])
+    assert [one is not None for one in given] == [now >= 100 and now % 100 == 0 for now in range(0, 1000, 50)]
+    assert len({one for one in given if one is not None}) == 1
+
+
+def test_a_table_that_comes_after_the_end_of_the_interval_was_late_even_before_anybody_tells_it() -> None:
+    late = []
+    for heard_at in (199, 200, 201):
+        p = member(0, 1, 8)
+        p.assign(*zipf(150, keys=50, z=1.4))
+        assert p.tell(150) is not None
+        assert p.hear(table_of(0, values=np.empty((0, 8))), heard_at)
+        late.append(told(p.tell(400)).late)
+    assert late == [0, 0, 100]
+
+
+def rows_of(message: SyncMessage) -> dict[str, np.ndarray]:
+    order = np.argsort(message.row_keys)
+    return {"keys": message.row_keys[order], "values": message.values[order]}
 
 
 @few

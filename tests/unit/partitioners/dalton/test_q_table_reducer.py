@@ -7,11 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenflow.errors import ConfigError
-from evenflow.partitioners.dalton.messages import SyncMessage
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.partitioners.dalton.messages import GlobalTable
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
+from evenflow.partitioners.exchange import Message
 from tests.unit.partitioners.dalton.cooperation import reducer
-from tests.unit.partitioners.dalton.sync_rounds import reduced, rounds, told
+from tests.unit.partitioners.dalton.sync_rounds import bodies, reduced, rounds, told
 
 few = settings(max_examples=25, deadline=None)
 
@@ -22,13 +23,13 @@ few = settings(max_examples=25, deadline=None)
 @few
 @given(rounds())
 def test_the_hot_keys_are_those_with_their_share_of_the_summed_load(
-    drawn: tuple[list[SyncMessage], int],
+    drawn: tuple[list[Message], int],
 ) -> None:
     messages, workers = drawn
     table = reduced(messages, workers)
-    assert table.total == sum(message.total for message in messages)
+    assert table.total == sum(message.total for message in bodies(messages))
     counts: Counter[int] = Counter()
-    for message in messages:
+    for message in bodies(messages):
         counts.update(dict(zip(message.keys.tolist(), message.frequencies.tolist(), strict=True)))
     hot = {key for key, f in counts.items() if f > 1 and f * workers >= table.total}
     assert set(table.keys.tolist()) == hot
@@ -38,13 +39,13 @@ def test_the_hot_keys_are_those_with_their_share_of_the_summed_load(
 @few
 @given(rounds())
 def test_merged_values_are_the_weighted_mean_and_lie_in_the_convex_hull(
-    drawn: tuple[list[SyncMessage], int],
+    drawn: tuple[list[Message], int],
 ) -> None:
     messages, workers = drawn
     table = reduced(messages, workers)
     for key, merged in zip(table.keys.tolist(), table.values, strict=True):
         rows, weights = [], []
-        for message in messages:
+        for message in bodies(messages):
             if key in message.row_keys.tolist():
                 rows.append(message.values[message.row_keys.tolist().index(key)])
                 seen = dict(zip(message.keys.tolist(), message.frequencies.tolist(), strict=True))
@@ -56,24 +57,6 @@ def test_merged_values_are_the_weighted_mean_and_lie_in_the_convex_hull(
         assert (merged <= np.max(rows, axis=0)).all()
         shares = np.array(weights) / sum(weights) if sum(weights) else np.full(len(rows), 1 / len(rows))
         np.testing.assert_allclose(merged, shares @ np.array(rows), atol=1e-12)
-
-
-@few
-@given(rounds(), st.randoms(use_true_random=False))
-def test_the_table_does_not_depend_on_the_order_of_messages_nor_on_repeats(
-    drawn: tuple[list[SyncMessage], int], random: object
-) -> None:
-    messages, workers = drawn
-    expected = reduced(messages, workers)
-    shuffled = messages.copy()
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    made = reducer(len(messages), workers)
-    for message in shuffled[:-1]:
-        assert made.receive(message) is None
-        assert made.receive(message) is None
-    table = made.receive(shuffled[-1])
-    assert table is not None
-    assert table.to_bytes() == expected.to_bytes()
 
 
 def test_a_single_partitioners_values_come_back_unchanged() -> None:
@@ -102,63 +85,60 @@ def test_a_key_that_is_frequent_in_one_partitioner_only_is_not_hot() -> None:
 
 
 def test_the_first_round_learns_the_load_and_creates_no_rows() -> None:
-    made = reducer(1, 3)
-    table = made.receive(told(0, number=0, counts={5: 99}))
-    assert table is not None
+    made = reducer(3)
+    table = GlobalTable.from_bytes(made.merge([told(0, number=0, counts={5: 99})]))
     assert (table.total, len(table.keys)) == (100, 0)
-    table = made.receive(told(0, number=1, counts={5: 99}))
-    assert table is not None
+    table = GlobalTable.from_bytes(made.merge([told(0, number=1, counts={5: 99})]))
     assert table.values.tolist() == [[-2.0, -2.0, -2.0]]
 
 
-def test_a_message_of_an_earlier_round_is_answered_with_the_latest_table() -> None:
-    made = reducer(2, 3)
-    made.receive(told(0, number=0))
-    table = made.receive(told(1, number=0))
-    assert made.receive(told(0, number=0)) is table
-    assert made.receive(told(1, number=1)) is None
-    assert made.receive(told(0, number=1)) is not table
-
-
-def test_a_restarted_reducer_goes_on_with_the_round_of_its_partitioners() -> None:
-    made = reducer(2, 3)
-    made.receive(told(0, number=3))
-    assert made.receive(told(0, number=7)) is None
-    table = made.receive(told(1, number=7))
-    assert table is not None
-    assert table.round == 7
-
-
-def test_fewer_partitioners_may_complete_a_round_and_values_of_other_widths_are_skipped() -> None:
-    made = reducer(3, 3)
-    made.receive(told(0, counts={5: 90}, rows={5: [-0.5, -1, -1]}))
-    made.receive(told(1, counts={5: 90}, rows={5: [-1.0, -1, -1]}))
-    table = made.rescale(members=2, workers=3)
-    assert table is not None
-    assert table.values.tolist() == [[-0.75, -1.0, -1.0]]
-    made.rescale(members=1, workers=4)
-    table = made.receive(told(0, number=2, counts={5: 90}, rows={5: [-0.5, -1, -1]}))
-    assert table is not None
-    assert table.values.tolist() == [[-2.0] * 4]
+def test_values_of_other_widths_are_skipped() -> None:
+    made = reducer(3)
+    one = told(0, counts={5: 90}, rows={5: [-0.5, -1, -1]})
+    two = told(1, counts={5: 90}, rows={5: [-1.0, -1, -1]})
+    assert GlobalTable.from_bytes(made.merge([one, two])).values.tolist() == [[-0.75, -1.0, -1.0]]
+    made.rescale(4)
+    assert GlobalTable.from_bytes(made.merge([one])).values.tolist() == [[-2.0] * 4]
 
 
 # the interval
 
 
-def interval(made: QTableReducer, number: int, *, late: bool = False) -> int:
-    table = made.receive(told(0, number=number, late=late))
-    assert table is not None
-    return table.dsync_ms
+def interval(made: QTableReducer, number: int, *late: int) -> int:
+    """The interval after a round of one message for each of `late`, by default one that was in time."""
+    messages = [told(j, number=number, late=one) for j, one in enumerate(late or (0,))]
+    return GlobalTable.from_bytes(made.merge(messages)).dsync_ms
 
 
 def test_the_interval_doubles_on_request_and_halves_when_the_reducer_is_idle() -> None:
     moments = iter([0, 1, 10, 11, 12, 16, 100, 110, 200, 203])
-    made = reducer(1, 3, adaptive=True, clock=lambda: next(moments))
+    made = reducer(3, adaptive=True, clock=lambda: next(moments))
     assert interval(made, 0) == 100  # nothing to compare with
     assert interval(made, 1) == 50  # idle 9, busy 1
     assert interval(made, 2) == 50  # idle 1, busy 4
-    assert interval(made, 3, late=True) == 100
+    assert interval(made, 3, 50) == 100
     assert interval(made, 4) == 50
+
+
+@few
+@given(st.lists(st.sampled_from([0, 100]), min_size=1, max_size=8), st.integers(1, 4))
+def test_one_lateness_doubles_the_interval_once_whoever_tells_it_and_however_often(
+    late: list[int], times: int
+) -> None:
+    made = reducer(3, adaptive=True, clock=lambda: 0.0)
+    intervals = [interval(made, number, *late) for number in range(times)]
+    assert intervals == [200 if any(late) else 100] * times
+
+
+def test_a_lateness_of_a_longer_interval_doubles_that_one() -> None:
+    made = reducer(3, adaptive=True, clock=lambda: 0.0)
+    assert interval(made, 0, 800, 100) == 1600
+
+
+def test_the_interval_does_not_halve_in_a_round_that_tells_a_lateness() -> None:
+    moments = iter([0, 1, 1000, 1001])
+    made = reducer(3, adaptive=True, dsync_ms=400, clock=lambda: next(moments))
+    assert [interval(made, 0), interval(made, 1, 100)] == [400, 400]
 
 
 @few
@@ -170,23 +150,9 @@ def test_the_interval_halves_as_soon_as_the_reducer_is_idle_for_longer_than_it_w
     busy: int, idle: int
 ) -> None:
     moments = np.cumsum([0, 1, idle, busy]).tolist()
-    made = reducer(1, 3, adaptive=True, clock=iter(moments).__next__)
+    made = reducer(3, adaptive=True, clock=iter(moments).__next__)
     assert interval(made, 0) == 100
     assert interval(made, 1) == (50 if idle > busy else 100)
-
-
-@few
-@given(
-    st.lists(st.integers(0, 9), min_size=2, max_size=2), st.lists(st.integers(0, 9), min_size=2, max_size=2)
-)
-def test_work_and_idleness_are_those_of_all_messages_of_the_round(busy: list[int], idle: list[int]) -> None:
-    moments = np.cumsum([0, 0, 0, 0, idle[0], busy[0], idle[1], busy[1]]).tolist()
-    made = reducer(2, 3, adaptive=True, clock=iter(moments).__next__)
-    for number in (0, 1):
-        assert made.receive(told(0, number=number)) is None
-        table = made.receive(told(1, number=number))
-    assert table is not None
-    assert table.dsync_ms == (50 if sum(idle) > sum(busy) else 100)
 
 
 @few
@@ -194,16 +160,15 @@ def test_work_and_idleness_are_those_of_all_messages_of_the_round(busy: list[int
 def test_the_interval_stays_within_its_bounds(wishes: list[bool], slide: int) -> None:
     low, high = dsync_bounds(slide)
     assert 1 <= low <= slide / 8 + 1
-    made = reducer(1, 3, adaptive=True, dsync_ms=slide, bounds=(low, high))
-    made._clock = iter(range(0, 10**9, 7)).__next__
+    made = reducer(3, dsync_ms=slide, bounds=(low, high), clock=iter(range(0, 10**9, 7)).__next__)
     for number, late in enumerate(wishes):
-        assert low <= interval(made, number, late=late) <= high
+        assert low <= interval(made, number, made.dsync_ms if late else 0) <= high
 
 
 def test_impossible_reducers_and_foreign_messages_are_refused() -> None:
-    with pytest.raises(ConfigError, match="needs partitioners and workers"):
-        reducer(0, 3)
+    with pytest.raises(ConfigError, match="needs workers, not 0"):
+        reducer(0)
     with pytest.raises(ConfigError, match="within 12 to 6400"):
-        reducer(1, 3, dsync_ms=5)
-    with pytest.raises(ConfigError, match="message of partitioner 4, but there are 2"):
-        reducer(2, 3).receive(told(4))
+        reducer(3, adaptive=True, dsync_ms=5)
+    with pytest.raises(IncompatibleStateError, match="this is no SyncMessage"):
+        reducer(3).check(Message(0, 0, b"something else"))

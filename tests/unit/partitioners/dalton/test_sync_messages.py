@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
-from tests.unit.partitioners.dalton.sync_rounds import reduced, rounds, told
+from evenflow.partitioners.exchange import Message
+from tests.unit.partitioners.dalton.sync_rounds import bodies, reduced, rounds, told
 
 few = settings(max_examples=25, deadline=None)
 
@@ -16,10 +17,10 @@ few = settings(max_examples=25, deadline=None)
 @few
 @given(rounds(), st.data())
 def test_messages_and_tables_survive_bytes_and_damage_is_noticed(
-    drawn: tuple[list[SyncMessage], int], data: st.DataObject
+    drawn: tuple[list[Message], int], data: st.DataObject
 ) -> None:
     messages, workers = drawn
-    for one in (*messages, reduced(messages, workers)):
+    for one in (*bodies(messages), reduced(messages, workers)):
         blob = one.to_bytes()
         again = type(one).from_bytes(blob)
         for name, value in vars(one).items():

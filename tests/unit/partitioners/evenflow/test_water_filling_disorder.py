@@ -19,6 +19,7 @@ from evenflow.keys import candidate
 from evenflow.metrics import key_codes, window_figures, worker_loads
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.evenflow.state import DOUBTS
+from evenflow.simulation.channel import Channel, Exchange
 from tests.unit.partitioners.streams import SPREAD, Stream, zipf
 
 few = settings(max_examples=40, deadline=None)
@@ -246,12 +247,12 @@ def test_no_holder_of_a_key_that_was_silent_for_a_window_survives_it_by_more_tha
         create("evenflow", workers=n, source=j, sources=sources, price=0.0, watch=4, **WINDOW)
         for j in range(sources)
     ]
-    told = type(parts[0]).exchange(parts, SLIDE)
+    told = Exchange(parts, Channel(), patience_ms=SLIDE)
     last = {}
     bought = 0
     for begin in range(0, tuples, 10 * SLIDE):
         if exchange:
-            told.tell(int(times[begin]))
+            told.catch_up(int(times[begin]))
         for j, part in enumerate(parts):
             mine = slice(begin + j, begin + 10 * SLIDE, sources)
             last |= dict.fromkeys(hashes[mine].tolist(), int(times[begin]) // SLIDE)

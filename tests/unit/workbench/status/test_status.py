@@ -11,7 +11,14 @@ from rich.console import Console
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.settings.query import Query
-from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    ExchangeState,
+    HeartbeatRecord,
+    PartitionerRecord,
+    Telemetry,
+)
 from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
@@ -252,6 +259,21 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
         (
             PARTITIONER.model_copy(update={"rate": None, "busy": None, "lag": None, "epoch": 0, "plans_ignored": 2}),
             "no rate yet, 4 workers by the settings, 2 hostile records in the plan topic",
+        ),
+        (
+            PARTITIONER.model_copy(update={"exchange": ExchangeState(instances=3, elected=False)}),
+            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, has heard no table",
+        ),
+        (
+            PARTITIONER.model_copy(
+                update={
+                    "exchange": ExchangeState(
+                        instances=3, elected=True, round=1_204, members=2, age_ms=3_000, unanswered=4
+                    )
+                }
+            ),
+            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, heard table 1,204 of 2 instances 3 s ago, "
+            "4 messages since, makes the tables",
         ),
         (WAITING, "waits for input, micro-batch 7 was the last"),
         (

@@ -1,0 +1,68 @@
+"""What the sources of one stream tell each other: how many tuples of the window they sent each worker.
+
+A message is the loads of one source, and a table is the sum over the messages of a round. Both are int64, little-endian,
+one number for each worker. So the length says for how many workers they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evenflow.arrays import Int64s
+from evenflow.errors import IncompatibleStateError
+from evenflow.partitioners.exchange import Merger, Message
+
+ROUNDS = np.dtype([(name, np.int64) for name in ("round", "told", "due", "unanswered")])
+"""Where a source stands in the rounds.
+
+round: of the next message. told: the last round in which loads were told, or `NOT_TOLD`. due: event time of the next
+message, ms, or NEVER before the first one. unanswered: messages since the last table.
+"""
+NOT_TOLD = -1
+PATIENCE = 3
+"""Messages without an answer, after which a source levels alone again and tells new loads."""
+_MOST = 1 << 40
+"""Tuples of one worker that a source can have sent. So no sum over all sources leaves int64."""
+_NUMBER = np.dtype("<i8")
+
+
+def to_bytes(loads: Int64s) -> bytes:
+    """The body of a message or a table."""
+    return loads.astype(_NUMBER).tobytes()
+
+
+def from_bytes(body: bytes) -> Int64s:
+    """The loads of a body, which may be any bytes. IncompatibleStateError for bytes that are no loads."""
+    if not body or len(body) % _NUMBER.itemsize:
+        raise IncompatibleStateError(f"{len(body)} bytes are no loads of workers")
+    loads = np.frombuffer(body, _NUMBER).astype(np.int64)
+    if loads.min() < 0:
+        raise IncompatibleStateError("there is a load below 0")
+    return loads
+
+
+class LoadsMerger(Merger):
+    """Adds the loads of all sources. Loads of another number of workers do not count."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def check(self, message: Message) -> None:
+        """IncompatibleStateError for a message that has no loads."""
+        if int(from_bytes(message.body).max()) > _MOST:
+            raise IncompatibleStateError(f"there is a load above {_MOST:,} tuples")
+
+    def merge(self, messages: Sequence[Message]) -> bytes:
+        """The sum of the loads."""
+        total = np.zeros(self.workers, np.int64)
+        for message in messages:
+            loads = from_bytes(message.body)
+            if len(loads) == self.workers:
+                total += loads
+        return to_bytes(total)
+
+    def rescale(self, workers: int) -> None:
+        """Add loads of this many workers from now on."""
+        self.workers = workers

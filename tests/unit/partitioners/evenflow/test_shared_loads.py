@@ -1,0 +1,91 @@
+"""What the sources of evenflow tell and hear, round by round."""
+
+import numpy as np
+import pytest
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.partitioners import create, restore
+from evenflow.partitioners.evenflow.shared_loads import LoadsMerger, from_bytes, to_bytes
+from evenflow.partitioners.exchange import Table
+from tests.unit.partitioners.evenflow.loads import hear_loads
+from tests.unit.partitioners.streams import zipf
+
+WINDOW = {"window_ms": 2000, "slide_ms": 100}
+
+
+def test_after_three_slides_without_a_table_a_source_levels_alone_again() -> None:
+    p = create("evenflow", workers=5, source=0, sources=2, **WINDOW)
+    p.assign(*zipf(1000))
+    before = p._window.loads.copy()
+    p.tell(1000)
+    hear_loads(p, np.array([900, 0, 0, 0, 0]), 1000)
+    heard = []
+    for slide in range(11, 16):
+        told = p.tell(slide * 100)
+        assert told is not None
+        heard.append(bool(p._others.any()))
+    assert heard == [True, True, True, False, False]
+    assert p._window.loads.tolist() == before.tolist()
+
+
+def test_a_message_says_what_is_true_and_is_told_three_times() -> None:
+    p = create("evenflow", workers=5, source=0, sources=2, **WINDOW)
+    bodies = []
+    for slide in range(7):
+        p.assign(zipf(100)[0], np.full(100, slide * 100))
+        told = p.tell(slide * 100 + 99)
+        assert told is not None
+        bodies.append(int(from_bytes(told.body).sum()))
+    assert bodies == [100, 100, 100, 400, 400, 400, 700]
+
+
+def test_a_source_whose_message_a_table_lacks_takes_the_whole_table_for_the_others() -> None:
+    """And shares the imbalance with those who are in the table."""
+    parts = [create("evenflow", workers=4, source=j, sources=5, **WINDOW) for j in (1, 2)]
+    for part in parts:
+        part.assign(*zipf(1000))
+        part.tell(1000)
+    own, more = parts[0].window_tuples(1000), np.array([100, 0, 0, 0])
+    table = Table(0, (0, 1, 4), to_bytes(own + more))
+    for part, others, place in ((parts[0], more, (1, 3)), (parts[1], own + more, (2, 4))):
+        by_hand = restore(part.snapshot())
+        by_hand._level(own, others, place)  # type: ignore[attr-defined]
+        assert part.hear(table, 1000)
+        assert part._others.tolist() == by_hand._others.tolist()  # type: ignore[attr-defined]
+
+
+def test_a_table_of_other_workers_ends_the_round_and_nothing_else_is_known_of_the_others() -> None:
+    p = create("evenflow", workers=5, source=0, sources=2, **WINDOW)
+    p.assign(*zipf(1000))
+    hear_loads(p, np.array([900, 0, 0, 0, 0]), 1000)
+    assert p.hear(Table(1, (0, 1), to_bytes(np.arange(4))), 1000)
+    assert not p._others.any()
+    assert not p.hear(Table(1, (0, 1), to_bytes(np.arange(5))), 1000)
+
+
+def test_a_table_of_more_tuples_than_there_can_be_is_refused() -> None:
+    p = create("evenflow", workers=2, source=0, sources=2, weights=(1.0, 1000.0), **WINDOW)
+    with pytest.raises(IncompatibleStateError, match="more tuples than there can be"):
+        p.hear(Table(0, (0, 1), to_bytes(np.array([2**50, 0]))), 0)
+    with pytest.raises(IncompatibleStateError, match="more tuples than there can be"):
+        p.hear(Table(0, (0, 1), to_bytes(np.array([2**62, 2**62]))), 0)
+
+
+@pytest.mark.parametrize("later", [0, 50, 700, 1900])
+@pytest.mark.parametrize("weights", [(), (1.0, 2.5, 0.3)])
+def test_what_all_take_on_comes_to_nothing_however_late_the_table_is(
+    later: int, weights: tuple[float, ...]
+) -> None:
+    """What one source sent meanwhile, to level its own share, is not levelled by the others once more."""
+    parts = [create("evenflow", workers=6, source=j, sources=3, weights=weights, **WINDOW) for j in range(3)]
+    for j, part in enumerate(parts):
+        part.assign(*zipf(1000, z=1.3, keys=200, seed=j))
+    told = [part.tell(1000) for part in parts]
+    table = Table(0, (0, 1, 2), LoadsMerger(6).merge([one for one in told if one is not None]))
+    for j, part in enumerate(parts):
+        keys, times = zipf(later, z=1.3, keys=200, seed=9 + j)
+        part.assign(keys, times + 1000)
+        assert part.hear(table, 1000 + later)
+        assert part._others.any()  # type: ignore[attr-defined]
+    together = np.sum([part._others for part in parts], axis=0)  # type: ignore[attr-defined]
+    assert np.abs(together).max() <= len(parts)
