@@ -54,7 +54,8 @@ class LearnedState:
     def restored(self) -> tuple[partitioners.Partitioner, int]:
         """The partitioner of the last run and the epoch of its plan.
 
-        If there is none, a fresh one and epoch 0. If the last run followed a plan, the number of workers is
+        An instance that has not run before takes over what another one has learned on the same stream. If there is
+        nothing, it gets a fresh partitioner and epoch 0. If the last run followed a plan, the number of workers is
         that of the plan. Otherwise it is that of the settings.
         """
         options = self._options
@@ -63,9 +64,9 @@ class LearnedState:
         saved = self._side.snapshot()
         if saved is None:
             return fresh, 0
-        snapshot, epoch = saved
+        epoch = saved.epoch
         try:
-            restored = partitioners.restore(snapshot, like=fresh)
+            restored = partitioners.restore(saved.snapshot, like=fresh, any_source=not saved.own)
         except IncompatibleStateError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return fresh, 0
@@ -73,7 +74,8 @@ class LearnedState:
             restored.rescale(workers=options.workers)
         self._saved_tuples = restored.observe().tuples
         self.kept_at = self._wall()
-        log.info("continuing with the learned state of an earlier run")
+        whose = "an earlier run" if saved.own else "another instance"
+        log.info("continuing with the learned state of %s", whose)
         return restored, epoch
 
     def save(self, partitioner: partitioners.Partitioner, epoch: int) -> None:

@@ -77,6 +77,8 @@ def open_parts(
     router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
     router.plans.learn_published(plan_log.published())
+    if channel is not None:
+        channel.begin()
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))
     sink = Sink(
         settings,

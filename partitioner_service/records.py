@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 
@@ -18,6 +18,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.strict_json import shown
 from topics import clients, reader
+from topics.records import Record
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +28,16 @@ _LARGEST_SNAPSHOT = 30_000_000
 _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
+class Saved(NamedTuple):
+    """A snapshot, the epoch of its plan, and whether this instance made it."""
+
+    snapshot: bytes
+    epoch: int
+    own: bool
+
+
 class SideRecords:
-    """Writes the telemetry, the snapshots and the sync records of one instance, and reads its last snapshot."""
+    """Writes the telemetry, the snapshots and the sync records of one instance, and reads the snapshot to begin with."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -89,21 +98,26 @@ class SideRecords:
             on_delivery=answered,
         )
 
-    def snapshot(self) -> tuple[bytes, int] | None:
-        """The last snapshot of this instance and the epoch of its plan.
+    def snapshot(self) -> Saved | None:
+        """The last snapshot of this instance. If it has none, the newest one of another instance.
 
         None if there is none, or none that is usable. A snapshot names its partitioner and options, so
         `partitioners.restore` refuses a snapshot that does not fit.
         """
-        last = reader.read_last(
-            self._settings.kafka, self._settings.topic("snapshots"), self._identity.encode()
-        )
-        kept = None if last is None else last.value()
-        if last is None or kept is None:
+        kafka, topic = self._settings.kafka, self._settings.topic("snapshots")
+        last: Record | None = None
+        others: Record | None = None
+        for record in reader.read_all(kafka, topic):
+            if record.key() == self._identity.encode():
+                last = record
+            elif record.value() is not None and _epoch_of(record) is not None:
+                others = record
+        best = others if last is None or last.value() is None else last
+        value = None if best is None else best.value()
+        if best is None or value is None:
             return None
-        epoch = dict(last.headers() or ()).get(_EPOCH)
         try:
-            return kept, parse_epoch(epoch if isinstance(epoch, bytes) else None)
+            return Saved(value, parse_epoch(_epoch_of(best)), own=best is last)
         except ValueError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return None
@@ -118,6 +132,12 @@ class SideRecords:
             self._producer.poll(0)  # runs the delivery callbacks of earlier records
         except (BufferError, KafkaException) as error:  # dropped: the data plane must not wait for it
             log.warning("a %s record was not written: %s", role, error)
+
+
+def _epoch_of(record: Record) -> bytes | None:
+    """The header with the plan epoch, which snapshots have and notes do not."""
+    epoch = dict(record.headers() or ()).get(_EPOCH)
+    return epoch if isinstance(epoch, bytes) else None
 
 
 def parse_epoch(header: bytes | None) -> int:

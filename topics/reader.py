@@ -102,14 +102,18 @@ def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Record | None:
 
     Reads the whole topic.
     """
-    if topic not in describe(kafka, [topic]):
-        return None
     last = None
-    for messages in read_range(kafka, topic):
-        for message in messages:
-            if message.key() == key:
-                last = message
+    for message in read_all(kafka, topic):
+        if message.key() == key:
+            last = message
     return last
+
+
+def read_all(kafka: KafkaSettings, topic: str) -> Iterator[Record]:
+    """The committed records of the whole topic. None at all if there is no such topic."""
+    if topic in describe(kafka, [topic]):
+        for messages in read_range(kafka, topic):
+            yield from messages
 
 
 def record_batches(

@@ -127,18 +127,21 @@ def create(
     )
 
 
-def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
+def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: bool = False) -> Partitioner:
     """The partitioner that gave this snapshot, in its state of that moment.
 
     like: a snapshot is refused if it was made with another name, seed, source or options than this partitioner. Only
-    the number of workers may differ. IncompatibleStateError says why a snapshot cannot be used. A snapshot of an earlier
-    evenflow may have its options under former names.
+    the number of workers may differ. any_source: the snapshot of another of the sources is taken too, and what it
+    knows becomes the state of `like.source`. A snapshot of an earlier evenflow may have its options under former names.
+    IncompatibleStateError says why a snapshot cannot be used.
     """
     header, state = unpack(snapshot)
     try:
         known = options_type(header["name"]).model_fields
         header = {**header, "options": former.translated(header["options"], known)}
         if like is not None:
+            if any_source:
+                header["source"] = like.source
             like.check_made_alike(header)
         # Before a partitioner is made: it would allocate arrays for as many workers as the header claims.
         if len(state.get("_sent", ())) != header["workers"]:

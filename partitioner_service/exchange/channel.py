@@ -14,6 +14,7 @@ from partitioner_service.exchange.figures import Figures
 from partitioner_service.exchange.identity import identity_of
 from partitioner_service.exchange.inbox import Inbox
 from partitioner_service.exchange.member import Member
+from partitioner_service.exchange.newest import newest_table
 from partitioner_service.exchange.outbox import Outbox, Sync
 from partitioner_service.exchange.reading import Reader
 from partitioner_service.exchange.table_maker import TableMaker
@@ -38,6 +39,7 @@ class Channel:
         wall: Callable[[], float] = time.time,
         session: int | None = None,
     ) -> None:
+        self._settings = settings
         like = new_partitioner(settings)
         self._identity = identity_of(settings, like)
         self._session = secrets.randbelow(_MOST_SESSION) + 1 if session is None else session
@@ -60,6 +62,17 @@ class Channel:
         self._failed = False
 
     # ---- the data plane's thread
+
+    def begin(self) -> None:
+        """Hear what the instances heard last, so that this one does not begin with nothing. Reads the topic."""
+        table = newest_table(
+            self._settings.kafka,
+            self._settings.topic("sync"),
+            identity=self._identity,
+            sources=self.figures.instances,
+        )
+        if table is not None:
+            self._inbox.put(table)
 
     def member(self, side: Sync) -> Member:
         """The member that tells and hears through this channel. side: writes records to the topic."""

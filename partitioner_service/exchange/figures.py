@@ -46,7 +46,8 @@ class Figures:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._instances = instances
+        self.instances = instances
+        """How many there can be."""
         self._clock, self._wall = clock, wall
         self._lock = threading.Lock()
         self._newest: _Heard | None = None
@@ -120,7 +121,7 @@ class Figures:
             newest = self._newest
             return {
                 "elected": self.elected,
-                "instances": self._instances,
+                "instances": self.instances,
                 "round": newest and newest.table.round,
                 "members": [] if newest is None else list(newest.table.sources),
                 "table_age_s": None if newest is None else round(self._clock() - newest.at, 3),

@@ -12,7 +12,7 @@ from partitioner_service.exchange.senders import Senders
 
 LARGEST = 30_000_000
 """Bytes of a record. Below the largest record that a producer sends (`clients.MAX_RECORD_BYTES`)."""
-_FURTHEST = 1 << 40
+FURTHEST = 1 << 40
 """A round is at most so much ahead of the newest table. Rounds count up by one, so no member comes near. Without a bound one
 wrong record could take all members to the last number that there is."""
 
@@ -67,7 +67,7 @@ class Reader:
         if record.source == self._source and record.session != self._session:
             self._figures.ignore("twin", f"another process is source {self._source} of the exchange, too")
             return False
-        if payload.round - self._newest > _FURTHEST:
+        if payload.round - self._newest > FURTHEST:
             self._figures.ignore("ahead", f"it is of round {payload.round}, far ahead of {self._newest}")
             return False
         if not self._senders.speaks(record.source, record.session):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners import create, restore
 from tests.unit.partitioners.cases import CASES, each, each_micro_batch, each_online, keeps_every_key, run
 from tests.unit.partitioners.streams import STREAMS, all_distinct, zipf
@@ -148,6 +148,23 @@ def test_a_restored_snapshot_continues_identically(name: str, options: dict, str
     a, b = p.observe(), q.observe()
     assert (a.name, a.tuples, a.choices, a.head_keys) == (b.name, b.tuples, b.choices, b.head_keys)
     assert a.loads.tolist() == b.loads.tolist()
+
+
+@each
+def test_another_source_takes_a_snapshot_over_only_if_it_asks_for_it_and_stays_itself(
+    name: str, options: dict
+) -> None:
+    keys, times = zipf(2000)
+    p, other = (create(name, workers=12, source=source, sources=3, **options) for source in (1, 2))
+    run(p, (keys[:1000], times[:1000]))
+    with pytest.raises(IncompatibleStateError, match="other values of source"):
+        restore(p.snapshot(), like=other)
+    q = restore(p.snapshot(), like=other, any_source=True)
+    assert (q.source, q.sources) == (2, 3)
+    assert q.observe().loads.tolist() == p.observe().loads.tolist()
+    out = run(q, (keys[1000:], times[1000:]))
+    assert 0 <= out.min() <= out.max() < 12
+    assert restore(q.snapshot()).source == 2
 
 
 @each
