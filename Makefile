@@ -29,7 +29,7 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
-setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive Spark's classes (once; then offline)
+setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive classes (once; then offline)
 	@$(BIN)/python -m spark_consumers.jars
 	@$(BIN)/python -m workbench.broker_jars
 	@$(BIN)/python -m workbench.archive

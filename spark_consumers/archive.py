@@ -1,32 +1,38 @@
-"""An archive of Spark's classes (Java's class data sharing).
+"""Archives of classes (Java's class data sharing), of Spark and of the embedded broker.
 
 A driver maps its classes instead of loading them.
 
 A driver loads some 20,000 classes before its first result, which takes a third of the CPU time until then.
-The archive is a file of the cache, `classes/<key>.jsa`. The key is a hash of everything that must not differ.
-Java itself checks once more whether the archive was made of the same jars. A driver without archive starts
-later, but works the same. `make setup` makes the archive (`workbench/archive.py`). Delete the folder to have
-it made again.
+An archive is a file of the cache, `classes/<key>.jsa`. The key is a hash of everything that must not differ.
+Java itself checks once more whether the archive was made of the same jars. A driver or a broker without archive
+starts later, but works the same. `make setup` makes the archives (`workbench/archive.py`). Delete the folder to have
+them made again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from spark_consumers.jars import cache_dir, java_command, spark_jars_dir, spark_kafka_jars, spark_version
 
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 """Java must not warn in a service's output if an archive does not fit (with a heap of 32 GiB, say)."""
 
 
 def archive_path() -> Path:
     """Path of the archive of this Java, this pyspark and these jars. The file need not exist."""
+    return path_of([spark_version(), driver_class_path()], spark_jars_dir().glob("*.jar"))
+
+
+def path_of(what: Iterable[str], jars: Iterable[Path]) -> Path:
+    """Path of the archive of this Java and these jars. what: all else that tells archives apart."""
     java = Path(os.path.realpath(java_command()))
-    parts = [str(java), str(java.stat().st_mtime_ns), spark_version(), driver_class_path()]
+    parts = [str(java), str(java.stat().st_mtime_ns), *what]
     # Java compares paths and times of the jars, not only their content. So the key does, too.
-    for jar in sorted(spark_jars_dir().glob("*.jar")):
+    for jar in sorted(jars):
         parts.append(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}")
     return cache_dir() / "classes" / f"{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}.jsa"
 
@@ -40,11 +46,15 @@ def driver_class_path() -> str:
 
 
 def using_archive() -> str:
-    """Java options that use the archive. An empty string if there is no archive."""
-    path = archive_path()
-    return f"-XX:SharedArchiveFile={path} -Xshare:auto {_QUIET}" if path.exists() else ""
+    """Java options that use the archive of Spark's classes. An empty string if there is no archive."""
+    return " ".join(using(archive_path()))
 
 
-def making_archive(path: Path) -> str:
+def using(path: Path) -> list[str]:
+    """Java options that use this archive. None if there is no such file."""
+    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", *_QUIET] if path.exists() else []
+
+
+def making(path: Path) -> list[str]:
     """Java options that make Java write, when it ends, all classes that it has loaded to this file."""
-    return f"-XX:ArchiveClassesAtExit={path} {_QUIET}"
+    return [f"-XX:ArchiveClassesAtExit={path}", *_QUIET]

@@ -1,6 +1,6 @@
-"""Make the archive of Spark's classes: a real driver runs a small stream, and writes the archive as it ends.
+"""Make the archives of classes: a real broker and a real driver write them as they end, after a small stream.
 
-`make setup` runs `python -m workbench.archive`. It returns at once if the archive is there already.
+`make setup` runs `python -m workbench.archive`. It returns at once if the archives are there already.
 """
 
 from __future__ import annotations
@@ -17,17 +17,38 @@ from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceOptions
 from partitioner_service.plane import DataPlane
 from producers.replay import replay
-from spark_consumers.archive import archive_path, making_archive
+from spark_consumers.archive import archive_path, making
 from spark_consumers.session import GARBAGE_COLLECTOR
 from topics.admin import ensure_topics, pipeline_topics
-from workbench.broker import EmbeddedBroker
+from workbench.broker import EmbeddedBroker, broker_archive_path
 
 _PATIENCE = 600
-_KEPT = 3
+_KEPT = 6
+
+
+def make_broker_archive() -> Path:
+    """Path of the archive of the broker's classes, which is made if there is none.
+
+    Raises ServiceError if the broker does not write it.
+    """
+    path = broker_archive_path()
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as name:
+            made = Path(name) / path.name
+            with EmbeddedBroker(classes_to=made, grace=60):
+                pass  # what a broker loads until it answers is nearly all that it ever loads
+            if not made.exists():
+                raise ServiceError("the archive of the broker's classes was not made")
+            os.replace(made, path)
+    return path
 
 
 def make_archive() -> Path:
-    """Path of the archive, which is made if there is none. Raises ServiceError if the driver does not write it."""
+    """Path of the archive of Spark's classes, which is made if there is none.
+
+    Raises ServiceError if the driver does not write it.
+    """
     path = archive_path()
     if path.exists():
         return path
@@ -35,7 +56,7 @@ def make_archive() -> Path:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as name, EmbeddedBroker() as broker:
         folder = Path(name)
         made = folder / path.name
-        settings = _small_stream(broker, folder, making_archive(made))
+        settings = _small_stream(broker, folder, " ".join(making(made)))
         save_settings(settings, folder / "settings.json")
         words = ["--verbose", "-c", str(folder / "settings.json"), "aggregate", "--until-ended"]
         # Java writes the archive after Python has ended. run() waits for the end of the output, which Java holds open too,
@@ -79,11 +100,12 @@ def _small_stream(broker: EmbeddedBroker, folder: Path, java_options: str) -> Se
 
 
 def main() -> int:
-    """Make the archive and say where it is. Returns 0 in any case, because all works without an archive."""
-    try:
-        print(f"archive of Spark's classes: {make_archive()}", file=sys.stderr)
-    except (EvenflowError, ConfigError, OSError, subprocess.SubprocessError) as error:
-        print(f"no archive of Spark's classes, drivers start more slowly: {error}", file=sys.stderr)
+    """Make the archives and say where they are. Returns 0 in any case, because all works without an archive."""
+    for whose, make in (("the broker", make_broker_archive), ("Spark", make_archive)):
+        try:
+            print(f"archive of {whose}'s classes: {make()}", file=sys.stderr)
+        except (EvenflowError, ConfigError, OSError, subprocess.SubprocessError) as error:
+            print(f"no archive of {whose}'s classes, it starts more slowly: {error}", file=sys.stderr)
     return 0
 
 

@@ -27,6 +27,7 @@ from confluent_kafka.admin import AdminClient
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
+from spark_consumers.archive import making, path_of, using
 from spark_consumers.jars import java_command
 from workbench.broker_jars import kafka_broker_jars
 from workbench.broker_properties import (
@@ -47,6 +48,11 @@ _SWEEP_AFTER_SECONDS = 60
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
+def broker_archive_path() -> Path:
+    """Path of the archive of the broker's classes. The file need not exist."""
+    return path_of(["broker"], kafka_broker_jars())
+
+
 class EmbeddedBroker:
     """A broker as a context manager. `start()` and `stop()` do the same by hand.
 
@@ -54,8 +60,9 @@ class EmbeddedBroker:
     stay. `port=0` takes a free port, and keeps it over `restart()` unless another process took it. `sasl` maps users to
     passwords: clients must then log in (SASL, PLAIN), and only `super_user` may do anything without an ACL. With `tls`
     clients must use TLS and show a certificate of that authority. `properties` win over ours. heap: of the JVM, as in
-    `-Xmx`. start_timeout: seconds until the broker must answer. grace: seconds between SIGTERM and SIGKILL. Raises
-    ConfigError if the super user is none of the users.
+    `-Xmx`. start_timeout: seconds until the broker must answer. grace: seconds between SIGTERM and SIGKILL.
+    classes_to: file for the archive of classes that this broker writes as it ends. Raises ConfigError if the super user
+    is none of the users.
     """
 
     def __init__(
@@ -70,6 +77,7 @@ class EmbeddedBroker:
         heap: str = "512m",
         start_timeout: float = 60.0,
         grace: float = 15.0,
+        classes_to: Path | None = None,
     ) -> None:
         if sasl is not None and super_user not in sasl:
             raise ConfigError(f"the super user {super_user!r} is none of the users", hint="add it to sasl")
@@ -84,6 +92,7 @@ class EmbeddedBroker:
         self._heap = heap
         self._start_timeout = start_timeout
         self._grace = grace
+        self._classes_to = classes_to
         self._lock: int | None = None
         self._child: ChildProcess | None = None
 
@@ -249,7 +258,8 @@ class EmbeddedBroker:
                 ports[0] = self.port
             self.port = ports[0]
             properties = self._write_properties(self.data_dir / "kafka", ports)
-            command = [*self._java(java, jars), "kafka.Kafka", str(properties)]
+            classes = [] if self._classes_to is None else making(self._classes_to)
+            command = [*self._java(java, jars), *classes, "kafka.Kafka", str(properties)]
             self._child = ChildProcess(command, log=self.log, name="broker", keep_open=self._inherited())
             if self._becomes_ready(self._child):
                 return
@@ -301,7 +311,7 @@ class EmbeddedBroker:
             "-Xms128m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            "-Xshare:auto",
+            *(using(broker_archive_path()) or ["-Xshare:auto"]),
             "-XX:-UsePerfData",
             "-Djava.awt.headless=true",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

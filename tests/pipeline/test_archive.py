@@ -1,10 +1,13 @@
-"""The archive of Spark's classes is made by a real driver, and a second time there is nothing to do."""
+"""The archives of classes are made by a real broker and a real driver, and a second time there is nothing to do."""
+
+from pathlib import Path
 
 import pytest
 
 from spark_consumers import archive
 from spark_consumers.jars import cache_dir, spark_kafka_jars
-from workbench.archive import make_archive
+from workbench.archive import make_archive, make_broker_archive
+from workbench.broker import EmbeddedBroker, broker_archive_path
 from workbench.broker_jars import kafka_broker_jars
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
@@ -19,6 +22,13 @@ def test_the_archive_is_there_once_it_was_made_and_drivers_use_it(tmp_path, monk
     (tmp_path / "evenflow" / "jars").symlink_to(jars)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert archive.using_archive() == ""
+    brokers = make_broker_archive()
+    assert brokers == broker_archive_path()
+    assert brokers.stat().st_size > 20_000_000
+    assert make_broker_archive() == brokers
+    with EmbeddedBroker() as broker:
+        command = Path(f"/proc/{broker.pid}/cmdline").read_text().split("\0")
+        assert f"-XX:SharedArchiveFile={brokers}" in command
     made = make_archive()
     assert made == archive.archive_path()
     assert made.stat().st_size > 50_000_000
