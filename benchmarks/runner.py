@@ -24,6 +24,8 @@ SCENARIOS = (
     "service_results",
     "service_peers",
     "service_start",
+    "service_instances",
+    "service_shift",
     "service_bad_records",
     "service_expressions",
     "service_formats",
