@@ -20,7 +20,7 @@ BY_GROUP = --dist loadgroup --no-loadscope-reorder
 MANY_EXAMPLES = $(shell grep -rl "^from tests.examples import" tests --include="test_*.py")
 
 # Of benchmarks that share their code, one: a smoke run of all takes a quarter of an hour.
-SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-bad-records service-expressions \
+SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-instances service-bad-records service-expressions \
 	service-formats service-metrics service-metrics-spark partitioners growth reducer-emit elasticity-spike scale
 
 .DEFAULT_GOAL := help

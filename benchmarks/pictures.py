@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.elasticity_picture import courses
+from benchmarks.fleet.picture import courses as fleet_courses
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.emphasis import OURS, looks
 from evenflow.charts.lines import Line, multiples, strokes
@@ -121,6 +122,7 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
     "docs/measurements/partitioners-growth-keys": growth_keys,
     "docs/evenflow-partitioner/price": price,
     **{f"docs/measurements/elasticity-{shape}": courses for shape in SHAPES},
+    **{f"docs/measurements/service-{name}": fleet_courses for name in ("instances", "shift")},
 }
 """Pictures of the docs whose rows are kept: path without ending -> the function that draws the picture."""
 
