@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.fleet.instances import PANES, WORKERS
+from benchmarks.fleet.instances import INPUTS, PANES, WORKERS
 from evenflow.charts.axes import Axis, decades
 from evenflow.charts.lines import Line, strokes
 from evenflow.charts.looks import REST, SUBJECT
@@ -14,37 +15,52 @@ from evenflow.charts.page import drawing, page
 if TYPE_CHECKING:
     import altair
 
+_SOON = 2
+"""Slides within which loads should be as level as before."""
 _LEAST = 1e-5
 """Smaller imbalances are drawn here: the axis is logarithmic."""
-_WIDTH, _HEIGHT = 620, 150
+_WIDTH, _HEIGHT, _IN_A_COLUMN = 620, 150, 3
 Rows = Sequence[dict[str, Any]]
 
 
 def courses(rows: Rows) -> altair.TopLevelMixin:
     """A panel for each row of a fleet's scenario."""
+    columns = 1 if len(rows) <= _IN_A_COLUMN else 2
     longest = max(len(row["slides"]) for row in rows)
     x = Axis("slides", 0, longest, ticks=tuple(range(0, longest + 1, 2 * PANES)))
     y = decades("imbalance", [v for row in rows for v in (*row["slides"], *row["windows"])], floor=_LEAST)
     return page(
-        [_panel(row, x if row is rows[-1] else x.hidden(), y) for row in rows],
+        [
+            _panel(
+                row,
+                x if at + columns >= len(rows) else x.hidden(),
+                y if at % columns == 0 else y.hidden(),
+                _WIDTH // columns,
+            )
+            for at, row in enumerate(rows)
+        ],
         title=title(rows),
         subtitle=[
-            f"Blue: imbalance of the window of {PANES} slides that ends with a slide. Grey: of the slide alone. "
-            f"{WORKERS} workers, {WORKERS - 4} input partitions.",
+            f"Blue: imbalance of the window of {PANES} slides that ends with a slide. Grey: of the slide alone.",
+            f"Dots below: rounds of the exchange, one for each slide that had any. {WORKERS} workers, {INPUTS} input "
+            "partitions.",
         ],
-        columns=1,
+        columns=columns,
         spacing=10,
     )
 
 
 def title(rows: Rows) -> str:
-    """What the picture shows: how long each took at most."""
+    """What the picture shows: how long it took at most, and which took longer than two slides."""
     worst = {row["title"]: max(row["again"].values()) for row in rows}
-    said = ", ".join(f"{name} {slides}" for name, slides in worst.items())
-    return f"Slides until loads are as level as before, at most: {said}"
+    late = [f"{name} ({slides})" for name, slides in worst.items() if slides > _SOON]
+    within = max((slides for slides in worst.values() if slides <= _SOON), default=0)
+    but = f", but for {', '.join(late)}" if late else ""
+    soon = f"after {within} slides at most" if within else "at once"
+    return f"Loads are as level as before {soon}{but}"
 
 
-def _panel(row: dict[str, Any], x: Axis, y: Axis) -> Any:
+def _panel(row: dict[str, Any], x: Axis, y: Axis, width: int) -> Any:
     alt = drawing()
     at = [slide + 1 for slide in range(len(row["slides"]))]
 
@@ -61,8 +77,22 @@ def _panel(row: dict[str, Any], x: Axis, y: Axis) -> Any:
         .mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color="#495057")
         .encode(x.x(), y.y(), alt.Text("event:N"))
     )
+    known = [0, *(0 if number is None else number + 1 for number in row["rounds"])]
+    made = [later - before for before, later in pairwise(known)]
+    heard = [
+        {"x": slide, "y": y.low, "rounds": rounds}
+        for slide, rounds in zip(at, made, strict=True)
+        if rounds > 0
+    ]
+    dots = (
+        alt.Chart(alt.Data(values=heard))
+        .mark_point(filled=True, color="#2f7d6b", yOffset=-6)
+        .encode(
+            x.x(), y.y(), alt.Size("rounds:Q", scale=alt.Scale(domain=[1, 10], range=[6, 40]), legend=None)
+        )
+    )
     heading = alt.TitleParams(_heading(row), fontSize=12, offset=4)
-    return alt.layer(rules, drawn, words).properties(width=_WIDTH, height=_HEIGHT, title=heading)
+    return alt.layer(rules, drawn, dots, words).properties(width=width, height=_HEIGHT, title=heading)
 
 
 def _heading(row: dict[str, Any]) -> str:

@@ -166,8 +166,8 @@ CLAIMS = (
     Claim(
         "000, fig. 14b, 5.4",
         "DSYNC adapts: from 20 to 10, to 20 when the reducer takes twice as long, to 40 at four times, and back to 10.",
-        f"in s, at the end of each phase of 300 s, with a slide of {_SLIDE} s; the reducer takes {_WORK:g} s a round at first "
-        "(the paper gives no figure; it settles at 10 from 5 to 10)",
+        f"in s, at the end of each phase of 300 s, with a slide of {_SLIDE} s; the reducer takes {_WORK:g} s a round at "
+        "first (the paper gives no figure; it settles at 10 from 5 to 10)",
         _adapts,
     ),
 )
