@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import count
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,7 @@ from partitioner_service.exchange import channel
 from partitioner_service.plane import DataPlane
 from spark_consumers import epoch, result_files, run_folder, stage
 from spark_consumers.folders import Folder
-from tests.faults import times
+from tests.faults import remembered, times
 from tests.faults.damage import flipped
 from tests.faults.exchange import Sync
 from tests.faults.given_marks import GivenMarks
@@ -57,9 +56,6 @@ _SIGNS = {
 """What a refusal says when records of a topic are lost."""
 _EXPIRED = "no committed offsets of"
 _MOST_STARTS = 40
-_COLLECT_EVERY = 20
-_RUNS = count(1)
-"""Garbage is collected after so many runs, which takes a tenth less time than whenever Python would."""
 _TOO_LATE = "all others had ended before these were taken in"
 """What an instance says that ends because partitions were added when there was nothing left to add them to."""
 
@@ -395,12 +391,10 @@ def _modelled(world: World, broker: Broker) -> Iterator[None]:
         (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
     ]
     _once()
-    seams += [(module, "Folder", MemoryFolder) for module in _with_folders()]
+    seams += [*remembered.seams(), *((module, "Folder", MemoryFolder) for module in _with_folders())]
     before = [(where, name, getattr(where, name)) for where, name, _ in seams]
     garbage, quiet = gc.get_threshold(), logging.root.manager.disable
-    if not next(_RUNS) % _COLLECT_EVERY:
-        gc.collect()
-    gc.disable()
+    gc.disable()  # what a run leaves behind is collected at its end, all at once
     admins = dict(clients._ADMINS)
     clients._ADMINS.clear()
     network.connect(broker)
