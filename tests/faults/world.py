@@ -122,9 +122,10 @@ class World:
         self.last_fault = 0.0
         self.on_fault: dict[str, Callable[[Fault], object]] = {}
         self.on_stall: Callable[[Process], object] = lambda process: None
-        self._faults: dict[tuple[str, int], list[Fault]] = {}
+        self._faults: dict[tuple[str, int], tuple[Fault, ...]] = {}
         for fault in faults:
-            self._faults.setdefault((fault.call, fault.number), []).append(fault)
+            place = fault.call, fault.number
+            self._faults[place] = (*self._faults.get(place, ()), fault)
         self._queue: list[tuple[float, int, Callable[[], object]]] = []
         self._number = 0
         self._main = greenlet.getcurrent()
@@ -148,12 +149,13 @@ class World:
 
     def run(self, *, until: Callable[[], bool], limit: float) -> bool:
         """Run until `until` holds, which is asked after every event. False if it does not by virtual time `limit`."""
-        while self._queue:
+        queue = self._queue
+        while queue:
             if until():
                 return True
-            if self._queue[0][0] > limit:
+            if queue[0][0] > limit:
                 return False
-            when, number, what = heapq.heappop(self._queue)
+            when, number, what = heapq.heappop(queue)
             if number > _MOST_STEPS:
                 raise Endless(f"more than {_MOST_STEPS} steps by {self.now:.0f} s")
             self.now = max(self.now, when)
@@ -199,8 +201,8 @@ class World:
         if not process.alive:
             raise Crash
         self.total += 1
-        self.calls[what] += 1
-        faults = self._faults.get((what, self.calls[what]), []) + self._faults.get(("*", self.total), [])
+        self.calls[what] = number = self.calls[what] + 1
+        faults = self._faults.get((what, number), ()) + self._faults.get(("*", self.total), ())
         after: list[Fault] = []
         for fault in faults:
             if fault.kind in ("crash after", "pause after", "answer lost"):
