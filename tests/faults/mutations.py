@@ -9,8 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from evenflow.aggregates import collect
 from evenflow.twostep import reducer, sequences, state
-from partitioner_service import aborts, added, ahead, claim, leaps, loop, route, session, sink, source
+from partitioner_service import (
+    aborts,
+    added,
+    ahead,
+    claim,
+    leaps,
+    loop,
+    parse,
+    route,
+    session,
+    sink,
+    source,
+    unfetchable,
+)
 from spark_consumers import epoch, stage
 from spark_consumers import reducer as pieces
 from spark_consumers.folders import Folder
@@ -19,6 +33,8 @@ from tests.faults.drawing import drawn
 from tests.faults.run import run
 from tests.faults.schedule import Schedule
 from topics import clients
+from topics.records import UNFETCHABLE
+from workbench.verify import tuples
 
 Change = tuple[Any, str, Callable[[Any], Any]]
 """(where a name stands, the name, what makes the new value of the old one)."""
@@ -198,6 +214,10 @@ def _higher(first_states: Any) -> Any:
     return higher
 
 
+def _without_bound(which: str) -> Callable[[Any], Any]:
+    return lambda note: lambda *words, **bounds: note(*words, **bounds | {which: 2**62})
+
+
 def _fastest(query: Any, everyone: Any) -> int:
     going_on = [p for p, state in everyone.items() if not state.ended]
     return max(going_on, key=lambda p: (everyone[p].mark(query), p))
@@ -272,6 +292,35 @@ MENDS: dict[str, Mend] = {
         "growth", ((added, "first_states", _higher),)
     ),
     "the mark of the slowest partition counts": Mend("growth", ((added, "slowest_of", _instead(_fastest)),)),
+    "keys have a bound": Mend("bounds", ((parse, "note_large", _without_bound("most_key")),)),
+    "values have a bound": Mend("bounds", ((parse, "note_large", _without_bound("most_values")),)),
+    "lists have a bound": Mend(
+        "bounds",
+        ((collect, "_too_large", _instead(lambda lists, call: np.zeros(len(lists), bool))),),
+        seen_by="window (",
+    ),
+    "a batch that cannot be fetched stops its partition": Mend(
+        "unfetchable",
+        (
+            (
+                unfetchable.UnfetchableBatches,
+                "take",
+                _instead(lambda self, message, error: error.code() in UNFETCHABLE),
+            ),
+        ),
+    ),
+    "what is skipped is rejected": Mend(
+        "unfetchable", ((sink.Sink, "write_skipped", _instead(lambda self, order: self.begin())),)
+    ),
+    "verify compares the tuples of each row": Mend(
+        "verify",
+        (
+            (sequences, "check_next", _instead(_nothing)),
+            (sequences.Sessions, "settled", _instead(lambda self: True)),
+            (tuples, "_of_rows", _instead(_nothing)),
+        ),
+        seen_by="verify is green",
+    ),
     "the record of the beginning grows": Mend(
         "growth", ((sink.Sink, "write_beginning", _instead(lambda self, beginning: self.begin())),)
     ),

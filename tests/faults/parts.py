@@ -9,6 +9,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from evenflow.errors import EvenflowError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.plans import Plan
@@ -27,6 +29,8 @@ from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
 from topics.settled import admitted
 
+_CODES = (KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.MSG_SIZE_TOO_LARGE)
+"""Why a batch cannot be fetched. librdkafka goes on behind one whose checksum is wrong, and stays before any other."""
 _CLOSE = 6
 """How many records of the others are about as old as a new one."""
 
@@ -123,7 +127,11 @@ class Writer:
         self._world.at(last + 0.001, self._finish)
 
     def _write(self, record: Written) -> None:
-        offset = self._broker.topics["in"].logs[record.partition].append(_entry(record))
+        log = self._broker.topics["in"].logs[record.partition]
+        if record.kind == "batch":
+            log.append_unfetchable(record.value, _CODES[record.time % len(_CODES)])
+            return
+        offset = log.append(_entry(record))
         self.arrived[record.partition, offset] = self._world.now
 
     def fill(self, partition: int, draw: Random) -> None:
@@ -147,7 +155,9 @@ def _entry(record: Written) -> Entry:
     if record.kind == "marker":
         marker = EndOfStream(producer="w", tuples=0)
         return Entry(None, None, marker.headers(), BASE, None)
-    fields = {"k": record.key, "t": BASE + record.time, "v": record.value}
+    fields: dict[str, Any] = {"k": record.key, "t": BASE + record.time, "v": record.value}
+    if record.text:
+        fields["w"] = record.text
     value = b"{bad" if record.kind == "bad" else json.dumps(fields).encode()
     return Entry(None, value, None, BASE + record.time, None)
 

@@ -40,6 +40,7 @@ from tests.faults.model.files import Files, MemoryFolder
 from tests.faults.model.log import Committed, Entry, Log
 from tests.faults.model.producer import Producer
 from tests.faults.model.spark import Concurrent, Spark, Storage
+from tests.faults.operator import Operator
 from tests.faults.parts import Writer, driver, partitioner, plan_of
 from tests.faults.schedule import BASE, FUTURE, Fault, Schedule
 from tests.faults.settings import settings_of
@@ -118,6 +119,8 @@ class Cluster:
         self._planes: dict[str, DataPlane] = {}
         told = self.settings[0].topic("sync")
         self.sync = Sync(world, broker, self._planes, told) if self.settings[0].exchanges else None
+        if any(record.kind == "batch" for record in schedule.records):
+            self.operator = Operator(world, broker, (self.settings[0].topic("telemetry"), "q.snapshots"))
         self._sessions: dict[str, Spark] = {}
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()

@@ -1,0 +1,29 @@
+"""What `evenflow verify` says of a run, against what the simulator itself has found in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenflow.errors import DataLossError, EvenflowError
+from workbench.verify.shell import verify
+
+if TYPE_CHECKING:
+    from tests.faults.run import Cluster
+
+
+def misjudged(cluster: Cluster, wrong: list[str]) -> list[str]:
+    """What is wrong with the verdict of `evenflow verify`, in words. wrong: what the simulator has found.
+
+    It runs when all processes are over, over the topics as they are then.
+    """
+    try:
+        report = verify(cluster.settings[0], due_within=0.0, sleep=lambda _: None)
+    except DataLossError as error:
+        return [] if cluster.destroyed else [f"verify refuses although nothing was lost: {error.args[0]}"]
+    except EvenflowError as error:
+        return [f"verify failed: {type(error).__name__}: {error.args[0]}"]
+    if wrong and not report.differences:
+        return [f"verify is green, and it is wrong that {wrong[0]}"]
+    if report.differences and not wrong:
+        return [f"verify is red, and nothing is wrong: {report.first[0]}"]
+    return []
