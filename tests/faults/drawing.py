@@ -59,7 +59,7 @@ def _anywhere(seed: int, draw: Random) -> Schedule:
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
-    focus = Focus(quiet=quiet, texts=0.05, batches=0.05)
+    focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1)
     return _with_more(Schedule(seed, shape, tuple(_records(draw, shape, focus)), found), focus)
 
 
@@ -89,6 +89,11 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
         ]
         records = tuple(sorted((*schedule.records, *batches), key=lambda record: record.at))
         schedule = replace(schedule, records=records)
+    if draw.random() < focus.emits:
+        shape = schedule.shape
+        sink = draw.choice(("kafka", "frames", "frames")) if shape.sink == "kafka" else shape.sink
+        emit = draw.choice(("all", "changes", "changes", "top(1, s)", "top(2, s)"))
+        schedule = replace(schedule, shape=replace(shape, emit=emit, sink=sink))
     return schedule
 
 

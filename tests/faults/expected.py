@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.limits import ENTRY_BYTES
 from tests.faults.model.log import Entry
-from tests.faults.results import Rows, text_of
+from tests.faults.results import GONE, Rows, text_of
 from tests.faults.schedule import BASE, MOST_KEY, MOST_RESULT, MOST_VALUES, Shape
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Expected:
         for log in cluster.broker.topics["in"].logs:
             if begins is not None and log.number in self.taken:
                 self._partition(log.number, log.entries[{**began, **begins}.get(log.number, 0) :])
-        self.rows = self._windows()
+        self.rows = _emitted(self._windows(), self._shape)
 
     def _partition(self, number: int, entries: list[Entry]) -> None:
         shape = self._shape
@@ -172,6 +172,23 @@ class Expected:
             )
             for where, tuples in windows.items()
         }
+
+
+def _emitted(rows: Rows, shape: Shape) -> Rows:
+    """The rows that the query's `emit` lets through, and the retractions that it adds."""
+    if shape.emit == "all":
+        return rows
+    if shape.emit == "changes":
+        later = {
+            (start + shape.slide, end + shape.slide, key): row for (start, end, key), row in rows.items()
+        }
+        gone = dict.fromkeys(later.keys() - rows.keys(), GONE)
+        return {where: row for where, row in rows.items() if later.get(where) != row} | gone
+    windows: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    for where in sorted(rows, key=lambda where: (-(rows[where][1] or 0), where)):
+        windows[where[1]].append(where)
+    most = int(shape.emit.removeprefix("top(").split(",")[0])
+    return {where: rows[where] for found in windows.values() for where in found[:most]}
 
 
 def _read(entry: Entry, ended: bool) -> tuple[dict[str, Any] | None, str | None]:

@@ -45,7 +45,8 @@ class Focus:
     future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first. quiet:
     whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
     seconds, at least and at most, from then on until a partition ends. texts, batches: how likely it is that tuples have
-    texts, some of them too long, and that there are batches that cannot be fetched.
+    texts, some of them too long, that there are batches that cannot be fetched, and that not every row is emitted, or
+    rows become frames.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -57,6 +58,7 @@ class Focus:
     ends: tuple[float, float] = (0.0, 2.0)
     texts: float = 0.0
     batches: float = 0.0
+    emits: float = 0.0
 
 
 _SPARK = (
@@ -95,6 +97,7 @@ FOCUSES: dict[str, Focus] = {
             Aim(("task fails",), (("run task", 1, 30),), count=(0, 2)),
         ),
         {"wiring": ("split", "split", "fused"), "piece": (0.9,), "window": (4_000,)},
+        emits=0.3,
     ),
     "future": Focus(
         (Aim(("wall step",), _ANYWHERE, count=(0, 1)), Aim(("rebalance",), _ANYWHERE, count=(0, 1))),

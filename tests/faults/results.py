@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from spark_consumers.result_files import visible
+from spark_consumers.sinks import sink_of
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster
@@ -14,6 +16,10 @@ _MOST_SHOWN = 3
 Row = tuple[int, int | None, tuple[str, ...] | None]
 Rows = dict[tuple[int, int, str], Row]
 """(window start, window end, key) -> (count, sum, texts). Sum and texts are None if the query does not have them."""
+
+GONE: Row = (0, None, None)
+"""What `emit = "changes"` says of a key that the window before had, and this one does not."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def results_of(cluster: Cluster, found: list[str]) -> Rows:
@@ -29,23 +35,45 @@ def results_of(cluster: Cluster, found: list[str]) -> Rows:
 
 def _written(cluster: Cluster) -> list[tuple[tuple[int, int, str], Row]]:
     """Every result row that a reader sees."""
-    if cluster.schedule.shape.sink == "parquet":
-        prefix = "mem://results/"
-        held = cluster.storage.files.held
-        names = [path.removeprefix(prefix) for path in held if path.startswith(prefix)]
-        tables = [held[prefix + name] for name in visible(name for name in names if "/" not in name)]
-        each = [row for table in tables for row in table.to_pylist()]
-    else:
-        topic = cluster.broker.topics.get("q.results")
-        each = [json.loads(e.value or b"") for log in (topic.logs if topic else ()) for e in log.entries]
     shape = cluster.schedule.shape
     count = "n" if shape.counted and not shape.alone else "_tuples"
+    each = {"parquet": _in_files, "frames": _in_frames, "kafka": _in_topic}[shape.sink](cluster)
     return [
         (
             (row["window_start"], row["window_end"], text_of(row["key"])),
-            (row[count], None if shape.alone else row["s"], None if row.get("c") is None else tuple(row["c"])),
+            GONE
+            if row.get("gone")
+            else (
+                row[count],
+                None if shape.alone else row["s"],
+                None if row.get("c") is None else tuple(row["c"]),
+            ),
         )
         for row in each
+    ]
+
+
+def _in_files(cluster: Cluster) -> list[dict[str, Any]]:
+    prefix = "mem://results/"
+    held = cluster.storage.files.held
+    names = [path.removeprefix(prefix) for path in held if path.startswith(prefix)]
+    tables = [held[prefix + name] for name in visible(name for name in names if "/" not in name)]
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def _in_topic(cluster: Cluster) -> list[dict[str, Any]]:
+    topic = cluster.broker.topics.get("q.results")
+    return [json.loads(e.value or b"") for log in (topic.logs if topic else ()) for e in log.entries]
+
+
+def _in_frames(cluster: Cluster) -> list[dict[str, Any]]:
+    if "q.results" not in cluster.broker.topics:
+        return []
+    settings = cluster.settings[0].with_input_partitions(cluster.schedule.shape.inputs)
+    rows = sink_of(settings).read_back(settings).read_all().to_pylist()
+    ms = timedelta(milliseconds=1)
+    return [
+        row | {name: (row[name] - _EPOCH) // ms for name in ("window_start", "window_end")} for row in rows
     ]
 
 

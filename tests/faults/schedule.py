@@ -97,6 +97,7 @@ class Shape:
     interval: int = 1_500
     counted: bool = True
     texts: bool = False
+    emit: str = "all"
     alone: str = ""
     verified: bool = False
 

@@ -33,6 +33,7 @@ def _first(shape: Shape) -> Settings:
         "max_ahead_of_clock": "off" if shape.ahead is None else shape.ahead,
         "types": {"v": "int64"} | ({"w": "string"} if shape.texts else {}),
         "aggregates": _aggregates(shape),
+        "emit": shape.emit,
         "max_key_bytes": MOST_KEY,
         "max_value_bytes": MOST_VALUES,
         "max_result_bytes": MOST_RESULT,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import DataLossError, EvenflowError
-from workbench.verify.shell import verify
+from tests.faults import times
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster
@@ -17,7 +18,7 @@ def misjudged(cluster: Cluster, wrong: list[str]) -> list[str]:
     It runs when all processes are over, over the topics as they are then.
     """
     try:
-        report = verify(cluster.settings[0], due_within=0.0, sleep=lambda _: None)
+        report = _verify()(cluster.settings[0], due_within=0.0, sleep=lambda _: None)
     except DataLossError as error:
         return [] if cluster.destroyed else [f"verify refuses although nothing was lost: {error.args[0]}"]
     except EvenflowError as error:
@@ -27,3 +28,12 @@ def misjudged(cluster: Cluster, wrong: list[str]) -> list[str]:
     if report.differences and not wrong:
         return [f"verify is red, and nothing is wrong: {report.first[0]}"]
     return []
+
+
+@lru_cache(maxsize=1)
+def _verify() -> Any:
+    """The product's verify. It is imported late, because few runs need it and its database."""
+    from workbench.verify.shell import verify
+
+    times.install()
+    return verify
