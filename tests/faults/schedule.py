@@ -20,7 +20,17 @@ MAY_HAPPEN = (
     "delivery fails",
 )
 """Faults that lose nothing that Kafka has acknowledged. After them results must be right, and must come."""
-DESTROYS = ("truncate routed", "trim routed", "trim input", "expire offsets", "lose ends", "damage state")
+DESTROYS = (
+    "truncate routed",
+    "trim routed",
+    "truncate input",
+    "trim input",
+    "expire offsets",
+    "lose ends",
+    "damage state",
+    "recreate input",
+    "recreate routed",
+)
 """Faults that destroy what Kafka has acknowledged. After them results are right, or some part says what is lost."""
 BASE = 1_700_000_000_000
 """Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""

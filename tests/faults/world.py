@@ -106,7 +106,7 @@ class World:
     """Virtual time, the processes, and the faults that are still to come.
 
     now: virtual time (s). wall_steps: since when (s) the wall clock was off, and how
-    far (ms), the last is now. struck: faults by kind.
+    far (ms), the last is now. struck: faults by kind. over: whether all processes are, and who waits now moves the time.
     on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
     """
 
@@ -120,6 +120,7 @@ class World:
         self.total = 0
         self.struck: Counter[str] = Counter()
         self.last_fault = 0.0
+        self.over = False
         self.on_fault: dict[str, Callable[[Fault], object]] = {}
         self.on_stall: Callable[[Process], object] = lambda process: None
         self._faults: dict[tuple[str, int], tuple[Fault, ...]] = {}
@@ -166,6 +167,7 @@ class World:
         """Let the process that calls this wait. Raises Crash if it is dead by then."""
         process = self.current
         if process is None:
+            self.now += seconds if self.over else 0.0
             return
         if not process.alive:
             raise Crash

@@ -36,11 +36,13 @@ class Concurrent(EvenflowError):
 class Storage:
     """What outlives a driver: files. A version of a bucket's state is a file of its checkpoint.
 
-    piece: how often a micro-batch takes a part of what there is.
+    piece: how often a micro-batch takes a part of what there is. watched: whether drivers look at the ids of their topics.
+    A look is a call, and most runs have no topic that is made again.
     """
 
     files: Files
     piece: float = 0.3
+    watched: bool = False
 
 
 class Spark:
