@@ -205,6 +205,34 @@ FOCUSES: dict[str, Focus] = {
             "disorder": (3_000,),
         },
     ),
+    "truncated input": Focus(
+        (
+            Aim(("truncate input",), (("*", 100, 500),)),
+            Aim(("rebalance", "crash late"), _ANYWHERE, (0.1, 4.0), count=(0, 1)),
+        ),
+        {"instances": (1, 2), "sink": ("kafka",), "commit": (300,), "linger": (200,)},
+    ),
+    "made again": Focus(
+        (
+            Aim(("recreate input", "recreate input", "recreate routed"), (("*", 60, 250),)),
+            Aim(
+                ("pause before",),
+                (("consume", 6, 24), ("consume", 6, 24), ("consume", 2, 80)),
+                (5.0, 20.0),
+                (1, 2),
+            ),
+            Aim(("crash before", "crash late"), _ANYWHERE, (0.1, 4.0), count=(0, 1)),
+        ),
+        {
+            "instances": (1, 1, 2),
+            "inputs": (1, 2),
+            "start": ("earliest",),
+            "commit": (300,),
+            "linger": (200,),
+        },
+        silent=0.5,
+        seconds=(10.0, 16.0),
+    ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }
 """By name. `mutations.py` names the focus that looks for each mend."""

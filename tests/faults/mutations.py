@@ -17,6 +17,7 @@ from partitioner_service import (
     added,
     ahead,
     claim,
+    committed,
     leaps,
     loop,
     parse,
@@ -51,6 +52,7 @@ from tests.faults.taken_out import (
     without_a_commit,
     without_bound,
 )
+from topics import watch
 from topics.records import UNFETCHABLE
 
 Change = tuple[Any, str, Callable[[Any], Any]]
@@ -167,6 +169,17 @@ MENDS: dict[str, Mend] = {
             ("workbench.verify.tuples", "_of_rows", instead(nothing)),
         ),
         seen_by="verify is green",
+    ),
+    "verify refuses an input that ends too early": Mend(
+        "truncated input", (("workbench.verify.shell", "_refuse_truncated", instead(nothing)),)
+    ),
+    "a topic that is made again is noticed": Mend(
+        "made again",
+        (
+            (watch.TopicWatch, "check", instead(nothing)),
+            (committed, "check_continues", instead(nothing)),
+            (source, "check_continues", instead(nothing)),
+        ),
     ),
     "the record of the beginning grows": Mend(
         "growth", ((sink.Sink, "write_beginning", instead(lambda self, beginning: self.begin())),)

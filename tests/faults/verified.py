@@ -36,6 +36,8 @@ def is_red(cluster: Cluster) -> bool:
         return bool(differences(cluster))
     except (DataLossError, IncompatibleStateError):
         return True
+    except EvenflowError:
+        return False  # it says that something does not work, and not what is lost
 
 
 def differences(cluster: Cluster) -> list[str]:
