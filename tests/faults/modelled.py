@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import sys
@@ -81,6 +82,7 @@ def _once() -> None:
     pa.set_cpu_count(1)
     gc.collect()
     gc.freeze()  # the product's modules live on, and no run makes garbage of them
+    atexit.register(gc.unfreeze)  # else DuckDB says at the end that its objects leak
 
 
 @lru_cache(maxsize=1)
