@@ -5,6 +5,7 @@ Kernels cannot hold None, so a clock that has not begun shows NEVER. No event ti
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -88,6 +89,7 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+@lru_cache(maxsize=256)
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ The run is made of the last consecutive tuples that were too far ahead. It may b
 _LONGEST_RUN = 16
 """At least `jump_confirmations` of any query."""
 _MOST_BYTES = 4_096
+_REMEMBERED = 1_024
+"""Committed states that are kept decoded: one for each partition of the largest input, and more."""
 _ANY_STEP = 2**61
 """ms. No two event times are further apart."""
 
@@ -135,13 +138,19 @@ class PartitionState:
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
         """The state that was committed with `offset`. Raises IncompatibleStateError if there is none or it is damaged."""
         try:
-            return _decoded(read_object(metadata, most_bytes=_MOST_BYTES), offset)
+            return _committed(metadata, offset)
         except ValueError as error:
             raise IncompatibleStateError(
                 f"the committed offset {offset} carries no evenflow state ({shown(metadata)}: {error})",
                 hint="another program committed to this consumer group: give the query a new name, "
                 "or remove what it left with `evenflow reset`",
             ) from None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _committed(metadata: str | None, offset: int) -> PartitionState:
+    """Instances ask for all committed states again and again, and few of them have changed."""
+    return _decoded(read_object(metadata, most_bytes=_MOST_BYTES), offset)
 
 
 def _decoded(fields: StrictObject, offset: int) -> PartitionState:

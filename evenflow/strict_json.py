@@ -97,10 +97,8 @@ def read_object(data: bytes | str | None, *, most_bytes: int, depth: int = 4) ->
         if len(raw) > most_bytes:
             raise NotStrict(f"{len(raw)} bytes, more than {most_bytes}")
         _refuse_deeper(raw, depth)
-        # Decoded here, because `json.loads` would also take bytes in UTF-16 and UTF-32.
-        fields = json.loads(
-            raw.decode(), object_pairs_hook=_once_each, parse_float=_finite, parse_constant=_constant
-        )
+        # Decoded as UTF-8 alone. `json.loads` would also take bytes in UTF-16 and UTF-32.
+        fields = _READER.decode(raw.decode())
     except NotStrict:
         raise
     except (ValueError, RecursionError) as error:
@@ -144,6 +142,10 @@ def _finite(text: str) -> float:
 
 def _constant(text: str) -> NoReturn:
     raise NotStrict(f"{text} is no finite number")
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_once_each, parse_float=_finite, parse_constant=_constant)
+"""Made once, because `json.loads` with these words would make one for each text."""
 
 
 def _whole(name: str, value: object, low: int, high: int) -> int:

@@ -453,6 +453,8 @@ def _bad(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
 
 
 def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
+    if ended_at >= len(piece.values):
+        return
     rows = np.arange(ended_at, len(piece.values))
     rows = rows[~np.isin(rows, list(piece.markers))]
     if len(rows):

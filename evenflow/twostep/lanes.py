@@ -32,9 +32,16 @@ def routed_twice(routed: int, partition: int, offset: int, reached: int) -> Prot
 
 
 def grown(lanes: Int64s, inputs: int, value: int) -> Int64s:
-    """Lanes of at least so many input partitions, where new ones have this value. Shape (..., inputs)."""
-    more = max(0, inputs - lanes.shape[-1])
-    return np.pad(lanes, [(0, 0)] * (lanes.ndim - 1) + [(0, more)], constant_values=value)
+    """Lanes of at least so many input partitions, where new ones have this value. Shape (..., inputs).
+
+    Lanes that are as many already are returned as they are, without a copy.
+    """
+    known = lanes.shape[-1]
+    if known >= inputs:
+        return lanes
+    more = np.full((*lanes.shape[:-1], inputs), value, np.int64)  # `np.pad` takes twenty times as long
+    more[..., :known] = lanes
+    return more
 
 
 class RoutedLanes:

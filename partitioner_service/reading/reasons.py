@@ -235,18 +235,18 @@ class Explainer:
         Python's own work is per different reason. What is per record is vectorised.
         """
         rows = np.flatnonzero(faults.codes)
+        if not len(rows):
+            return Bad(rows, pa.array([], pa.binary()), rows, [], [])
         codes, columns = faults.codes[rows].astype(np.int64), faults.columns[rows].astype(np.int64)
         # Code and column in one number, so that equal reasons are found at once. Column -1 becomes 0.
         groups, kinds = np.unique(codes << 16 | (columns + 1), return_inverse=True)
         templates = [self._template(int(group) >> 16, (int(group) & 0xFFFF) - 1) for group in groups]
-        details = pa.array([], pa.binary())
-        if len(rows):
-            before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
-            told = self._told(templates, kinds, rows, faults, block, cells)
-            told = _with_notes(
-                told, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
-            )
-            details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
+        before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
+        told = self._told(templates, kinds, rows, faults, block, cells)
+        told = _with_notes(
+            told, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
+        )
+        details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
         return Bad(rows, details, kinds, words, [int(group) >> 16 >= FIRST_LARGE for group in groups])
 

@@ -6,7 +6,17 @@ from dataclasses import replace
 from random import Random
 
 from tests.faults.focus import FOCUSES, Focus
-from tests.faults.schedule import DESTROYS, FUTURE, MAY_HAPPEN, Fault, Schedule, Shape, Written
+from tests.faults.schedule import (
+    DESTROYS,
+    FUTURE,
+    MAY_HAPPEN,
+    MOST_KEY,
+    MOST_VALUES,
+    Fault,
+    Schedule,
+    Shape,
+    Written,
+)
 
 _PLACES = (
     ("commit", 14),
@@ -49,7 +59,8 @@ def _anywhere(seed: int, draw: Random) -> Schedule:
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
-    return Schedule(seed, shape, tuple(_records(draw, shape, Focus(quiet=quiet))), found)
+    focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1)
+    return _with_more(Schedule(seed, shape, tuple(_records(draw, shape, focus)), found), focus)
 
 
 def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
@@ -57,7 +68,45 @@ def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
     shape = replace(_shape(draw), **chosen)
     found = tuple(fault for aim in focus.aims for fault in aim.drawn(draw))
     records = tuple(_records(draw, shape, focus))
-    return Schedule(seed, shape, records, found if _grows(found) else (*found, *_growth(draw)))
+    found = found if _grows(found) else (*found, *_growth(draw))
+    return _with_more(Schedule(seed, shape, records, found), focus)
+
+
+def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
+    """The schedule with texts, and with batches that cannot be fetched, if it gets them.
+
+    These have draws of their own, so that all else stays as it was drawn before there were any.
+    """
+    draw = Random(f"more {schedule.seed}")
+    if draw.random() < focus.texts:
+        records = tuple(_with_text(draw, record) for record in schedule.records)
+        schedule = replace(schedule, shape=replace(schedule.shape, texts=True), records=records)
+    if draw.random() < focus.batches:
+        tuples = [record for record in schedule.records if record.kind == "tuple"]
+        batches = [
+            replace(record, kind="batch", value=draw.randint(1, 3))
+            for record in draw.choices(tuples, k=draw.choice((1, 1, 2)))
+        ]
+        records = tuple(sorted((*schedule.records, *batches), key=lambda record: record.at))
+        schedule = replace(schedule, records=records)
+    shape = schedule.shape
+    if shape.sink == "parquet" and any(fault.kind == "truncate input" for fault in schedule.faults):
+        shape = replace(shape, sink="kafka")  # `verify` reads no model of files
+        schedule = replace(schedule, shape=shape)
+    if draw.random() < focus.emits:
+        sink = draw.choice(("kafka", "frames", "frames")) if shape.sink == "kafka" else shape.sink
+        emit = draw.choice(("all", "changes", "changes", "top(1, s)", "top(2, s)"))
+        schedule = replace(schedule, shape=replace(shape, emit=emit, sink=sink))
+    return schedule
+
+
+def _with_text(draw: Random, record: Written) -> Written:
+    if record.kind != "tuple":
+        return record
+    length = draw.choice((0, 3, 12, 12, MOST_VALUES, MOST_VALUES + 1))
+    text = "".join(draw.choice("xyz") for _ in range(length))
+    key = record.key * (MOST_KEY + draw.randint(0, 1)) if draw.random() < 0.1 else record.key
+    return replace(record, text=text, key=key)
 
 
 def _growth(draw: Random) -> tuple[Fault, ...]:

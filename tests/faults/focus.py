@@ -44,7 +44,9 @@ class Focus:
 
     future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first. quiet:
     whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
-    seconds, at least and at most, from then on until a partition ends.
+    seconds, at least and at most, from then on until a partition ends. texts, batches: how likely it is that tuples have
+    texts, some of them too long, that there are batches that cannot be fetched, and that not every row is emitted, or
+    rows become frames.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -54,6 +56,9 @@ class Focus:
     quiet: bool = False
     seconds: tuple[float, ...] = (3.0, 6.0, 10.0)
     ends: tuple[float, float] = (0.0, 2.0)
+    texts: float = 0.0
+    batches: float = 0.0
+    emits: float = 0.0
 
 
 _SPARK = (
@@ -92,6 +97,7 @@ FOCUSES: dict[str, Focus] = {
             Aim(("task fails",), (("run task", 1, 30),), count=(0, 2)),
         ),
         {"wiring": ("split", "split", "fused"), "piece": (0.9,), "window": (4_000,)},
+        emits=0.3,
     ),
     "future": Focus(
         (Aim(("wall step",), _ANYWHERE, count=(0, 1)), Aim(("rebalance",), _ANYWHERE, count=(0, 1))),
@@ -157,6 +163,75 @@ FOCUSES: dict[str, Focus] = {
         silent=0.0,
         seconds=(10.0, 16.0),
         ends=(2.0, 24.0),
+    ),
+    "bounds": Focus(
+        (
+            Aim(("rebalance",), (("*", 60, 300),), count=(0, 1)),
+            Aim(("delivery fails",), (("offsets", 2, 14), ("commit", 2, 14)), count=(0, 1)),
+            Aim(("task fails",), (("run task", 1, 30),), count=(0, 1)),
+        ),
+        {"window": (2_000, 4_000)},
+        texts=1.0,
+    ),
+    "unfetchable": Focus(
+        (
+            Aim(("rebalance",), _ANYWHERE, count=(0, 1)),
+            Aim(("delivery fails",), (("offsets", 2, 14), ("commit", 2, 20)), count=(0, 1)),
+            Aim(
+                ("crash before", "crash after", "pause before"),
+                (("commit", 2, 20), ("offsets", 2, 20), ("consume", 20, 120)),
+                (0.5, 9.0),
+                (0, 2),
+            ),
+        ),
+        {"idle": (None, 1_500)},
+        batches=1.0,
+    ),
+    "verify": Focus(
+        (
+            Aim(("truncate routed",), (("*", 100, 400),), count=(0, 1)),
+            Aim(("rebalance", "crash late"), _ANYWHERE, (0.1, 4.0), count=(0, 1)),
+        ),
+        {
+            "verified": (True,),
+            "alone": ("max(v)", "min(v)", "count_distinct(v)", "quantile(v, 0.5)", "top_k(v, 2)", "count(v)"),
+            "sink": ("kafka",),
+            "instances": (1, 2),
+            "workers": (1, 2),
+            "window": (4_000,),
+            "block": (4,),
+            "linger": (200,),
+            "commit": (300,),
+            "disorder": (3_000,),
+        },
+    ),
+    "truncated input": Focus(
+        (
+            Aim(("truncate input",), (("*", 100, 500),)),
+            Aim(("rebalance", "crash late"), _ANYWHERE, (0.1, 4.0), count=(0, 1)),
+        ),
+        {"instances": (1, 2), "sink": ("kafka",), "commit": (300,), "linger": (200,)},
+    ),
+    "made again": Focus(
+        (
+            Aim(("recreate input", "recreate input", "recreate routed"), (("*", 60, 250),)),
+            Aim(
+                ("pause before",),
+                (("consume", 6, 24), ("consume", 6, 24), ("consume", 2, 80)),
+                (5.0, 20.0),
+                (1, 2),
+            ),
+            Aim(("crash before", "crash late"), _ANYWHERE, (0.1, 4.0), count=(0, 1)),
+        ),
+        {
+            "instances": (1, 1, 2),
+            "inputs": (1, 2),
+            "start": ("earliest",),
+            "commit": (300,),
+            "linger": (200,),
+        },
+        silent=0.5,
+        seconds=(10.0, 16.0),
     ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }

@@ -4,30 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from evenflow.aggregates import collect
 from evenflow.twostep import reducer, sequences, state
-from partitioner_service import aborts, added, ahead, claim, leaps, loop, route, session, sink, source
+from partitioner_service import (
+    aborts,
+    added,
+    ahead,
+    claim,
+    committed,
+    leaps,
+    loop,
+    parse,
+    route,
+    session,
+    sink,
+    source,
+    unfetchable,
+)
 from spark_consumers import epoch, stage
 from spark_consumers import reducer as pieces
-from spark_consumers.folders import Folder
-from spark_consumers.runs import COMPLETE, run_name
 from tests.faults.drawing import drawn
 from tests.faults.run import run
 from tests.faults.schedule import Schedule
-from topics import clients
+from tests.faults.taken_out import (
+    as_if_not_begun,
+    as_it_is,
+    by_anybody,
+    by_the_fastest,
+    fastest,
+    first_check_only,
+    forgetting,
+    higher,
+    instead,
+    nothing,
+    offsets_alone,
+    one_folder,
+    own_lock,
+    remembered,
+    remembering,
+    stint_alone,
+    without_a_commit,
+    without_bound,
+)
+from topics import watch
+from topics.records import UNFETCHABLE
 
 Change = tuple[Any, str, Callable[[Any], Any]]
-"""(where a name stands, the name, what makes the new value of the old one)."""
+"""(where a name stands, the name, what makes the new value of the old one). Where: an object, or a module by name."""
 
 
 @contextmanager
 def without(mend: str | None) -> Iterator[None]:
     """Take this mend out. None: the product as it is."""
-    changes = () if mend is None else MENDS[mend].changes
+    changes = [
+        (import_module(where) if isinstance(where, str) else where, name, made)
+        for where, name, made in (() if mend is None else MENDS[mend].changes)
+    ]
     before = [(where, name, getattr(where, name)) for where, name, _ in changes]
     for where, name, made in changes:
         setattr(where, name, made(getattr(where, name)))
@@ -36,171 +74,6 @@ def without(mend: str | None) -> Iterator[None]:
     finally:
         for where, name, value in before:
             setattr(where, name, value)
-
-
-def _instead(value: Any) -> Callable[[Any], Any]:
-    return lambda _: value
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """Does nothing."""
-
-
-def _as_if_not_begun(refuse: Any) -> Any:
-    return lambda self, topics, known, *, begun: refuse(self, topics, known, begun=False)
-
-
-def _first_check_only(check: Any) -> Any:
-    """The epoch is taken with the first check, and never asked for again."""
-
-    def checked(self: Any) -> None:
-        if not getattr(self, "_taken", False):
-            check(self)
-            self._taken = True
-
-    return checked
-
-
-def _one_folder(_: Any) -> Any:
-    """All drivers of a stage work in one folder."""
-
-    def made(folder: Folder, number: int, check: Callable[[], None]) -> str:
-        name = run_name(1)
-        stage.Folder(folder.spark, f"{folder.location}/{name}").write(COMPLETE, "epoch 1")
-        return name
-
-    return made
-
-
-def _offsets_alone(_: Any) -> Any:
-    """After an abort the positions go back, and what is known of the partitions does not."""
-
-    def note(self: Any, error: Exception) -> None:
-        source_of, committed = self._source, self._source.committed
-        source_of.rewind({p: replace(s, offset=committed[p].offset) for p, s in source_of.states.items()})
-
-    return note
-
-
-def _remembering(give_up: Any) -> Any:
-    def remembering(self: Any, consumer: Any, settle: Any) -> None:
-        _REMEMBERED[id(consumer)] = dict(self.states)
-        give_up(self, consumer, settle)
-
-    return remembering
-
-
-def _remembered(load: Any) -> Any:
-    def loaded(consumer: Any, *words: Any) -> Any:
-        known = _REMEMBERED.get(id(consumer), {})
-        return {partition: known.get(partition, found) for partition, found in load(consumer, *words).items()}
-
-    return loaded
-
-
-_REMEMBERED: dict[int, Any] = {}
-
-
-def _forgetting(save: Any) -> Any:
-    def saved(self: Any) -> None:
-        self.merged[:] = -1
-        save(self)
-
-    return saved
-
-
-def _by_the_fastest(close: Any) -> Any:
-    def closed(plan: Any, bucket: Any, emitted: Any) -> Iterator[Any]:
-        marks = bucket.marks
-        bucket.marks = np.full_like(marks, marks.max())
-        yield from close(plan, bucket, emitted)
-        bucket.marks = marks
-
-    return closed
-
-
-def _as_it_is(_: Any) -> Any:
-    return lambda name, sealed: sealed[4:]
-
-
-def _own_lock(_: Any) -> Any:
-    """Each instance locks for itself alone."""
-
-    def lock(settings: Any, watchdog: Any) -> Any:
-        name = f"{settings.query.name}.claim.{settings.partitioner.instance}"
-        producer = clients.producer(settings.kafka, **{"transactional.id": name})
-        producer.init_transactions(30.0)
-        return producer
-
-    return lock
-
-
-def _stint_alone(_: Any) -> Any:
-    """After an abort the stint is begun again, and numbers go on."""
-
-    def aborted(self: Any) -> None:
-        if self.stint is session.Stint.WRITTEN:
-            self.stint = session.Stint.DUE
-
-    return aborted
-
-
-class _Everything(dict[int, Any]):
-    """Holds whatever one asks for."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-def _by_anybody(written: Any) -> Any:
-    """The owner of any partition takes added ones in, as if it owned the slowest one."""
-
-    def by_anybody(self: Any) -> Any:
-        own = self._source.states
-        self._source.states = _Everything(own)
-        try:
-            return written(self) if own else {}
-        finally:
-            self._source.states = own
-
-    return by_anybody
-
-
-def _without_a_commit(step: Any) -> Any:
-    """The transaction that is open when an instance looks goes on, and takes the partitions in."""
-
-    def without_a_commit(self: Any, commit: Any) -> bool:
-        looks, close = self._due, self._close
-
-        def all_but_the_first(commit: Any) -> None:
-            nonlocal looks
-            if not looks:
-                close(commit)
-            looks = False
-
-        self._close = all_but_the_first
-        try:
-            return step(self, commit)
-        finally:
-            del self._close
-
-    return without_a_commit
-
-
-def _higher(first_states: Any) -> Any:
-    def higher(*words: Any) -> Any:
-        states = first_states(*words)
-        return {
-            p: s if s.idle_mark is None else replace(s, idle_mark=s.idle_mark + 4_000)
-            for p, s in states.items()
-        }
-
-    return higher
-
-
-def _fastest(query: Any, everyone: Any) -> int:
-    going_on = [p for p, state in everyone.items() if not state.ended]
-    return max(going_on, key=lambda p: (everyone[p].mark(query), p))
 
 
 @dataclass(frozen=True)
@@ -217,63 +90,99 @@ class Mend:
 
 
 MENDS: dict[str, Mend] = {
-    "offsets that are gone are a loss": Mend("expiry", ((claim._Claim, "_refuse_lost", _as_if_not_begun),)),
-    "the epoch of a driver is checked": Mend(
-        "two drivers", ((epoch.StageEpoch, "check", _first_check_only),)
-    ),
+    "offsets that are gone are a loss": Mend("expiry", ((claim._Claim, "_refuse_lost", as_if_not_begun),)),
+    "the epoch of a driver is checked": Mend("two drivers", ((epoch.StageEpoch, "check", first_check_only),)),
     "no two runs share a folder": Mend(
-        "two drivers", ((epoch.StageEpoch, "check", _first_check_only), (stage, "make_run", _one_folder))
+        "two drivers", ((epoch.StageEpoch, "check", first_check_only), (stage, "make_run", one_folder))
     ),
     "frames have numbers without gaps": Mend(
         "ends of sessions",
         (
-            (sequences, "check_next", _instead(_nothing)),
-            (sequences.Sessions, "settled", _instead(lambda self: True)),
+            (sequences, "check_next", instead(nothing)),
+            (sequences.Sessions, "settled", instead(lambda self: True)),
         ),
     ),
     "the end of a session is told": Mend(
-        "ends of sessions", ((sequences.Sessions, "settled", _instead(lambda self: True)),)
+        "ends of sessions", ((sequences.Sessions, "settled", instead(lambda self: True)),)
     ),
     "an idle partition follows no leap": Mend(
-        "leaps", ((leaps.Leaps, "followed_by", _instead(lambda *_: True)),)
+        "leaps", ((leaps.Leaps, "followed_by", instead(lambda *_: True)),)
     ),
-    "tuples ahead of the clock are rejected": Mend(
-        "future", ((ahead.LiveClock, "ahead", _instead(_nothing)),)
-    ),
-    "states go back after an abort": Mend("aborts", ((aborts.Aborts, "note", _offsets_alone),)),
-    "a transaction never spans a rebalance": Mend("rebalances", ((loop.Loop, "settle", _instead(_nothing)),)),
+    "tuples ahead of the clock are rejected": Mend("future", ((ahead.LiveClock, "ahead", instead(nothing)),)),
+    "states go back after an abort": Mend("aborts", ((aborts.Aborts, "note", offsets_alone),)),
+    "a transaction never spans a rebalance": Mend("rebalances", ((loop.Loop, "settle", instead(nothing)),)),
     "states come from what is committed": Mend(
         "rebalances",
-        ((source.Source, "_give_up", _remembering), (source, "load_states", _remembered)),
+        ((source.Source, "_give_up", remembering), (source, "load_states", remembered)),
     ),
     "numbers of an aborted transaction are used again": Mend(
-        "aborts", ((session.Session, "aborted", _stint_alone),)
+        "aborts", ((session.Session, "aborted", stint_alone),)
     ),
-    "merged offsets are remembered": Mend("repeats", ((state.Bucket, "save", _forgetting),)),
-    "a pane closes after all lanes": Mend("rebalances", ((reducer, "_close", _by_the_fastest),)),
+    "merged offsets are remembered": Mend("repeats", ((state.Bucket, "save", forgetting),)),
+    "a pane closes after all lanes": Mend("rebalances", ((reducer, "_close", by_the_fastest),)),
     "marks are told again after an abort": Mend(
-        "aborts", ((route.Router, "forget_what_was_told", _instead(_nothing)),)
+        "aborts", ((route.Router, "forget_what_was_told", instead(nothing)),)
     ),
-    "the beginning is locked": Mend("the beginning", ((claim, "lock", _own_lock),)),
+    "the beginning is locked": Mend("the beginning", ((claim, "lock", own_lock),)),
     "pieces of the state have checksums": Mend(
-        "damage", ((pieces, "_opened", _as_it_is),), seen_by="window ("
+        "damage", ((pieces, "_opened", as_it_is),), seen_by="window ("
     ),
     "added partitions are looked for": Mend(
-        "growth", ((added.Added, "_due", _instead(property(lambda self: False))),)
+        "growth", ((added.Added, "_due", instead(property(lambda self: False))),)
     ),
     "only the owner of the slowest partition takes others in": Mend(
-        "growth", ((added.Added, "_written", _by_anybody),)
+        "growth", ((added.Added, "_written", by_anybody),)
     ),
-    "what is open is committed before the look": Mend("growth", ((added.Added, "step", _without_a_commit),)),
+    "what is open is committed before the look": Mend("growth", ((added.Added, "step", without_a_commit),)),
     "frames tell that partitions were taken in": Mend(
-        "growth", ((route.Router, "take_in", _instead(lambda self, states, *, inputs: [])),)
+        "growth", ((route.Router, "take_in", instead(lambda self, states, *, inputs: [])),)
     ),
     "added partitions begin at a mark that no pane has passed": Mend(
-        "growth", ((added, "first_states", _higher),)
+        "growth", ((added, "first_states", higher),)
     ),
-    "the mark of the slowest partition counts": Mend("growth", ((added, "slowest_of", _instead(_fastest)),)),
+    "the mark of the slowest partition counts": Mend("growth", ((added, "slowest_of", instead(fastest)),)),
+    "keys have a bound": Mend("bounds", ((parse, "note_large", without_bound("most_key")),)),
+    "values have a bound": Mend("bounds", ((parse, "note_large", without_bound("most_values")),)),
+    "lists have a bound": Mend(
+        "bounds",
+        ((collect, "_too_large", instead(lambda lists, call: np.zeros(len(lists), bool))),),
+        seen_by="window (",
+    ),
+    "a batch that cannot be fetched stops its partition": Mend(
+        "unfetchable",
+        (
+            (
+                unfetchable.UnfetchableBatches,
+                "take",
+                instead(lambda self, message, error: error.code() in UNFETCHABLE),
+            ),
+        ),
+    ),
+    "what is skipped is rejected": Mend(
+        "unfetchable", ((sink.Sink, "write_skipped", instead(lambda self, order: self.begin())),)
+    ),
+    "verify compares the tuples of each row": Mend(
+        "verify",
+        (
+            (sequences, "check_next", instead(nothing)),
+            (sequences.Sessions, "settled", instead(lambda self: True)),
+            ("workbench.verify.tuples", "_of_rows", instead(nothing)),
+        ),
+        seen_by="verify is green",
+    ),
+    "verify refuses an input that ends too early": Mend(
+        "truncated input", (("workbench.verify.shell", "_refuse_truncated", instead(nothing)),)
+    ),
+    "a topic that is made again is noticed": Mend(
+        "made again",
+        (
+            (watch.TopicWatch, "check", instead(nothing)),
+            (committed, "check_continues", instead(nothing)),
+            (source, "check_continues", instead(nothing)),
+        ),
+    ),
     "the record of the beginning grows": Mend(
-        "growth", ((sink.Sink, "write_beginning", _instead(lambda self, beginning: self.begin())),)
+        "growth", ((sink.Sink, "write_beginning", instead(lambda self, beginning: self.begin())),)
     ),
 }
 """By what is guaranteed."""

@@ -9,6 +9,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from evenflow.errors import EvenflowError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.plans import Plan
@@ -16,7 +18,7 @@ from evenflow.settings import Settings
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.watchdog import Watchdog
-from spark_consumers.application import _stages, _topics
+from spark_consumers.application import _stages, _topics, _watched
 from spark_consumers.checkpoints import refuse_other_wiring
 from spark_consumers.stage import RunningStage
 from tests.faults.model import network
@@ -26,7 +28,10 @@ from tests.faults.model.spark import Spark, Storage
 from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
 from topics.settled import admitted
+from topics.watch import TopicWatch
 
+_CODES = (KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.MSG_SIZE_TOO_LARGE)
+"""Why a batch cannot be fetched. librdkafka goes on behind one whose checksum is wrong, and stays before any other."""
 _CLOSE = 6
 """How many records of the others are about as old as a new one."""
 
@@ -66,7 +71,10 @@ def driver(
         tally: Any = SimpleNamespace(add=lambda _: None)
         stages = [RunningStage(spark, known, stage, topics, tally=tally) for stage in chosen]
         pause = known.spark.batch_interval / 1000
+        watch = TopicWatch(known.kafka, _watched([topics])) if storage.watched else None
         while True:
+            if watch is not None:
+                watch.check()
             worked = [_triggered(stage) for stage in stages]
             for stage in stages:
                 stage.look()
@@ -123,7 +131,11 @@ class Writer:
         self._world.at(last + 0.001, self._finish)
 
     def _write(self, record: Written) -> None:
-        offset = self._broker.topics["in"].logs[record.partition].append(_entry(record))
+        log = self._broker.topics["in"].logs[record.partition]
+        if record.kind == "batch":
+            log.append_unfetchable(record.value, _CODES[record.time % len(_CODES)])
+            return
+        offset = log.append(_entry(record))
         self.arrived[record.partition, offset] = self._world.now
 
     def fill(self, partition: int, draw: Random) -> None:
@@ -139,6 +151,13 @@ class Writer:
             self._world.at(delay, lambda written=written: self._write(written))
         self._world.at(delay + 0.5, lambda: self._write(Written(0.0, partition, "marker")))
 
+    def grow_again(self, partition: int, draw: Random) -> None:
+        """Write into a partition that has lost its last records: others, and its end, behind all that is to come."""
+        left = [record for record in self._records if record.partition == partition]
+        shift = 1_000.0 if self._late else 0.0
+        last = max((record.at - shift for record in left), default=0.0)
+        self._world.at(max(0.0, last - self._world.now), lambda: self.fill(partition, draw))
+
     def _finish(self) -> None:
         self.done = True
 
@@ -147,7 +166,9 @@ def _entry(record: Written) -> Entry:
     if record.kind == "marker":
         marker = EndOfStream(producer="w", tuples=0)
         return Entry(None, None, marker.headers(), BASE, None)
-    fields = {"k": record.key, "t": BASE + record.time, "v": record.value}
+    fields: dict[str, Any] = {"k": record.key, "t": BASE + record.time, "v": record.value}
+    if record.text:
+        fields["w"] = record.text
     value = b"{bad" if record.kind == "bad" else json.dumps(fields).encode()
     return Entry(None, value, None, BASE + record.time, None)
 

@@ -20,12 +20,24 @@ MAY_HAPPEN = (
     "delivery fails",
 )
 """Faults that lose nothing that Kafka has acknowledged. After them results must be right, and must come."""
-DESTROYS = ("truncate routed", "trim routed", "trim input", "expire offsets", "lose ends", "damage state")
+DESTROYS = (
+    "truncate routed",
+    "trim routed",
+    "truncate input",
+    "trim input",
+    "expire offsets",
+    "lose ends",
+    "damage state",
+    "recreate input",
+    "recreate routed",
+)
 """Faults that destroy what Kafka has acknowledged. After them results are right, or some part says what is lost."""
 BASE = 1_700_000_000_000
 """Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
 FUTURE = 10**12
 """An event time (ms) from here on is far ahead of every clock."""
+MOST_KEY, MOST_VALUES, MOST_RESULT = 64, 48, 200
+"""Bytes: `query.max_key_bytes`, `max_value_bytes` and `max_result_bytes` of each query."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Written:
-    """A record of the input. at: virtual time (s) when it is written. kind: tuple, bad or marker. time: event time (ms)."""
+    """A record of the input, or a batch of `value` records that cannot be fetched.
+
+    at: virtual time (s) when it is written. kind: tuple, bad, marker or batch. time: event time (ms). text: what `collect`
+    reads, if the query has it.
+    """
 
     at: float
     partition: int
@@ -54,6 +70,7 @@ class Written:
     key: str = ""
     time: int = 0
     value: int = 0
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +79,8 @@ class Shape:
 
     store: whether files lie on a disk or in a store of objects. piece: how often a fetch or a micro-batch takes a part
     of what there is. interval: of micro-batches. counted: whether the query asks for
-    the number of tuples. If not, its rows say it all the same.
+    the number of tuples. If not, its rows say it all the same. texts: whether the query collects the texts of its tuples.
+    alone: an aggregate that the query has instead of all others. verified: whether `evenflow verify` is asked in the end.
     """
 
     inputs: int
@@ -88,6 +106,10 @@ class Shape:
     piece: float = 0.3
     interval: int = 1_500
     counted: bool = True
+    texts: bool = False
+    emit: str = "all"
+    alone: str = ""
+    verified: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from evenflow.settings import Settings, load_settings
-from tests.faults.schedule import Shape
+from tests.faults.schedule import MOST_KEY, MOST_RESULT, MOST_VALUES, Shape
 
 RESULTS = "mem://results"
 
@@ -31,8 +31,12 @@ def _first(shape: Shape) -> Settings:
         "out_of_orderness": shape.disorder,
         "allowed_lateness": shape.lateness,
         "max_ahead_of_clock": "off" if shape.ahead is None else shape.ahead,
-        "types": {"v": "int64"},
-        "aggregates": {"n": "count", "s": "sum(v)"} if shape.counted else {"s": "sum(v)"},
+        "types": {"v": "int64"} | ({"w": "string"} if shape.texts else {}),
+        "aggregates": _aggregates(shape),
+        "emit": shape.emit,
+        "max_key_bytes": MOST_KEY,
+        "max_value_bytes": MOST_VALUES,
+        "max_result_bytes": MOST_RESULT,
     }
     if shape.filtered:
         query["where"] = "v > 0"
@@ -63,3 +67,10 @@ def _first(shape: Shape) -> Settings:
         },
         results={"sink": shape.sink, **({"path": RESULTS} if shape.sink == "parquet" else {})},
     )
+
+
+def _aggregates(shape: Shape) -> dict[str, str]:
+    if shape.alone:
+        return {"s": shape.alone}
+    counted = {"n": "count"} if shape.counted else {}
+    return counted | {"s": "sum(v)"} | ({"c": "collect(w, 100)"} if shape.texts else {})

@@ -106,7 +106,7 @@ class World:
     """Virtual time, the processes, and the faults that are still to come.
 
     now: virtual time (s). wall_steps: since when (s) the wall clock was off, and how
-    far (ms), the last is now. struck: faults by kind.
+    far (ms), the last is now. struck: faults by kind. over: whether all processes are, and who waits now moves the time.
     on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
     """
 
@@ -120,11 +120,13 @@ class World:
         self.total = 0
         self.struck: Counter[str] = Counter()
         self.last_fault = 0.0
+        self.over = False
         self.on_fault: dict[str, Callable[[Fault], object]] = {}
         self.on_stall: Callable[[Process], object] = lambda process: None
-        self._faults: dict[tuple[str, int], list[Fault]] = {}
+        self._faults: dict[tuple[str, int], tuple[Fault, ...]] = {}
         for fault in faults:
-            self._faults.setdefault((fault.call, fault.number), []).append(fault)
+            place = fault.call, fault.number
+            self._faults[place] = (*self._faults.get(place, ()), fault)
         self._queue: list[tuple[float, int, Callable[[], object]]] = []
         self._number = 0
         self._main = greenlet.getcurrent()
@@ -148,12 +150,13 @@ class World:
 
     def run(self, *, until: Callable[[], bool], limit: float) -> bool:
         """Run until `until` holds, which is asked after every event. False if it does not by virtual time `limit`."""
-        while self._queue:
+        queue = self._queue
+        while queue:
             if until():
                 return True
-            if self._queue[0][0] > limit:
+            if queue[0][0] > limit:
                 return False
-            when, number, what = heapq.heappop(self._queue)
+            when, number, what = heapq.heappop(queue)
             if number > _MOST_STEPS:
                 raise Endless(f"more than {_MOST_STEPS} steps by {self.now:.0f} s")
             self.now = max(self.now, when)
@@ -164,6 +167,7 @@ class World:
         """Let the process that calls this wait. Raises Crash if it is dead by then."""
         process = self.current
         if process is None:
+            self.now += seconds if self.over else 0.0
             return
         if not process.alive:
             raise Crash
@@ -199,8 +203,8 @@ class World:
         if not process.alive:
             raise Crash
         self.total += 1
-        self.calls[what] += 1
-        faults = self._faults.get((what, self.calls[what]), []) + self._faults.get(("*", self.total), [])
+        self.calls[what] = number = self.calls[what] + 1
+        faults = self._faults.get((what, number), ()) + self._faults.get(("*", self.total), ())
         after: list[Fault] = []
         for fault in faults:
             if fault.kind in ("crash after", "pause after", "answer lost"):

@@ -97,7 +97,8 @@ def verify(
 def read_committed(settings: Settings, begun: Beginning | None) -> list[Committed]:
     """Committed state of every input partition. Waits while a transaction is pending.
 
-    begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it has begun.
+    begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it has begun, or
+    if the input's log ends before it.
     """
     topic, state = settings.topic("input"), _described(settings, "input")
     found = []
@@ -144,7 +145,23 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
                 filtered=decoded.filtered,
             )
         )
+    _refuse_truncated(settings, state, found)
     return found
+
+
+def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Committed]) -> None:
+    """Raise DataLossError if the log of an input partition ends before what was read of it. before: as it was earlier."""
+    if all(state.offset <= before.end[state.partition] for state in committed):
+        return
+    now = _described(settings, "input")  # the log may have grown since then
+    for state in committed:
+        end = now.end[state.partition]
+        if state.offset > end:
+            raise DataLossError(
+                f"{now.name}[{state.partition}] ends at offset {end}, but the partitioner has read it up to {state.offset}: "
+                "its last records are gone",
+                hint="the topic was truncated: see 'Rebuild after data loss' in docs/operations.md",
+            )
 
 
 def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:

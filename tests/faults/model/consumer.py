@@ -12,7 +12,7 @@ from tests.faults.model import network
 from tests.faults.model.errors import kafka_error, timed_out
 from tests.faults.model.groups import Member, Parts
 from tests.faults.model.listing import listed
-from tests.faults.model.log import Log, Message
+from tests.faults.model.log import Batch, Log, Message
 
 _WAIT = 0.02
 _UNKNOWN = -1001
@@ -78,6 +78,11 @@ class Consumer:
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         for part in partitions:
             self._positions.pop((part.topic, part.partition), None)
+
+    def seek(self, partition: TopicPartition) -> None:
+        self._world.refuse_dead()
+        position = self._positions[partition.topic, partition.partition]
+        position.offset, position.end_told = partition.offset, -1
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         self._hold(partitions, True)
@@ -183,6 +188,13 @@ class Consumer:
             few = most if draw.random() < 0.7 else draw.randint(1, 6)
             while position.offset < end and few > 0 and len(messages) < most:
                 entry = log.entries[position.offset]
+                if entry.batch is not None:
+                    few -= 1
+                    messages.append(_unfetchable(log, entry.batch))
+                    if entry.batch.code != KafkaError._BAD_MSG:
+                        break  # librdkafka stays before it
+                    position.offset = entry.batch.last + 1
+                    continue
                 position.offset += 1
                 if entry.visible() or (not self._committed and not entry.marker):
                     messages.append(Message(log, entry, entry.offset))
@@ -220,6 +232,10 @@ class Consumer:
     def _give_up(self, how: str) -> None:
         owned, self._owned = self._owned or [], None
         self._callbacks[how](self, [TopicPartition(topic, number) for topic, number in owned])
+
+
+def _unfetchable(log: Log, batch: Batch) -> Message:
+    return Message(log, None, batch.first, KafkaError(batch.code, "this batch cannot be read"))
 
 
 def _told(topic: str, number: int, committed: Any) -> TopicPartition:

@@ -78,7 +78,10 @@ class Groups:
 
     def of(self, name: str) -> Group:
         """The group of this name, which need not exist yet."""
-        return self._groups.setdefault(name, Group(name))
+        found = self._groups.get(name)
+        if found is None:
+            found = self._groups[name] = Group(name)
+        return found
 
     def join(self, name: str, process: Process | None, topics: list[str], config: dict[str, Any]) -> Member:
         """A new member."""

@@ -28,10 +28,19 @@ class Transaction:
     offsets: dict[str, dict[tuple[str, int], Committed]] = field(default_factory=dict)
 
 
-class Entry:
-    """A record in a log, or a marker that ends a transaction there."""
+@dataclass(frozen=True)
+class Batch:
+    """A batch that cannot be fetched, by its first and last offset. code: what librdkafka says of it."""
 
-    __slots__ = ("headers", "key", "marker", "offset", "stamp", "transaction", "value")
+    first: int
+    last: int
+    code: int
+
+
+class Entry:
+    """A record in a log, or a marker that ends a transaction there. batch: None if it can be fetched."""
+
+    __slots__ = ("batch", "headers", "key", "marker", "offset", "stamp", "transaction", "value")
 
     def __init__(
         self,
@@ -43,6 +52,7 @@ class Entry:
         marker: bool = False,
     ) -> None:
         self.offset = -1
+        self.batch: Batch | None = None
         self.key = key
         self.value = value
         self.headers = headers
@@ -88,6 +98,14 @@ class Log:
         self.entries.append(entry)
         return entry.offset
 
+    def append_unfetchable(self, records: int, code: int) -> None:
+        """A batch of so many records that no client can read."""
+        batch = Batch(self.end, self.end + records - 1, code)
+        for _ in range(records):
+            entry = Entry(None, b"", None, 0, None)
+            entry.batch = batch
+            self.append(entry)
+
     def trim(self, begin: int) -> None:
         """Forget the records before this offset, as retention does."""
         self.begin = max(self.begin, min(begin, self.stable_end))
@@ -98,12 +116,17 @@ class Log:
         Transactions are lost whole: the cut moves down to where none is open. Returns how many
         offsets were lost. Others will get them, so even the loss of markers is one.
         """
-        while end > self.begin and self._inside(end):
+        while end > self.begin and (self._inside(end) or self._parts(end)):
             end -= 1
         lost = self.end - end
         del self.entries[end:]
         self.open = {transaction: first for transaction, first in self.open.items() if first < end}
         return lost
+
+    def _parts(self, end: int) -> bool:
+        """Whether a batch that cannot be fetched begins before this offset and ends behind it."""
+        batch = self.entries[end].batch if end < self.end else None
+        return batch is not None and batch.first < end
 
     def _inside(self, end: int) -> bool:
         before = {entry.transaction for entry in self.entries[self.begin : end] if not entry.marker}

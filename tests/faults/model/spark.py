@@ -11,6 +11,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -35,11 +36,13 @@ class Concurrent(EvenflowError):
 class Storage:
     """What outlives a driver: files. A version of a bucket's state is a file of its checkpoint.
 
-    piece: how often a micro-batch takes a part of what there is.
+    piece: how often a micro-batch takes a part of what there is. watched: whether drivers look at the ids of their topics.
+    A look is a call, and most runs have no topic that is made again.
     """
 
     files: Files
     piece: float = 0.3
+    watched: bool = False
 
 
 class Spark:
@@ -250,9 +253,15 @@ class Query:
                 return
             blobs = _by_label(parts, len(self._labels()))
         draw = self._world.random
+        leaders: list[bytes] = []
         for bucket in sorted(blobs, key=lambda _: draw.random()):
-            if blobs[bucket]:
-                self._task(lambda bucket=bucket: self._reduce(bucket, blobs[bucket], take))
+            if blobs[bucket] and frame.more is None:
+                mine = partial(take, bucket)
+                self._task(lambda bucket=bucket, mine=mine: self._reduce(bucket, blobs[bucket], mine))
+            elif blobs[bucket]:
+                leaders += self._task(lambda bucket=bucket: self._reduce(bucket, blobs[bucket], _blobs))
+        if leaders:
+            self._task(lambda: self._reduce(0, leaders, partial(take, 0), operator=1))
 
     def _labels(self) -> tuple[int, ...]:
         return bucket_labels(self._frame.processor._layout.buckets)
@@ -297,19 +306,24 @@ class Query:
 
         return [part for group in groups if group for part in self._task(lambda group=group: work(group))]
 
-    def _reduce(self, bucket: int, blobs: list[bytes], take: Callable[[int, list[pa.Table]], object]) -> None:
-        state = dict(self._version(bucket))
+    def _reduce(
+        self, bucket: int, blobs: list[bytes], take: Callable[[list[pa.Table]], Any], operator: int = 0
+    ) -> Any:
+        """Run one group of rows of a stateful operator. take: gets its tables before its state is saved."""
+        frame, folder = self._frame, f"state/{operator}/{bucket}"
+        state = dict(self._version(folder))
         self._world.random.shuffle(blobs)
-        tables = list(self._frame.processor._tables(bucket, blobs, MapOfBytes(_Map(state)), None))
-        take(bucket, tables)
-        held, name = self._spark.files.held, f"state/0/{bucket}/{self._batch + 1}.delta"
+        processor = frame.more if operator else frame.processor
+        answer = take(list(processor._tables(bucket, blobs, MapOfBytes(_Map(state)), None)))
+        held, name = self._spark.files.held, f"{folder}/{self._batch + 1}.delta"
         self._world.call("save state", lambda: held.__setitem__(f"{self._folder.location}/{name}", state))
+        return answer
 
-    def _version(self, bucket: int) -> dict[Any, Any]:
-        """The state of a bucket with which this micro-batch begins: its newest version that is not younger."""
-        names = self._folder.names(f"state/0/{bucket}")
+    def _version(self, folder: str) -> dict[Any, Any]:
+        """The state with which this micro-batch begins: the newest version in the folder that is not younger."""
+        names = self._folder.names(folder)
         versions = [number for name in names if (number := int(name.partition(".")[0])) <= self._batch]
-        return self._folder.read(f"state/0/{bucket}/{max(versions)}.delta") if versions else {}
+        return self._folder.read(f"{folder}/{max(versions)}.delta") if versions else {}
 
     def write(self, name: str, tables: list[pa.Table]) -> None:
         """Write rows to a topic as Spark's tasks do: without a transaction."""
@@ -358,6 +372,10 @@ class Rows:
                 folder.write(name, pa.concat_tables(tables))
 
         self._query.each(self._begin, self._end, take)
+
+
+def _blobs(tables: list[pa.Table]) -> list[bytes]:
+    return [blob for table in tables for blob in table["blob"].to_pylist()]
 
 
 class _Map:

@@ -40,9 +40,13 @@ class Group:
 
 
 def asked(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings, group: Group, begun: Beginning | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    group: Group,
+    begun: Beginning | None = None,
+    ends: tuple[int, ...] = (7,),
 ) -> list[Any]:
-    """`read_committed` with this group in place of the broker's."""
+    """`read_committed` with this group in place of the broker's. ends: where the input ends, each time it is looked at."""
 
     def consumer(kafka: Any, *, group: str, **rest: Any) -> Group:
         made.name = group
@@ -50,9 +54,15 @@ def asked(
 
     made = group
     topic = settings.topic("input")
-    state = SimpleNamespace(begin={0: 0}, topic_id="id")
+    looks = iter([*ends, ends[-1]])
     monkeypatch.setattr(clients, "consumer", consumer)
-    monkeypatch.setattr(shell, "describe", lambda kafka, names: {topic: state})
+    monkeypatch.setattr(
+        shell,
+        "describe",
+        lambda kafka, names: {
+            topic: SimpleNamespace(name=topic, begin={0: 0}, end={0: next(looks)}, topic_id="id")
+        },
+    )
     try:
         return shell.read_committed(settings, begun)
     finally:
@@ -100,6 +110,20 @@ def test_an_offset_that_is_gone_is_a_loss_if_the_query_has_begun_and_else_nothin
     begun = Beginning(identity={}, input_id="id", begin={0: 3}, began_at=0)
     with pytest.raises(DataLossError, match=r"has begun, at offset 3 of q.input\[0\], but"):
         asked(monkeypatch, settings, Group(nothing), begun)
+
+
+def test_an_input_that_ends_before_what_was_read_of_it_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(query={"name": "q"}, input={"partitions": 1})
+    with pytest.raises(
+        DataLossError, match=r"q.input\[0\] ends at offset 6, but the partitioner has read it up to 7"
+    ):
+        asked(monkeypatch, settings, Group(answer(settings)), ends=(6,))
+
+
+def test_an_input_that_grew_between_two_looks_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(query={"name": "q"}, input={"partitions": 1})
+    (state,) = asked(monkeypatch, settings, Group(answer(settings)), ends=(6, 7))
+    assert state.offset == 7
 
 
 def test_a_committed_state_that_begins_elsewhere_than_the_query_did_is_a_difference(
