@@ -58,9 +58,10 @@ def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
 
     overload: the common imbalance by worker, per source, in units of load. unit: load of a tuple.
     """
-    most = _MOST_BIAS * unit * BIAS_PARTS
-    steps = np.rint(np.clip(overload * (_LEARNING * BIAS_PARTS), 0, most)).astype(np.int64)
-    clipped = np.clip(bias + steps, -most, most)
+    most = _MOST_BIAS * unit
+    # A great overload is a change of the stream, which splitting levels. It teaches no more than a small one.
+    steps = np.rint(np.clip(overload, 0, most) * (_LEARNING * BIAS_PARTS)).astype(np.int64)
+    clipped = np.clip(bias + steps, -most * BIAS_PARTS, most * BIAS_PARTS)
     return clipped - int(np.rint(clipped.sum() / len(clipped)))
 
 

@@ -376,7 +376,9 @@ class Evenflow(Partitioner):
         """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources that share."""
         rank, members = place
         common = self._off_level(own + others)
-        self._bias = learned(self._bias, common / members, self._unit)
+        # One source alone has no sum to correct. After a silence of a window what it learned has left the window.
+        learns = members > 1 and bool(own.any() or others.any())
+        self._bias = learned(self._bias, common / members, self._unit) if learns else np.zeros_like(own)
         # Loads are whole. Sources round at different points, so that the shares come to the whole. The turns give each
         # source another point for each worker.
         turn = (np.arange(self.workers) + rank) % members
