@@ -33,6 +33,8 @@ class Level(NamedTuple):
 
     loads: Int64s
     mean: float
+    target: float
+    """Load up to which holders are filled: the mean, or less if there are several sources (`below_mean`)."""
     margin: float
     now: Whole
     """The current slide."""
@@ -70,13 +72,13 @@ def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
 def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
     """Rule 3: the holder that gets a tuple of a split key.
 
-    The holder in use is taken until it has reached the mean. Then the first holder that is below the mean by the margin
-    is taken, the home first. If there is none, the least loaded of the holders looked at is taken. The oldest edges are
-    looked at first, so that younger ones fall out of use and are dropped. Then come the edges whose turn it is.
+    The holder in use is taken until it has reached the target. Then the first holder that is below the target by the
+    margin is taken, the home first. If there is none, the least loaded of the holders looked at is taken. The oldest
+    edges are looked at first, so that younger ones fall out of use and are dropped. Then come the edges whose turn it is.
     """
     edge, used, loads = holders.edge, holders.used, level.loads
     ring = holders.ring[owner.at]
-    limit = level.mean
+    limit = level.target
     worker = np.int64(owner.home)
     # 0 stands for home, so edges count from 1.
     current = np.int64(ring["current"]) - 1
@@ -120,6 +122,16 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
     if current >= 0:
         used[current] = level.now
     return worker
+
+
+@inlined
+def below_mean(sources: int) -> int:
+    """Tuples below the mean at which a holder is full. None with one source, one with several.
+
+    Tuples are whole, so a holder that is filled up to the mean ends up to a tuple above it. The sources fill the same
+    holders first, so on these the sum over the sources would be above the mean by nearly a tuple of each.
+    """
+    return 1 if sources > 1 else 0
 
 
 @inlined

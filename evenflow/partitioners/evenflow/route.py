@@ -19,7 +19,16 @@ from evenflow.partitioners.evenflow.clock import doubt_it, doubted_home, forget,
 from evenflow.partitioners.evenflow.frequent import due as half_is_due
 from evenflow.partitioners.evenflow.frequent import offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
-from evenflow.partitioners.evenflow.holders import Level, Owner, buy, holder, lowest_of, may_pay, price_of
+from evenflow.partitioners.evenflow.holders import (
+    Level,
+    Owner,
+    below_mean,
+    buy,
+    holder,
+    lowest_of,
+    may_pay,
+    price_of,
+)
 from evenflow.partitioners.evenflow.placements import cell_of, crowded, put, worker_of
 from evenflow.partitioners.evenflow.state import (
     DOUBTS,
@@ -34,8 +43,9 @@ from evenflow.sketches.least_loaded import rebuild
 from evenflow.sketches.window_loads import due, passed
 
 _MARGIN = 3
-"""Tuples that chance explains. A holder in use is filled up to the mean. The next holder must be below the mean by this
-much. An overload up to this much buys nothing."""
+"""Tuples that chance explains. The next holder must be below the target by this much. An overload up to this much buys
+nothing. With S sources the first counts 1 / sqrt(S) times, as chance does. The second counts 1 / S times, because a worker
+that is overloaded is so at every source."""
 _MANY = np.int64(1 << 40)
 """More holders than any ring has."""
 
@@ -103,7 +113,9 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
     margin = _MARGIN * rule.unit / math.sqrt(rule.sources)
+    tolerated = _MARGIN * rule.unit / rule.sources
     share = rule.unit / n
+    below = below_mean(rule.sources) * rule.unit
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
     doubted = False
@@ -143,7 +155,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         cell = cell_of(water.places, high)
         home = _home(water, rule, lowest, key, cell)
         worker = home
-        level = Level(loads, (tuples + fresh) * share, margin, now, oldest)
+        level_mean = (tuples + fresh) * share
+        level = Level(loads, level_mean, level_mean - below, margin, now, oldest)
         owner = Owner(key, at, home)
         # Occurrences in the recent stream that are the key's own, not inherited with its counter.
         certain = np.int64(sure(water.summary, at))
@@ -153,7 +166,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 drop_all(holders, at)
             else:
                 worker = holder(holders, owner, level)
-        over = loads[worker] - level.mean - margin
+        over = loads[worker] - level.mean - tolerated
         mean = progress["full"] * share if progress["full"] > 0 else level.mean
         # `may_pay` is cheap and nearly always says no. The price is worked out only if it says yes.
         if may_pay(water, rule, over, certain, mean) and over > price_of(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners.exchange import Merger, Message
 
@@ -23,6 +23,12 @@ message, ms, or NEVER before the first one. unanswered: messages since the last 
 NOT_TOLD = -1
 PATIENCE = 3
 """Messages without an answer, after which a source levels alone again and tells new loads."""
+BIAS_PARTS = 1024
+"""Parts of a unit of load that a bias is counted in. So it is a whole number, the same on every machine."""
+_MOST_BIAS = 3
+"""Tuples that a source's bias can be. It is a matter of what chance and whole tuples leave, which is about one."""
+_LEARNING = 0.05
+"""Share of an overload that one table adds to the bias. It averages over some 20 slides, most of which is chance."""
 _MOST = 1 << 40
 """Tuples of one worker that a source can have sent. So no sum over all sources leaves int64."""
 _NUMBER = np.dtype("<i8")
@@ -41,6 +47,22 @@ def from_bytes(body: bytes) -> Int64s:
     if loads.min() < 0:
         raise IncompatibleStateError("there is a load below 0")
     return loads
+
+
+def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
+    """The bias after one more table: how much emptier than level a source keeps each worker, (n,), in parts of a unit.
+
+    The worker of a source's hottest keys, or one with many whole keys, ends each slide a little above the mean, at every
+    source. Each source takes that for chance, which it cannot level further. In the sum it is not chance. Only
+    overloads count, because the fullest worker is what hurts. The mean stays 0, so that there is room for all tuples.
+
+    overload: the common imbalance by worker, per source, in units of load. unit: load of a tuple.
+    """
+    most = _MOST_BIAS * unit
+    # A great overload is a change of the stream, which splitting levels. It teaches no more than a small one.
+    steps = np.rint(np.clip(overload, 0, most) * (_LEARNING * BIAS_PARTS)).astype(np.int64)
+    clipped = np.clip(bias + steps, -most * BIAS_PARTS, most * BIAS_PARTS)
+    return clipped - int(np.rint(clipped.sum() / len(clipped)))
 
 
 class LoadsMerger(Merger):

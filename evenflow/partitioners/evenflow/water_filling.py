@@ -15,14 +15,15 @@ where they carry most, and the hottest keys absorb everybody's imbalance. A hold
 window is released when the next slide begins, even if its key has no tuples then. A key that cools below half
 the threshold loses all its holders but the home. The recent stream is the last 8 to 16 tuples per watched key
 (2,048 to 4,096 if that is more), or one to two sixteenths of a window if that is less. Each of S sources sees
-only a share of a key's tuples, so `watch` counts sqrt(S) times there.
+only a share of a key's tuples, and homes are hashed, so `watch` counts more there (`watch_factor`).
 
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
 
 Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker, and hears
-the sum. It then levels its share of the common imbalance. A sum that is lost, late or of few sources costs balance only.
-After three slides without one a source levels alone again.
+the sum. It then levels its share of the common imbalance. It also learns which workers are above the mean again and again,
+and sends them less. A sum that is lost, late or of few sources costs balance only. After three slides without one a source
+levels alone again.
 
 Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is
 ever split. `watch` how rare a split key may be. `cells` that remember homes at first, and `most_cells` when a
@@ -35,8 +36,8 @@ rescale. Without that the new workers would stay idle.
 
 Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it is
 needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 240 to 400 x watch x n, 2n loads
-(windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts sqrt(S)
-times here too. Argument and figures: docs/evenflow-partitioner.md. Paper: none, the rule is our own.
+(windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts more
+here too. Argument and figures: docs/evenflow-partitioner.md. Paper: none, the rule is our own.
 
 Each new key goes where the load is least. There are too few tuples to split a key:
 
@@ -73,11 +74,13 @@ from evenflow.partitioners.evenflow.placements import (
 )
 from evenflow.partitioners.evenflow.route import route
 from evenflow.partitioners.evenflow.shared_loads import (
+    BIAS_PARTS,
     NOT_TOLD,
     PATIENCE,
     ROUNDS,
     LoadsMerger,
     from_bytes,
+    learned,
     to_bytes,
 )
 from evenflow.partitioners.evenflow.state import (
@@ -102,11 +105,22 @@ HOLDERS = 2
 """Extra holders that there may be at a time, per watched key."""
 MEMORY, LEAST_MEMORY = 8, 2048
 """Tuples per watched key, and tuples in all, that the summary remembers at least. What is hot now counts."""
+_MOST_WATCHED = 8
 _REACH = 1 << 61
 """Times are cut to this, ms, so that the end of a slide stays within int64."""
 _MOST_LOAD = 1 << 62
 _FINE = 1024
 """Units of load that a tuple is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
+
+
+def watch_factor(sources: int) -> float:
+    """How many times `watch` counts. 1 with one source.
+
+    Sources hash the homes of whole keys, so whole keys are less level, and rarer keys have to be split. Up to 8 sources
+    `watch` counts 8 times. Then it counts less, because each source has holders of its own, until each source sees so
+    few tuples of a key that sqrt(sources) is more.
+    """
+    return 1.0 if sources == 1 else max(math.sqrt(sources), min(_MOST_WATCHED, _MOST_WATCHED**2 / sources))
 
 
 class EvenflowOptions(SlidingWindow):
@@ -169,7 +183,7 @@ class Evenflow(Partitioner):
     options: EvenflowOptions
     tells = True
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("cells",)}
-    later_state: ClassVar[frozenset[str]] = frozenset({"told", "rounds"})
+    later_state: ClassVar[frozenset[str]] = frozenset({"told", "rounds", "bias"})
 
     def _start(self) -> None:
         options = self.options
@@ -227,12 +241,13 @@ class Evenflow(Partitioner):
     def _shape(self) -> None:
         """Everything but homes and loads, made for the present number of workers."""
         n, options = self.workers, self.options
-        self._watched = math.ceil(options.watch * n * math.sqrt(self.sources))
+        self._watched = math.ceil(options.watch * n * watch_factor(self.sources))
         self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
         self._rings = rings(len(self._summary.key), HOLDERS * self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others, self._told = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._rounds["told"] = NOT_TOLD
+        self._bias = np.zeros(n, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
@@ -360,11 +375,15 @@ class Evenflow(Partitioner):
     def _level(self, own: Int64s, others: Int64s, place: tuple[int, int]) -> None:
         """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources that share."""
         rank, members = place
-        mine = np.rint(self._off_level(own)).astype(np.int64)
-        # In whole units that come to all of it. The rest goes to sources in turns, to another source for each worker.
-        whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), members)
+        common = self._off_level(own + others)
+        # One source alone has no sum to correct. After a silence of a window what it learned has left the window.
+        learns = members > 1 and bool(own.any() or others.any())
+        self._bias = learned(self._bias, common / members, self._unit) if learns else np.zeros_like(own)
+        # Loads are whole. Sources round at different points, so that the shares come to the whole. The turns give each
+        # source another point for each worker.
         turn = (np.arange(self.workers) + rank) % members
-        heard = whole + (turn < left) - mine
+        share = common / members + self._bias / BIAS_PARTS - self._off_level(own)
+        heard = np.floor(share + (turn + 0.5) / members).astype(np.int64)
         self._window.loads[:] += heard - self._others
         self._others = heard
 
@@ -387,6 +406,7 @@ class Evenflow(Partitioner):
             "doubts": self._doubts,
             "others": self._others,
             "told": self._told,
+            "bias": self._bias,
             "rounds": self._rounds,
         }
 
@@ -399,7 +419,7 @@ class Evenflow(Partitioner):
         self._rings = part("rings", Rings)
         self._tail, self._credit = state["tail"], state["credit"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
-        self._told, self._rounds = state["told"], state["rounds"]
+        self._told, self._rounds, self._bias = state["told"], state["rounds"], state["bias"]
 
     def _choices(self) -> int:
         return self.workers

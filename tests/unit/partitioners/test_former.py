@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners import create, restore
 from tests.unit.partitioners.cases import run
 from tests.unit.partitioners.streams import zipf
@@ -22,12 +22,24 @@ with zipfile.ZipFile(Path(__file__).with_name("former_snapshots.zip")) as _kept:
     MADE = {label: json.loads(_kept.read(f"{label}.json")) for label in SNAPSHOTS}
 
 
-@pytest.mark.parametrize("label", SNAPSHOTS)
+SPLIT_ANEW = [label for label, made in MADE.items() if made["name"] == "evenflow"]
+"""Snapshots of one of two sources of `evenflow`, which watch more keys now."""
+
+
+@pytest.mark.parametrize("label", sorted(SNAPSHOTS.keys() - set(SPLIT_ANEW)))
 def test_a_snapshot_with_former_names_of_options_is_restored_and_goes_on_as_it_would_have(label: str) -> None:
     restored = restore(SNAPSHOTS[label])
     assert restored.name == MADE[label]["name"]
     keys, times = zipf(600)
     assert run(restored, (keys[300:], times[300:] * 3)).tolist() == MADE[label]["workers"]
+
+
+@pytest.mark.parametrize("label", SPLIT_ANEW)
+def test_a_snapshot_of_a_source_that_watched_fewer_keys_is_refused_with_what_to_do(label: str) -> None:
+    with pytest.raises(IncompatibleStateError, match="does not fit the evenflow of this evenflow") as caught:
+        restore(SNAPSHOTS[label])
+    assert caught.value.hint is not None
+    assert "start from an empty state" in caught.value.hint
 
 
 def test_a_snapshot_with_former_names_is_taken_where_one_of_the_same_make_is_wanted() -> None:

@@ -59,6 +59,28 @@ def test_evenflows_that_hear_each_other_level_what_one_of_them_cannot(seed: int)
     assert on < off / 2
 
 
+@pytest.mark.parametrize(("sources", "most"), [(2, 1.35), (16, 3.1)])
+def test_evenflows_that_hear_each_other_are_nearly_as_level_as_one(sources: int, most: float) -> None:
+    """Alone each is level to a tuple or two. What is left adds up, on the same workers at each of them."""
+    times_one = []
+    for seed in (1, 2, 3):
+        stream = generated("zipf", tuples=180_000, keys=10_000, zipf=1.0, seed=seed)
+        window = {"seed": seed, "window_ms": 60_000, "slide_ms": 3_000}
+        one, all_together = (
+            simulate(
+                stream,
+                [entrant("evenflow")],
+                Scenario(workers=16, sources=count, exchange=exchange, **window),
+                processes=1,
+            )[0].figures.window_imbalance
+            for count, exchange in ((1, None), (sources, Channel()))
+        )
+        assert one is not None
+        assert all_together is not None
+        times_one.append(all_together / one)
+    assert np.mean(times_one) < most
+
+
 def _imbalance(stream: KeyedStream, text: str, seed: int, *, exchange: Channel | None) -> float:
     scenario = Scenario(workers=16, sources=4, seed=seed, exchange=exchange, **WINDOW)
     (result,) = simulate(stream, [entrant(text)], scenario, processes=1)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.evenflow.shared_loads import LoadsMerger, from_bytes, to_bytes
+from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS, LoadsMerger, from_bytes, learned, to_bytes
 from evenflow.partitioners.exchange import Table
 from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import zipf
@@ -73,10 +75,13 @@ def test_a_table_of_more_tuples_than_there_can_be_is_refused() -> None:
 
 @pytest.mark.parametrize("later", [0, 50, 700, 1900])
 @pytest.mark.parametrize("weights", [(), (1.0, 2.5, 0.3)])
-def test_what_all_take_on_comes_to_nothing_however_late_the_table_is(
+def test_what_all_take_on_comes_to_the_bias_however_late_the_table_is(
     later: int, weights: tuple[float, ...]
 ) -> None:
-    """What one source sent meanwhile, to level its own share, is not levelled by the others once more."""
+    """What one source sent meanwhile, to level its own share, is not levelled by the others once more.
+
+    So besides what they have learned, they take on nothing together.
+    """
     parts = [create("evenflow", workers=6, source=j, sources=3, weights=weights, **WINDOW) for j in range(3)]
     for j, part in enumerate(parts):
         part.assign(*zipf(1000, z=1.3, keys=200, seed=j))
@@ -88,4 +93,32 @@ def test_what_all_take_on_comes_to_nothing_however_late_the_table_is(
         assert part.hear(table, 1000 + later)
         assert part._others.any()  # type: ignore[attr-defined]
     together = np.sum([part._others for part in parts], axis=0)  # type: ignore[attr-defined]
-    assert np.abs(together).max() <= len(parts)
+    biases = np.sum([part._bias for part in parts], axis=0) / BIAS_PARTS  # type: ignore[attr-defined]
+    assert np.abs(together - biases).max() <= len(parts)
+
+
+@given(
+    st.lists(st.lists(st.floats(-1e6, 1e6), min_size=7, max_size=7), max_size=80),
+    st.sampled_from([1, 1024]),
+)
+def test_a_bias_is_bounded_and_leaves_room_for_all_tuples(tables: list[list[float]], unit: int) -> None:
+    """Whatever the tables say. Biases that did not come to nothing would make each source seem too full or too empty."""
+    bias = np.zeros(7, np.int64)
+    for overload in tables:
+        bias = learned(bias, np.array(overload), unit)
+        assert np.abs(bias).max() <= 2 * 3 * unit * BIAS_PARTS
+        assert abs(bias.sum()) <= 4
+
+
+@pytest.mark.parametrize("unit", [1, 1024])
+def test_a_worker_that_is_above_the_mean_in_every_table_is_kept_emptier_until_it_is_not(unit: int) -> None:
+    above, bias = np.array([2.0, 0.5, -1.0, -1.5]) * unit, np.zeros(4, np.int64)
+    for _ in range(400):
+        bias = learned(bias, above - bias / BIAS_PARTS, unit)
+    assert np.allclose(bias / BIAS_PARTS, above, atol=0.1 * unit)
+
+
+def test_a_change_of_the_stream_teaches_no_more_than_chance_may() -> None:
+    none = np.zeros(4, np.int64)
+    shock, chance = (learned(none, np.array([over, 0.0, 0.0, 0.0]), 1) for over in (1e9, 3.0))
+    assert shock.tolist() == chance.tolist()

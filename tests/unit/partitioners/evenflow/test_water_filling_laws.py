@@ -13,6 +13,8 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, key_codes, replication_factor, window_figures, worker_loads
 from evenflow.partitioners import create, restore
+from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS
+from evenflow.partitioners.evenflow.water_filling import watch_factor
 from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, one_key, with_gaps, zipf
@@ -120,12 +122,12 @@ def test_one_of_several_sources_sees_a_new_hot_key_in_half_as_many_tuples_of_its
 def test_replicas_held_never_exceed_twice_watch_times_n(
     stream: Stream, n: int, watch: int, sources: int
 ) -> None:
-    """Of one of several sources: sqrt(sources) times that."""
+    """Of one of several sources: as often as `watch` counts there."""
     p = create("evenflow", workers=n, watch=watch, price=0.0, sources=sources, **WINDOW)
     for first in range(0, len(stream[0]), 100):
         p.assign(stream[0][first : first + 100], stream[1][first : first + 100])
         edges, split = p._rings.meta.tolist()
-        assert 0 <= split <= edges <= 2 * math.ceil(watch * n * math.sqrt(sources))
+        assert 0 <= split <= edges <= 2 * math.ceil(watch * n * watch_factor(sources))
         assert split <= p.observe().head_keys
         sizes = p._rings.ring["size"]
         assert sizes.sum() == edges
@@ -257,7 +259,7 @@ def test_each_source_levels_its_own_share() -> None:
 
 def test_a_source_with_hot_keys_makes_up_for_one_without_when_it_hears_it() -> None:
     rng = np.random.default_rng(5)
-    even = rng.integers(0, 300, 60_000).astype(np.uint64) * SPREAD
+    even = rng.integers(0, 3000, 60_000).astype(np.uint64) * SPREAD
     hot = zipf(60_000, keys=300, z=1.5)[0]
     times = np.arange(60_000)
     worst = {}
@@ -289,7 +291,7 @@ def test_a_source_with_hot_keys_makes_up_for_one_without_when_it_hears_it() -> N
 def test_each_source_is_off_level_by_its_share_of_the_imbalance_of_all(
     heard: list[list[int]], sources: int, weights: tuple[float, ...]
 ) -> None:
-    """Whatever was heard before. Shares are whole, and those of all sources come to the imbalance, to half a unit."""
+    """Whatever was heard before, and besides the bias. Shares are whole, and come to the imbalance, to a unit each."""
     n = len(heard[0])
     parts = [
         create("evenflow", workers=n, source=j, sources=sources, weights=weights, cells=64, **WINDOW)
@@ -307,7 +309,9 @@ def test_each_source_is_off_level_by_its_share_of_the_imbalance_of_all(
         for part in parts:
             hear_loads(part, others)
             assert part.window_tuples().tolist() == mine.tolist()
-        found = [part._window.loads - np.rint(mine.sum() * part._unit / n) for part in parts]
+        biases = [part._bias / BIAS_PARTS for part in parts]
+        level = mine.sum() * parts[0]._unit / n
+        found = [part._window.loads - level - bias for part, bias in zip(parts, biases, strict=True)]
         whole = off_level(mine + others)
         for share in found:
             assert np.abs(share - whole / sources).max() <= 2

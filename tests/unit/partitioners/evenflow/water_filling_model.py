@@ -72,7 +72,7 @@ class SlowEvenflow:
     ) -> None:
         self.n, self.seed, self.price = n, seed, price
         self.windowed, self.slide_ms, self.slides = window == "sliding", slide_ms, slides
-        self.watched = ceil(watch * n * sqrt(sources))
+        self.watched = ceil(watch * n * (1 if sources == 1 else max(sqrt(sources), min(8, 64 / sources))))
         self.fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(sources)))
         self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
         self.salt = int(salts(seed, 1, first=1 << 40)[0])
@@ -84,7 +84,9 @@ class SlowEvenflow:
         self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
         self.seen, self.memory = 0, max(LEAST_MEMORY, MEMORY * self.watched)
         self.aged = -inf
-        self.margin = MARGIN * self.unit / sqrt(sources)
+        self.margin, self.tolerated = MARGIN * self.unit / sqrt(sources), MARGIN * self.unit / sources
+        self.below = self.unit if sources > 1 else 0
+        """How far below the mean a holder is full."""
         self.sent: list[tuple[int, int, bool]] = []
         """(slide, worker, whether the key was split) of every tuple of the window."""
         self.recount()
@@ -228,7 +230,7 @@ class SlowEvenflow:
         return worker
 
     def fill(self, counter: Counter, home: int, level: float) -> int:
-        """The holder in use until it is full; then the first one below the mean by the margin, else the least."""
+        """The holder in use until it is full; then the first one below that by the margin, else the least."""
         oldest, loads = self.now - self.slides + 1, self.loads
 
         def worker() -> int:
@@ -310,9 +312,9 @@ class SlowEvenflow:
         if counter.holders and self.cooled(counter):
             counter.unsplit()
         if counter.holders:
-            worker = self.fill(counter, home, level)
+            worker = self.fill(counter, home, level - self.below)
         hot = counter.certain * self.watched >= self.seen and counter.certain >= self.fewest
-        over = self.loads[worker] - level - self.margin
+        over = self.loads[worker] - level - self.tolerated
         mean = self.full * (self.unit / self.n) or level
         if hot and over > self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain):
             bought = self.buy(counter, key, home, level)
