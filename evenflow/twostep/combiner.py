@@ -29,6 +29,7 @@ from evenflow.twostep.since import Since, since, together
 from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
 from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
+from evenflow.wire.frame import Frame
 
 FOLD_ROWS = 500_000
 """After so many rows, the rows held are folded into partials. With `FOLD_BYTES`, this bounds the memory of a task."""
@@ -51,11 +52,12 @@ class BlobPart(NamedTuple):
     parts: int
 
 
-class _Range(NamedTuple):
+class Range(NamedTuple):
     """The combined frames of one routed partition.
 
     first, last: offsets of the first and the last frame. sequences: records `wire.SEQUENCE`. tuples: how many
-    tuples the frames had. came: when these tuples came into the input topic.
+    tuples the frames had. came: when these tuples came into the input topic. windows: how many of the partials, the last
+    ones, are of whole windows.
     """
 
     routed: int
@@ -66,6 +68,7 @@ class _Range(NamedTuple):
     partials: pa.Table
     tuples: int
     came: Since
+    windows: int = 0
 
 
 def combine_task(
@@ -84,7 +87,7 @@ def combine_task(
     ProtocolError for bytes that are no frame, and for a frame that has other columns, comes out of order or holds
     input that was routed twice.
     """
-    ranges: dict[int, _Range] = {}
+    ranges: dict[int, Range] = {}
     for routed, frames in stretches:
         if routed in ranges:
             raise ProtocolError(f"routed partition {routed} was handed over in two stretches")
@@ -97,13 +100,14 @@ def combine_task(
     ordered = [ranges[routed] for routed in sorted(ranges)]
     whole = pa.concat_tables([entry.partials for entry in ordered])
     hashes = hash_keys(whole["key"])
-    blobs = list(_blobs(layout, ordered, whole, hashes))
+    blobs = list(blobs_of(layout, ordered, whole, hashes))
     if told is not None:
-        told(_tally(ordered, hashes))
+        told(tally_of(ordered, hashes))
     return blobs
 
 
-def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
+def tally_of(ranges: list[Range], hashes: UInt64s) -> Tally:
+    """What was combined. hashes: those of the keys of all ranges' partials."""
     tuples = sum(entry.tuples for entry in ranges)
     ends = np.cumsum([entry.partials.num_rows for entry in ranges])
     # A worker is a routed partition, so keys are counted for each range by itself.
@@ -114,21 +118,14 @@ def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
     return Tally(tuples=tuples, told=tuple(marks.tolist()), work={("combine", NO_BATCH): work})
 
 
-def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
-    fold, lanes, sequences = _Fold(plan), RoutedLanes(layout, routed), RangeSequences(routed)
+def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> Range | None:
+    fold, lanes, sequences = Fold(plan), RoutedLanes(layout, routed), RangeSequences(routed)
     first = last = -1
     came: list[tuple[int | None, int]] = []
     for offset, data in frames:
         if offset <= last:
             raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last}")
-        try:
-            frame = decode_frame(data, fingerprint=layout.in_frames)
-        except ProtocolError as error:
-            raise ProtocolError(
-                f"routed partition {routed}, offset {offset}: {error.message}",
-                hint="something else than the partitioners wrote to the routed topic, or a record was damaged: "
-                "rebuild the query under a new name (docs/operations.md)",
-            ) from None
+        frame = decoded(layout, data, f"routed partition {routed}, offset {offset}")
         lanes.add(frame, offset)
         sequences.add(frame, offset)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
@@ -137,10 +134,22 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         last = offset
     if first < 0:
         return None
-    return _Range(routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(came))
+    return Range(routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(came))
 
 
-def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
+def decoded(layout: Layout, data: bytes | pa.Buffer, where: str) -> Frame:
+    """The frame in these bytes. where: names it in messages. Raises as `combine_task` does."""
+    try:
+        return decode_frame(data, fingerprint=layout.in_frames)
+    except ProtocolError as error:
+        raise ProtocolError(
+            f"{where}: {error.message}",
+            hint="something else than the partitioners wrote to the routed topic, or a record was damaged: "
+            "rebuild the query under a new name (docs/operations.md)",
+        ) from None
+
+
+def blobs_of(layout: Layout, ranges: list[Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
     """One blob for each bucket. partials: of all ranges, in the order of `ranges`. hashes: those of the partials' keys."""
     table, totals = _by_bucket(
         partials, hashes, [entry.partials.num_rows for entry in ranges], layout.buckets
@@ -148,6 +157,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
     # Many ranges were told the same marks. Each different line of marks is written once, and segments name its number.
     told, lines = np.unique(_marks(ranges), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
+    windows = _windows(layout, ranges, hashes)
     ends = np.cumsum(totals.sum(axis=1))
     sequences = cast(Rows, np.concatenate([entry.sequences for entry in ranges]))
     oldest = min((came for entry in ranges for came in entry.came), default=None)
@@ -166,9 +176,9 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             routed_partitions=layout.routed_partitions,
             # A segment of no rows is named, too: it moves the bucket's merged offset on.
             segments=tuple(
-                Segment(entry.routed, entry.first, entry.last, total, 0, total, line)
-                for entry, total, line in zip(
-                    ranges, totals[bucket].tolist(), lines.reshape(-1).tolist(), strict=True
+                Segment(entry.routed, entry.first, entry.last, total, 0, total, line, whole)
+                for entry, total, line, whole in zip(
+                    ranges, totals[bucket].tolist(), lines.reshape(-1).tolist(), windows[bucket], strict=True
                 )
             ),
             marks=told,
@@ -179,7 +189,20 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
         yield from blob_parts(rows, header, layout.max_bytes)
 
 
-def _marks(ranges: list[_Range]) -> Int64s:
+def _windows(layout: Layout, ranges: list[Range], hashes: UInt64s) -> list[list[int]]:
+    """How many partials of whole windows each range has in each bucket, shape (buckets, ranges)."""
+    if not any(entry.windows for entry in ranges):
+        return [[0] * len(ranges)] * layout.buckets
+    ends = np.cumsum([entry.partials.num_rows for entry in ranges]).tolist()
+    of = bucket_of(hashes, layout.buckets)
+    columns = [
+        np.bincount(of[end - entry.windows : end], minlength=layout.buckets).tolist()
+        for entry, end in zip(ranges, ends, strict=True)
+    ]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _marks(ranges: list[Range]) -> Int64s:
     """The marks of each range, shape (ranges, input partitions). Some ranges may know of fewer input partitions."""
     inputs = max(len(entry.lanes.marks) for entry in ranges)
     return np.stack([grown(entry.lanes.marks, inputs, NO_MARK) for entry in ranges])
@@ -230,7 +253,7 @@ def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: in
     return partials, counts.reshape(buckets, len(rows))
 
 
-class _Fold:
+class Fold:
     """Gathers rows, and folds them into partials whenever `FOLD_ROWS` or `FOLD_BYTES` is reached."""
 
     def __init__(self, plan: AggregatePlan) -> None:
@@ -242,6 +265,7 @@ class _Fold:
         self._partials: list[pa.Table] = []
 
     def add(self, batch: pa.RecordBatch, where: str) -> None:
+        """Take in the rows of a frame. Raises ProtocolError for other columns, and for a null in pane (0) or key (1)."""
         if not batch.schema.equals(self._schema):
             raise ProtocolError(f"{where}: a frame has the columns {batch.schema}, not {self._schema}")
         if batch.column(0).null_count or batch.column(1).null_count:
@@ -256,6 +280,7 @@ class _Fold:
             self._fold()
 
     def result(self) -> pa.Table:
+        """Partials of all rows."""
         if self._waiting:
             self._fold()
         return self._partials[0] if self._partials else self._plan.partial_schema.empty_table()

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s
+from evenflow.arrays import Bools, Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
 from evenflow.twostep.lanes import UNREAD, routed_twice
 from evenflow.twostep.layout import Layout
@@ -43,8 +43,18 @@ def begun(plan: AggregatePlan, layout: Layout, state: BucketState, blob: Blob) -
     return Bucket.first(plan, state, blob.header)
 
 
-def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequence[Blob]) -> pa.Table:
-    """Those partials (plan.partial_schema) of these blobs that were not merged before, in merge order.
+class NewRows(NamedTuple):
+    """Partials (plan.partial_schema) that were not merged before, in merge order.
+
+    panes: of panes. windows: of whole windows, with the windows' last panes.
+    """
+
+    panes: pa.Table
+    windows: pa.Table
+
+
+def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequence[Blob]) -> NewRows:
+    """Those partials of these blobs that were not merged before.
 
     Moves the bucket's position, marks and lanes on. Raises ProtocolError for an overlap, missing rows, a late
     partial or input that was routed twice. Raises IncompatibleStateError for another layout, and
@@ -52,6 +62,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
     """
     come: list[_Come] = []
     tables: list[pa.Table] = []
+    whole: list[Bools] = []
     row = 0
     for blob in blobs:
         _check_origin(layout, blob)
@@ -62,16 +73,22 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
             sequences.setdefault(entry[0], []).append(entry)
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row, sequences.get(segment.routed, ())))
+            whole.append(np.arange(segment.begin, segment.begin + segment.rows) >= segment.total - segment.windows)
             row += segment.rows
     bucket.grow(max((blob.header.input_partitions for blob in blobs), default=0))
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
     taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
+    none = plan.partial_schema.empty_table()
     if not taken:
-        return plan.partial_schema.empty_table()
-    rows = _picked(pa.concat_tables(tables), np.array(taken, np.int64))
+        return NewRows(none, none)
+    numbers = np.array(taken, np.int64)
+    rows = _picked(pa.concat_tables(tables), numbers)
     _refuse_late(bucket, rows)
-    return rows
+    windows = np.concatenate(whole)[_rows(numbers)]
+    if not windows.any():
+        return NewRows(rows, none)
+    return NewRows(rows.filter(pa.array(~windows)), rows.filter(pa.array(windows)))
 
 
 def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
@@ -171,12 +188,17 @@ def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
 
 def _picked(table: pa.Table, taken: Int64s) -> pa.Table:
     """The rows that `taken` names, in its order. `taken`: (first row, number of rows), shape (n, 2)."""
-    starts, counts = taken.T
-    before = np.cumsum(counts) - counts  # rows that come out before each range
-    rows = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+    rows = _rows(taken)
     if len(rows) == table.num_rows and (np.diff(rows) == 1).all():
         return table  # all of it, in order: the usual case
     return table.take(pa.array(rows))
+
+
+def _rows(taken: Int64s) -> Int64s:
+    """The numbers of the rows that `taken` names, in its order."""
+    starts, counts = taken.T
+    before = np.cumsum(counts) - counts  # rows that come out before each range
+    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
 
 
 def _refuse_late(bucket: Bucket, rows: pa.Table) -> None:

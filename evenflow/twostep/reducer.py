@@ -42,6 +42,8 @@ from evenflow.wire.blob import Blob
 
 Slices = Iterable[tuple[pa.Table | None, pa.Table]]
 """(partials, what comes out for them) of one window, in slices. With `top` the partials are None."""
+Windows = Callable[[int, tuple[int, int]], Slices]
+"""(last pane, bounds in ms) of a window -> what comes out of it."""
 
 
 def reduce(
@@ -74,7 +76,7 @@ def reduce_windows(
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is not None:
-        yield from _reduced(plan, layout, bucket, decoded, _Emitted(), told)
+        yield from _reduced(plan, layout, bucket, decoded, Emitted(), told)
 
 
 def reduce_leaders(
@@ -93,7 +95,7 @@ def reduce_leaders(
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is None:
         return
-    meta, leading = bucket.meta, _Emitted()
+    meta, leading = bucket.meta, Emitted()
 
     def said() -> Said:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
@@ -127,28 +129,36 @@ def _reduced(
     layout: Layout,
     bucket: Bucket,
     blobs: Sequence[Blob],
-    emitted: _Emitted,
+    emitted: Emitted,
     told: Callable[[Tally], object] | None,
 ) -> Iterator[pa.Table]:
-    rows = new_rows(plan, layout, bucket, blobs)
+    rows, windows = new_rows(plan, layout, bucket, blobs)
     if rows.num_rows:
-        for pane, table in _by_pane(plan.merge([rows])):
+        for pane, table in by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)
+    if windows.num_rows:
+        for pane, table in by_pane(plan.merge([windows])):
+            bucket.handed.add(pane, table)
+    if rows.num_rows or windows.num_rows:
         for blob in blobs:
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
     # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
-    for table in _close(plan, bucket, emitted) if bucket.sessions.settled() else ():
-        emitted.rows += table.num_rows
-        yield table
-    tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)
+    if bucket.sessions.settled():
+        target = int(panes_closed_by(bucket.marks.min(), plan.slide))
+        windows_of = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
+        for table in close_panes(plan, bucket, target, windows_of, emitted):
+            emitted.rows += table.num_rows
+            yield table
+    merged = pa.concat_tables([rows, windows])
+    tally = None if told is None else _tally(plan, bucket, emitted, merged, blobs)
     bucket.save()
     if told is not None and tally is not None:
         told(tally)
 
 
 @dataclass
-class _Emitted:
+class Emitted:
     """What one micro-batch has emitted so far.
 
     windows, rows: how many. unfit: values that are null because they do not fit their type. end: end (ms) of
@@ -165,7 +175,7 @@ class _Emitted:
 
 
 def _tally(
-    plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, merged: pa.Table, blobs: Sequence[Blob]
+    plan: AggregatePlan, bucket: Bucket, emitted: Emitted, merged: pa.Table, blobs: Sequence[Blob]
 ) -> Tally:
     number = bucket.meta.bucket
     waiting = _open_windows(plan, bucket)
@@ -208,7 +218,7 @@ def _open_windows(plan: AggregatePlan, bucket: Bucket) -> range:
     return range(closed if reaches_back else panes[0], panes[1] + span)
 
 
-def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+def by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """(pane, its rows without the pane column), by ascending pane. Within a pane the rows keep their order."""
     panes = table["pane"].to_numpy()
     order = np.argsort(panes, kind="stable")
@@ -222,12 +232,16 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield pane, columns.slice(rows[0], len(rows)) if whole else columns.take(pa.array(rows))
 
 
-def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[pa.Table]:
-    """Close every pane that the least mark of all lanes has passed. Yields the result tables of the windows."""
+def close_panes(
+    plan: AggregatePlan, bucket: Bucket, target: int, windows: Windows, emitted: Emitted
+) -> Iterator[pa.Table]:
+    """Close every pane before `target`. Yields the result tables of the windows.
+
+    windows: moves on to the window that ends with a pane, which has these bounds, and returns what comes out of it.
+    """
     meta, span = bucket.meta, plan.panes_per_window
-    target = int(panes_closed_by(bucket.marks.min(), plan.slide))
-    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
-    waiting = list(bucket.nodes.panes(meta.closed, target))
+    handed = (pane for pane in bucket.handed.panes() if pane < target)
+    waiting = sorted({*bucket.nodes.panes(meta.closed, target), *handed})
     waiting.reverse()  # the earliest pane is last, where `pop` takes it
     while meta.closed < target:
         pane = meta.closed
@@ -255,7 +269,7 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
             emitted.came.append((pane, came, count))
 
 
-def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[int, tuple[int, int]], Slices]:
+def _each(plan: AggregatePlan, bucket: Bucket, emitted: Emitted) -> Windows:
     """A function that moves on to the window that ends with a pane, and returns all rows of the window.
 
     With `top` it returns the bucket's leaders of the window, and notes how many tuples the window has.
@@ -264,7 +278,10 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
         table = step(plan, bucket, pane)
-        if not table.num_rows or not _emits(plan, bounds):
+        handed = bucket.handed.take(pane)
+        if handed:
+            table = plan.merge([table, *handed])
+        if not table.num_rows or not emits(plan, bounds):
             return ()
         if plan.emission.mode == "top":
             emitted.tuples.append((pane, pc.sum(table[ROWS]).as_py()))
@@ -274,22 +291,22 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
     return window
 
 
-def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
+def _changes(plan: AggregatePlan, bucket: Bucket) -> Windows:
     """As `_each`, but returns the rows that differ from the window before. The first window that is emitted is whole."""
     changes = Changes(plan, bucket)
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
         moved = changes.advance(pane)
-        if not _emits(plan, bounds):
+        if not emits(plan, bounds):
             return ()
         # Readers have not seen the window before, so they get this one as if that had been empty.
-        if not _emits(plan, (bounds[0] - plan.slide, bounds[1] - plan.slide)):
+        if not emits(plan, (bounds[0] - plan.slide, bounds[1] - plan.slide)):
             moved = plan.key_schema.empty_table(), changes.whole(pane)
         return changed_rows(plan, moved, bounds, bucket.meta.tuples)
 
     return window
 
 
-def _emits(plan: AggregatePlan, bounds: tuple[int, int]) -> bool:
+def emits(plan: AggregatePlan, bounds: tuple[int, int]) -> bool:
     """Whether the window is emitted. A rebuilt query emits no window that begins before `emit_from` (ms)."""
     return plan.emit_from is None or bounds[0] >= plan.emit_from

@@ -7,6 +7,7 @@
     chunks, nodes/CHUNK     which nodes there are (directory.py)
     totals  Arrow: sliding totals of an invertible plan
     layers, layer/NUMBER    the same for an invertible plan that emits changes (layers.py)
+    handed, handed/PANE/N   partials of whole windows that homes have handed on (handed.py)
     node/LEVEL/NUMBER/RUN   Arrow: partials of panes [number * 2^level, (number + 1) * 2^level)
 
 A node of level 0 is a pane. An open pane grows by runs, as a binary counter does: after n appends it has one
@@ -28,6 +29,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.twostep.directory import Directory, Node
+from evenflow.twostep.handed import Handed
 from evenflow.twostep.lanes import UNREAD, grown
 from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
@@ -162,7 +164,8 @@ class Bucket:
 
     merged: last merged offset of each routed partition, -1 for none. marks: of each lane in ms, shape (routed,
     input partitions). reached: next input offset of each watched lane, shape (watched routed partitions,
-    input partitions). layers: totals by key, for an invertible plan that emits changes.
+    input partitions). layers: totals by key, for an invertible plan that emits changes. handed: what homes have handed
+    on of windows that are not out.
     """
 
     def __init__(
@@ -190,6 +193,7 @@ class Bucket:
         self._gone: set[str] = set()
         self.nodes = Directory(state)
         self.layers = Layers(state, plan.key_schema)
+        self.handed = Handed(state)
 
     @classmethod
     def first(cls, plan: AggregatePlan, state: BucketState, header: BlobHeader) -> Bucket:
@@ -276,6 +280,7 @@ class Bucket:
             self._state.put(name, table_bytes(self._tables[name]))
         self.nodes.save()
         self.layers.save()
+        self.handed.save()
         lanes = packed(np.concatenate([self.merged, self.marks.reshape(-1), self.reached.reshape(-1)]))
         if lanes != self._saved_lanes:
             self._state.put(LANES, lanes)

@@ -11,9 +11,19 @@ window) are one file each. `cut` keeps records small. `claims` tells how large a
 from evenflow.wire.blob import LANE, SEQUENCE, BlobHeader, Segment, decode_blob, encode_blob
 from evenflow.wire.cut import cut, weights
 from evenflow.wire.envelope import LATEST_CAME, MOST_PARTITIONS, records_of
-from evenflow.wire.frame import OFFSETS, TOLD, TOTAL, FrameHeader, FramePacker, decode_frame, encode_frame
+from evenflow.wire.frame import (
+    ANNOUNCED,
+    OFFSETS,
+    TOLD,
+    TOTAL,
+    FrameHeader,
+    FramePacker,
+    decode_frame,
+    encode_frame,
+)
 
 __all__ = [
+    "ANNOUNCED",
     "LANE",
     "LATEST_CAME",
     "MOST_PARTITIONS",

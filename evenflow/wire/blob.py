@@ -47,6 +47,8 @@ SEQUENCE = np.dtype([(name, np.int64) for name in ("routed", "session", "first",
 `first`, `last`: numbers of its first and last frame, -1 if there is none. `frames`: the largest total of the session
 that was told (`wire.frame.TOTAL`), 0 if none was.
 """
+_FIRST = 7
+"""So many fields of a segment are always written. Segments with partials of windows are rare."""
 MOST_SESSIONS = 4_096
 """A segment may name at most so many sessions."""
 
@@ -54,7 +56,8 @@ MOST_SESSIONS = 4_096
 class Segment(NamedTuple):
     """Rows begin..begin+rows of the `total` partials that routed partition `routed` has at offsets first..last.
 
-    marks: number of the segment's line in the blob's table of marks.
+    marks: number of the segment's line in the blob's table of marks. windows: how many of the `total` rows, the last ones,
+    are partials of whole windows. Such a row has the window's last pane.
     """
 
     routed: int
@@ -64,6 +67,7 @@ class Segment(NamedTuple):
     begin: int
     rows: int
     marks: int
+    windows: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,6 +107,7 @@ class Blob:
 
 def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, parts: int = 1) -> bytes:
     """The record of these rows, which are part `part` of `parts` of a blob."""
+    segments = np.array(header.segments, np.int64).reshape(-1, len(Segment._fields))
     fields = {
         "fingerprint": header.fingerprint,
         "topic_id": header.topic_id,
@@ -110,10 +115,11 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "buckets": header.buckets,
         "input_partitions": header.input_partitions,
         "routed_partitions": header.routed_partitions,
-        "segments": numbers(np.array(header.segments, np.int64).reshape(-1, len(Segment._fields))),
+        "segments": numbers(segments[:, :_FIRST]),
         "marks": numbers(header.marks),
         "lanes": numbers(header.lanes),
         "sequences": numbers(header.sequences),
+        **({"windows": numbers(segments[:, _FIRST:])} if segments[:, _FIRST:].any() else {}),
         **came_field(header.came),
     }
     return Packer(batch.schema, kind=_KIND, fields=fields).pack(batch, part=part, parts=parts)
@@ -141,10 +147,7 @@ def _header(fields: StrictObject) -> BlobHeader:
         buckets=fields.whole("buckets", 1, 2**31),
         input_partitions=inputs,
         routed_partitions=routed,
-        segments=tuple(
-            Segment(*row)
-            for row in read_numbers(fields, "segments", columns=len(Segment._fields), most=routed).tolist()
-        ),
+        segments=tuple(_segments(fields, most=routed)),
         marks=read_numbers(fields, "marks", columns=inputs, most=routed),
         lanes=read_records(fields, "lanes", LANE, most=routed * inputs),
         came=read_came(fields),
@@ -161,6 +164,16 @@ def _header(fields: StrictObject) -> BlobHeader:
     return header
 
 
+def _segments(fields: StrictObject, *, most: int) -> list[Segment]:
+    rows = read_numbers(fields, "segments", columns=_FIRST, most=most).tolist()
+    if "windows" not in fields.fields:
+        return [Segment(*row) for row in rows]
+    windows = read_numbers(fields, "windows", columns=1, most=most)[:, 0].tolist()
+    if len(windows) != len(rows):
+        raise ProtocolError(f"a blob tells the windows of {len(windows)} segments, but has {len(rows)}")
+    return [Segment(*row, count) for row, count in zip(rows, windows, strict=True)]
+
+
 def _check(segment: Segment, header: BlobHeader) -> None:
     """Raise ProtocolError for an impossible segment."""
     if not (
@@ -169,6 +182,7 @@ def _check(segment: Segment, header: BlobHeader) -> None:
         and segment.begin >= 0
         and 0 <= segment.rows <= segment.total - segment.begin
         and 0 <= segment.marks < len(header.marks)
+        and 0 <= segment.windows <= segment.total
     ):
         raise ProtocolError(f"a blob cannot hold {segment}")
 

@@ -31,6 +31,8 @@ TOLD = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
 """What a frame tells of input partition `partition`: its `mark` in ms, and `reached`, the next offset to read."""
 TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
 """A session, and how many frames it has written so far, to all routed partitions together."""
+ANNOUNCED = pa.schema([pa.field("pane", pa.int64()), pa.field("hash", pa.uint64())])
+"""Columns of a frame that announces: the pane, and the hash of the key (`keys.hash_keys`)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +48,10 @@ class FrameHeader:
     session: the run of a data plane that wrote the frame, a random number above 0. totals: a record `TOTAL` for
     each session that may have written before, none unless the frame begins a stint. The writing session is among
     them, and its total counts this frame and its copies for the other workers.
+
+    workers: how many workers the plan of this epoch has, in a query whose keys may be finished at their homes, else 0.
+    announces: the rows are no tuples. They are announcements for the keys that have their home at the frame's worker
+    (columns `ANNOUNCED`).
     """
 
     fingerprint: str
@@ -57,6 +63,8 @@ class FrameHeader:
     told: Rows = field(default_factory=partial(records, 0, TOLD))
     came: int | None = None
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
+    workers: int = 0
+    announces: bool = False
 
 
 class FramePacker:
@@ -76,6 +84,8 @@ class FramePacker:
             "told": numbers(header.told),
             "session": header.session,
             **({"totals": numbers(header.totals)} if len(header.totals) else {}),
+            **({"workers": header.workers} if header.workers else {}),
+            **({"announces": True} if header.announces else {}),
             **came_field(header.came),
         }
         self._packer = Packer(schema, kind=_KIND, fields=fields)
@@ -124,11 +134,12 @@ def decode_frame(data: Data, *, fingerprint: str) -> Frame:
 
 def _header(fields: StrictObject) -> FrameHeader:
     inputs = fields.whole("input_partitions", 1, MOST_PARTITIONS)
+    routed = fields.whole("routed_partitions", 1, MOST_PARTITIONS)
     header = FrameHeader(
         fingerprint=fields.text("fingerprint", most=100),
         epoch=fields.whole("epoch", 0, 2**62),
         input_partitions=inputs,
-        routed_partitions=fields.whole("routed_partitions", 1, MOST_PARTITIONS),
+        routed_partitions=routed,
         offsets=read_records(fields, "offsets", OFFSETS, most=inputs),
         told=read_records(fields, "told", TOLD, most=inputs),
         came=read_came(fields),
@@ -137,6 +148,8 @@ def _header(fields: StrictObject) -> FrameHeader:
         totals=read_records(fields, "totals", TOTAL, most=inputs + 1)
         if "totals" in fields.fields
         else records(0, TOTAL),
+        workers=fields.whole("workers", 1, routed) if "workers" in fields.fields else 0,
+        announces="announces" in fields.fields and fields.flag("announces"),
     )
     # The combiner indexes its arrays by these partitions, and a repeated index would hide one of two values.
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
@@ -144,6 +157,8 @@ def _header(fields: StrictObject) -> FrameHeader:
     first, last = header.offsets["first"], header.offsets["last"]
     if (first < 0).any() or (last < first).any():
         raise ProtocolError(f"a frame cannot hold the offsets {plain(header.offsets).tolist()[:8]}")
+    if header.announces and (len(header.offsets) or len(header.told) or not header.workers):
+        raise ProtocolError("a frame that announces can hold no tuples and tell no marks")
     if len(header.totals) and int(header.totals.view(np.int64).min()) < 1:
         raise ProtocolError(f"a frame cannot tell the totals {plain(header.totals).tolist()[:8]}")
     return header

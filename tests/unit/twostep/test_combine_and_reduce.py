@@ -198,7 +198,7 @@ def test_every_bucket_gets_a_blob_whenever_a_frame_was_read() -> None:
     blobs = pipe.combine()
     headers = [decode_blob(made[0], fingerprint="f").header for made in blobs]
     assert [len(made) for made in blobs] == [1, 1, 1]
-    assert [header.segments for header in headers] == [((1, 0, 0, 0, 0, 0, 0),)] * 3
+    assert [header.segments for header in headers] == [((1, 0, 0, 0, 0, 0, 0, 0),)] * 3
     assert [header.marks.tolist() for header in headers] == [[[5, NO_MARK]]] * 3
     assert [header.lanes.tolist() for header in headers] == [[], [(1, 0, 0, 1)], []], "one bucket watches"
     assert pipe.combine() == [[], [], []]
