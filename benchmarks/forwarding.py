@@ -12,17 +12,16 @@ blobs. The state of a home is that of a reduce bucket.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from benchmarks.growth import Memory
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Bools, Int32s, Int64s, Rows, UInt64s, records
+from evenflow.arrays import Int32s, Int64s, UInt64s, records
 from evenflow.keys import bucket_of, candidate, hash_keys
 from evenflow.laws import LAWS
 from evenflow.partitioners import create
@@ -59,7 +58,8 @@ LARGEST_BLOB = 900_000
 class Case:
     """One stream, one partitioner. warm, measured: panes. blocks: of each pane, each one micro-batch.
 
-    aggregates: those of the query, besides a count. sources: instances that route the stream by turns.
+    total: the aggregate of the query besides a count. sources: instances that route the stream by turns. states: so many
+    states share the homes of all workers.
     """
 
     law: str
@@ -72,6 +72,7 @@ class Case:
     warm: int = SPAN
     measured: int = 4
     total: str = "sum(x)"
+    states: int = 8
 
     @property
     def panes(self) -> int:
@@ -95,7 +96,9 @@ class Stream:
 def run(*, smoke: bool) -> dict[str, object]:
     """A row for each stream, number of keys, number of workers and partitioner."""
     sizes = {"tuples": 4_000, "measured": 1} if smoke else {}
-    some = [(1_000, 8)] if smoke else [(keys, workers) for keys in (100_000, 1_000_000) for workers in (8, 64)]
+    some = (
+        [(1_000, 8)] if smoke else [(keys, workers) for keys in (100_000, 1_000_000) for workers in (8, 64)]
+    )
     rows = []
     for law in STREAMS:
         for keys, workers in some:
@@ -168,9 +171,9 @@ def _costs(case: Case, stream: Stream) -> dict[str, object]:
         for block in range(case.blocks):
             partials = _combined(plan, case, stream, pane * case.blocks + block)
             announced = _announced(case, stream, pane * case.blocks + block)
-            today.step(partials, None)
+            today.step(partials)
             forwarding.add(announced, pane)
-            forwarding.step(partials, None)
+            forwarding.step(partials)
         today.close(pane)
         forwarding.close(pane)
     if today.rows != forwarding.rows:
@@ -204,9 +207,7 @@ def _combined(plan: AggregatePlan, case: Case, stream: Stream, number: int) -> l
         [pa.array(stream.panes[some][order]), keys, pa.array(stream.ranks[some][order] % 1_000)],
         schema=plan.frame_schema,
     )
-    return [
-        plan.combine(rows.slice(start, stop - start)) for start, stop in zip(bounds, bounds[1:], strict=False)
-    ]
+    return [plan.combine(rows.slice(start, stop - start)) for start, stop in pairwise(bounds.tolist())]
 
 
 def _announced(case: Case, stream: Stream, number: int) -> list[UInt64s]:
@@ -341,7 +342,7 @@ class _Way:
 class _Today(_Way):
     """Every partial goes to a reducer."""
 
-    def step(self, partials: list[pa.Table], _: None) -> None:
+    def step(self, partials: list[pa.Table]) -> None:
         """One micro-batch."""
         began = time.process_time()
         hashes = hash_keys(pa.concat_tables(partials)["key"])
@@ -368,18 +369,19 @@ class _Forwarding(_Way):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.homes = [_Held(self.plan) for _ in range(self.case.workers)]
-        self.announced: list[dict[int, list[UInt64s]]] = [{} for _ in range(self.case.workers)]
+        states = min(self.case.states, self.case.workers)
+        self.homes = [_Held(self.plan) for _ in range(states)]
+        self.announced: list[dict[int, list[UInt64s]]] = [{} for _ in range(states)]
 
     def _states(self) -> list[_Held]:
         return [*self.buckets, *self.homes]
 
     def add(self, announced: list[UInt64s], pane: int) -> None:
         """Take in announcements by home."""
-        for known, hashes in zip(self.announced, announced, strict=True):
-            known.setdefault(pane, []).append(hashes)
+        for worker, hashes in enumerate(announced):
+            self.announced[worker % len(self.homes)].setdefault(pane, []).append(hashes)
 
-    def step(self, partials: list[pa.Table], _: None) -> None:
+    def step(self, partials: list[pa.Table]) -> None:
         """One micro-batch."""
         began = time.process_time()
         away, away_hashes = [], []
@@ -387,16 +389,18 @@ class _Forwarding(_Way):
         for worker, rows in enumerate(partials):
             hashes = hash_keys(rows["key"])
             home = candidate(hashes, 1, self.case.workers, SEED) == worker
-            split.append((rows.filter(pa.array(home)) if not home.all() else rows))
+            split.append(rows.filter(pa.array(home)) if not home.all() else rows)
             if not home.all():
                 away.append(rows.filter(pa.array(~home)))
                 away_hashes.append(hashes[~home])
         blobs = self._blobs(
-            [self.plan.partial_schema.empty_table(), *away], np.concatenate([np.empty(0, np.uint64), *away_hashes])
+            [self.plan.partial_schema.empty_table(), *away],
+            np.concatenate([np.empty(0, np.uint64), *away_hashes]),
         )
         self._note("combiner", began)
         began = time.process_time()
-        for held, rows in zip(self.homes, split, strict=True):
+        for number, held in enumerate(self.homes):
+            rows = pa.concat_tables(split[number :: len(self.homes)])
             if rows.num_rows:
                 held.add(rows, int(rows["pane"][0].as_py()))
         self._note("home", began)
@@ -415,7 +419,9 @@ class _Forwarding(_Way):
             table = held.window(pane)
             held.save()
             announced.pop(pane - SPAN, None)
-            known = np.concatenate([np.empty(0, np.uint64), *(one for each in announced.values() for one in each)])
+            known = np.concatenate(
+                [np.empty(0, np.uint64), *(one for each in announced.values() for one in each)]
+            )
             if len(known):
                 hashes = hash_keys(table["key"])
                 kept = ~np.isin(hashes, np.unique(known))

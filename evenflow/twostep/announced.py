@@ -1,7 +1,7 @@
 """What was announced to a worker: which keys other workers have tuples of, by pane (`evenflow/homes.py`).
 
-    announced       int64: the panes with announcements
-    announced/PANE  int64: the hashes of the pane's keys, ascending
+announced       int64: the panes with announcements
+announced/PANE  int64: the hashes of the pane's keys, ascending
 """
 
 from __future__ import annotations

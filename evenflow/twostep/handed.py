@@ -1,7 +1,7 @@
 """Partials of whole windows that homes have handed on, until the bucket emits these windows.
 
-    handed          int64: the pane and the number of tables of each window, by the window's last pane
-    handed/PANE/N   Arrow: table N of the window that ends with this pane
+handed          int64: the pane and the number of tables of each window, by the window's last pane
+handed/PANE/N   Arrow: table N of the window that ends with this pane
 """
 
 from __future__ import annotations

@@ -93,7 +93,9 @@ def forward_task(
     of a closed pane.
     """
     if worker.plan.emission.mode != "all" or worker.plan.slides_per_pane != 1:
-        raise ProtocolError("only a query that emits all rows, and whose panes are those of its frames, has homes")
+        raise ProtocolError(
+            "only a query that emits all rows, and whose panes are those of its frames, has homes"
+        )
     task = _Task(worker, state)
     for offset, data in frames:
         task.add(offset, data)
@@ -153,7 +155,9 @@ class _Task:
         results = list(self._closed(emitted, handed))
         entry = self._range(pa.concat_tables(away), pa.concat_tables(handed))
         hashes = hash_keys(entry.partials["key"])
-        forwarded = Forwarded(blobs=list(blobs_of(self._layout, [entry], entry.partials, hashes)), results=results)
+        forwarded = Forwarded(
+            blobs=list(blobs_of(self._layout, [entry], entry.partials, hashes)), results=results
+        )
         self._save()
         if told is not None:
             told(self._tally(entry, hashes, emitted))

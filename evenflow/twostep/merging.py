@@ -73,7 +73,9 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
             sequences.setdefault(entry[0], []).append(entry)
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row, sequences.get(segment.routed, ())))
-            whole.append(np.arange(segment.begin, segment.begin + segment.rows) >= segment.total - segment.windows)
+            whole.append(
+                np.arange(segment.begin, segment.begin + segment.rows) >= segment.total - segment.windows
+            )
             row += segment.rows
     bucket.grow(max((blob.header.input_partitions for blob in blobs), default=0))
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.

@@ -146,7 +146,9 @@ def _reduced(
     # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
     if bucket.sessions.settled():
         target = int(panes_closed_by(bucket.marks.min(), plan.slide))
-        windows_of = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
+        windows_of = (
+            _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
+        )
         for table in close_panes(plan, bucket, target, windows_of, emitted):
             emitted.rows += table.num_rows
             yield table

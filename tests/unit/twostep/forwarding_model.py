@@ -1,23 +1,24 @@
 """Instances that route a stream as they like, workers that finish windows at home, and reducers for the rest.
 
-What an instance must do is all here: it tells every worker when a stint begins, when its slowest partition passes a pane,
-and when it routes by another plan. In each transaction it announces what it sends away from a key's home. All else is
-drawn: where tuples go, how they are cut into blocks, which transactions are aborted, when an instance reads a plan, who
-owns which input partition, how far each worker and each bucket reads, and what is repeated.
+What an instance must do is all here: it tells every worker when a stint begins, and when its slowest partition passes a
+pane. Each frame that tells names the plan in force at the end of its block. In each transaction the instance announces what
+it sends away from a key's home, before its tuples. All else is drawn: where tuples go, how they are cut into blocks, which
+transactions are aborted, when an instance reads a plan, who owns which input partition, how far each worker and each bucket
+reads, and what is repeated.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import no_rows, records
-from evenflow.homes import announced
+from evenflow.arrays import Int32s, Rows, UInt64s, no_rows, records
+from evenflow.homes import announced, home_of
 from evenflow.keys import hash_keys
 from evenflow.twostep import Layout, reduce
 from evenflow.twostep.home import Forwarded, Homes, Worker, forward_task
@@ -48,9 +49,18 @@ class Partition:
         return max(NO_MARK if self.max_time is None else self.max_time - DELAY, self.idle)
 
 
+class Stretch(NamedTuple):
+    """Tuples that were routed by one plan: the hashes of their keys, and their workers."""
+
+    epoch: int
+    rows: list[Row]
+    hashes: UInt64s
+    workers: Int32s
+
+
 @dataclass
 class Instance:
-    """A running partitioner. told: the panes that were told closed, by partition. epoch_told: of this stint."""
+    """A running partitioner. told: the panes that were told closed, by partition."""
 
     session: int
     epoch: int = 0
@@ -58,7 +68,6 @@ class Instance:
     numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
     stint: bool = True
     told: dict[int, int] = field(default_factory=dict)
-    epoch_told: int | None = None
 
 
 class World:
@@ -178,7 +187,9 @@ class World:
                     continue  # late
                 partition.max_time = max(time, time if partition.max_time is None else partition.max_time)
                 value = self.random.choice([None, 1, 7, -3])
-                rows.append((time // SLIDE, self.random.choice(KEYS), value, self.random.choice([None, 0.5, 2.25])))
+                rows.append(
+                    (time // SLIDE, self.random.choice(KEYS), value, self.random.choice([None, 0.5, 2.25]))
+                )
         return rows
 
     def _transact(
@@ -196,15 +207,15 @@ class World:
             epoch = stretches[0][0] if stretches else instance.epoch
             # The marks are those before the block: its tuples come behind them.
             self._write(instance, open_, [], {}, self._tell(instance, before), epoch)
-            instance.stint, instance.epoch_told = False, epoch
+            instance.stint = False
         if stretches or instance.owned:
             last = stretches[-1][0] if stretches else instance.epoch
             told = records(0, TOLD)
-            if self._passes(instance) or instance.epoch_told != last:
+            if self._passes(instance):
                 told = self._tell(instance, self.partitions)
-                instance.epoch_told = last
-            self._announce(instance, open_, stretches)
-            self._write(instance, open_, stretches, offsets, told, last)
+            assigned = self._assign(stretches)
+            self._announce(instance, open_, assigned)
+            self._write(instance, open_, assigned, offsets, told, last)
         if abort:
             instance.numbers = numbers
             return
@@ -212,7 +223,7 @@ class World:
             log += frames
         self.rows += [row for _, rows in stretches for row in rows]
 
-    def _tell(self, instance: Instance, states: list[Partition]) -> Any:
+    def _tell(self, instance: Instance, states: list[Partition]) -> Rows:
         instance.told = self._closed(instance, states)
         return records_of([(p, states[p].mark, states[p].offset) for p in sorted(instance.owned)], TOLD)
 
@@ -223,66 +234,77 @@ class World:
         if not instance.owned:
             return False
         unknown = panes_closed_by(NO_MARK, SLIDE)
-        return min(self._closed(instance, self.partitions).values()) > min(instance.told.get(p, unknown) for p in instance.owned)
+        return min(self._closed(instance, self.partitions).values()) > min(
+            instance.told.get(p, unknown) for p in instance.owned
+        )
 
     def _forget(self, instance: Instance) -> None:
-        instance.stint, instance.told, instance.epoch_told = True, {}, None
+        instance.stint, instance.told = True, {}
 
-    def _announce(self, instance: Instance, open_: list[list[bytes]], stretches: list[tuple[int, list[Row]]]) -> None:
-        self._assigned = []
+    def _assign(self, stretches: list[tuple[int, list[Row]]]) -> list[Stretch]:
+        """Some tuples go to their homes, the others anywhere."""
+        assigned = []
         for epoch, rows in stretches:
             hashes = hash_keys(pa.array([row[1] for row in rows], pa.binary()))
-            panes = np.array([row[0] for row in rows], np.int64)
-            workers = PLANS[epoch]
-            drawn = [
-                self.random.randrange(workers) if self.random.random() < self.anywhere else None for _ in rows
-            ]
-            from evenflow.homes import home_of
+            workers = home_of(hashes, PLANS[epoch], SEED)
+            for at in range(len(rows)):
+                if self.random.random() < self.anywhere:
+                    workers[at] = self.random.randrange(PLANS[epoch])
+            assigned.append(Stretch(epoch, rows, hashes, workers))
+        return assigned
 
-            home = home_of(hashes, workers, SEED).tolist()
-            assigned = np.array([h if d is None else d for h, d in zip(home, drawn, strict=True)], np.int32)
-            self._assigned.append(assigned)
-            said = announced(hashes, panes, assigned, workers=workers, seed=SEED)
+    def _announce(self, instance: Instance, open_: list[list[bytes]], stretches: list[Stretch]) -> None:
+        for stretch in stretches:
+            panes = np.array([row[0] for row in stretch.rows], np.int64)
+            said = announced(stretch.hashes, panes, stretch.workers, workers=PLANS[stretch.epoch], seed=SEED)
+            header = self._header(instance, stretch.epoch, announces=True)
             for worker in range(ROUTED):
                 mine = said.homes == worker
                 if mine.any():
                     batch = pa.record_batch([said.panes[mine], said.hashes[mine]], schema=ANNOUNCED)
-                    header = self._header(instance, epoch, announces=True)
-                    self._append(instance, open_, worker, FramePacker(header, ANNOUNCED), batch)
+                    self._append(instance, open_[worker], worker, [(header, batch)])
 
     def _write(
         self,
         instance: Instance,
         open_: list[list[bytes]],
-        stretches: list[tuple[int, list[Row]]],
+        stretches: list[Stretch],
         offsets: dict[int, tuple[int, int]],
-        told: Any,
+        told: Rows,
         last: int,
     ) -> None:
+        """last: the plan in force at the end of the block."""
         held = records_of([(p, first, end) for p, (first, end) in sorted(offsets.items())], OFFSETS)
+        none = no_rows(self.plan.frame_schema)
         for worker in range(ROUTED):
             pieces = []
-            for (epoch, rows), assigned in zip(stretches, self._assigned if stretches else [], strict=True):
-                mine = [row for row, at in zip(rows, assigned.tolist(), strict=True) if at == worker]
+            for stretch in stretches:
+                mine = [
+                    row
+                    for row, at in zip(stretch.rows, stretch.workers.tolist(), strict=True)
+                    if at == worker
+                ]
                 if mine:
-                    pieces.append((epoch, self._batch(mine)))
-            # The last part tells the plan that is in force at the end of the block, so it is empty if need be.
-            if pieces and len(told) and pieces[-1][0] != last:
-                pieces.append((last, no_rows(self.plan.frame_schema)))
-            for number, (epoch, batch) in enumerate(pieces):
-                end = number == len(pieces) - 1
-                header = self._header(instance, epoch, offsets=held, told=told if end else records(0, TOLD))
-                self._append(instance, open_, worker, FramePacker(header, batch.schema), batch, number, len(pieces))
-            if len(told) and not pieces:
-                header = self._header(instance, last, told=told)
-                empty = no_rows(self.plan.frame_schema)
-                self._append(instance, open_, worker, FramePacker(header, empty.schema), empty)
+                    pieces.append((self._header(instance, stretch.epoch, offsets=held), self._batch(mine)))
+            if len(told):
+                # The last part tells. It is empty if the worker has no tuple by the last plan.
+                batch = pieces.pop()[1] if pieces and pieces[-1][0].epoch == last else none
+                mine_held = held if pieces or batch.num_rows else held[:0]
+                pieces.append((self._header(instance, last, offsets=mine_held, told=told), batch))
+            self._append(instance, open_[worker], worker, pieces)
 
     def _append(
-        self, instance: Instance, open_: list[list[bytes]], worker: int, packer: FramePacker, batch: Any, part: int = 0, parts: int = 1
+        self,
+        instance: Instance,
+        frames: list[bytes],
+        worker: int,
+        pieces: list[tuple[FrameHeader, pa.RecordBatch]],
     ) -> None:
-        open_[worker].append(packer.pack(batch, sequence=instance.numbers[worker], part=part, parts=parts))
-        instance.numbers[worker] += 1
+        for part, (header, batch) in enumerate(pieces):
+            packer = FramePacker(header, batch.schema)
+            number = instance.numbers[worker]
+            frames.append(packer.pack(batch, sequence=number, part=part, parts=len(pieces)))
+            instance.numbers[worker] += 1
 
     def _header(self, instance: Instance, epoch: int, **more: Any) -> FrameHeader:
         return FrameHeader(
@@ -334,7 +356,9 @@ class World:
         start, end = self.merged[bucket], len(self.blobs[bucket])
         if not all_of_it:
             end = self.random.randint(start, end)
-        data = self.blobs[bucket][self.random.randint(0, start) if self.random.random() < 0.3 else start : end]
+        data = self.blobs[bucket][
+            self.random.randint(0, start) if self.random.random() < 0.3 else start : end
+        ]
         table = reduce(self.plan, self.layout, self.states[bucket], self.random.sample(data, len(data)))
         self.reduced += table.to_pylist()
         self.merged[bucket] = end
