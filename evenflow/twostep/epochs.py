@@ -1,9 +1,13 @@
 """Which plans the tuples of a window may have been routed by, as far as one routed partition has heard.
 
-Each lane follows one plan after the other, and every frame that tells names the plan in force. So the tuples that a lane has
-between two such frames were routed by the plan of the first, that of the second, or plans between these. If the two differ,
-none of these tuples lies in a pane that the first frame has closed, and none behind the pane of the lane's newest tuple at
-the second frame. All panes from the former to the latter count as panes of both plans.
+Each lane follows one plan after the other, and every frame that tells names the plan in force. An instance tells every
+worker in the transaction that routes the first tuple by another plan than it told last. Otherwise the plan could be gone
+unheard, because the next owner of the input partition may follow the older plan still.
+
+So if two frames that tell follow each other and name one plan, all tuples between them were routed by it. If they name two
+plans, the tuples between them were routed by these, or by plans between these. None of these tuples lies in a pane that the
+first frame has closed, and none behind the pane of the lane's newest tuple at the second frame. All panes from the former
+to the latter count as panes of both plans.
 
 What is kept is one stretch of panes for each plan, over all lanes. It is never too short. So windows near a change of plan
 may count as mixed even if they are not.
@@ -58,7 +62,8 @@ class Epochs:
     def add(self, frame: Frame, where: str) -> None:
         """Take in the next frame of the routed partition.
 
-        where: names the frame in messages. Raises ProtocolError for a frame that does not name a plan's workers.
+        where: names the frame in messages. Raises ProtocolError for a frame that does not name a plan's workers, and for
+        tuples by a plan that no frame has told.
         """
         header = frame.header
         if not header.workers:
@@ -69,6 +74,13 @@ class Epochs:
             self._lanes = grown(self._lanes, header.input_partitions, _UNHEARD)
         for partition, mark, _ in header.told.tolist():
             self._hears(partition, mark, header.epoch, header.workers)
+        # Only the last part of a frame tells, so parts before it may be of a plan that is told with the last part.
+        if len(header.offsets) and frame.part == frame.parts - 1:
+            partitions = header.offsets["partition"]
+            if (self._lanes[partitions] != header.epoch).any():
+                raise ProtocolError(
+                    f"{where}: tuples were routed by plan {header.epoch}, which no frame has told"
+                )
 
     def only(self, first: int, last: int) -> bool:
         """Whether all tuples of the panes `first` to `last` were routed by one plan. The panes must be closed."""

@@ -1,10 +1,10 @@
 """Instances that route a stream as they like, workers that finish windows at home, and reducers for the rest.
 
-What an instance must do is all here: it tells every worker when a stint begins, and when its slowest partition passes a
-pane. Each frame that tells names the plan in force at the end of its block. In each transaction the instance announces what
-it sends away from a key's home, before its tuples. All else is drawn: where tuples go, how they are cut into blocks, which
-transactions are aborted, when an instance reads a plan, who owns which input partition, how far each worker and each bucket
-reads, and what is repeated.
+What an instance must do is all here. It tells every worker when a stint begins, when its slowest partition passes a pane,
+and when it has routed by another plan than it told last. Each frame that tells names the plan in force at the end of its
+block. In each transaction the instance announces what it sends away from a key's home, before its tuples. All else is
+drawn: where tuples go, how they are cut into blocks, which transactions are aborted, when an instance reads a plan, who
+owns which input partition, how far each worker and each bucket reads, and what is repeated.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Stretch(NamedTuple):
 
 @dataclass
 class Instance:
-    """A running partitioner. told: the panes that were told closed, by partition."""
+    """A running partitioner. told: the panes that were told closed, by partition. epoch_told: of this stint."""
 
     session: int
     epoch: int = 0
@@ -68,13 +68,26 @@ class Instance:
     numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
     stint: bool = True
     told: dict[int, int] = field(default_factory=dict)
+    epoch_told: int | None = None
+
+
+_EVENTS = ("rebalance", "plan", "learn", "idle", "block", "combine", "reduce")
 
 
 class World:
-    """A query with forwarding. rows: the tuples that were routed, as `direct` takes them."""
+    """A query with forwarding. rows: the tuples that were routed, as `direct` takes them.
+
+    anywhere: the share of tuples that go anywhere. The others go to the homes of their keys.
+    """
 
     def __init__(self, plan: AggregatePlan, random: Random, *, anywhere: float = 0.3) -> None:
         self.plan, self.random, self.anywhere = plan, random, anywhere
+        # Some streams hardly move, so that much happens within one pane.
+        self.weights = [
+            random.choice(some) for some in ((1, 3), (1, 2), (1, 3), (0, 1), (4, 6), (2, 1), (1, 1))
+        ]
+        self.keys = random.choice([KEYS[:1], KEYS])
+        self.paces = random.choice([[0, 3, SLIDE, 2 * SLIDE], [0, 0, 1, SLIDE]])
         self.partitions = [Partition() for _ in range(INPUTS)]
         self.instances = [Instance(session=5), Instance(session=6)]
         self.newest = 0
@@ -107,7 +120,7 @@ class World:
         for number in range(INPUTS):
             self.random.choice(self.instances).owned.add(number)
         for instance in self.instances:
-            self._forget(instance)
+            self.forget(instance)
 
     def learn(self, instance: Instance) -> None:
         """An instance puts a plan in force, the next one or a later one."""
@@ -117,21 +130,21 @@ class World:
     def step(self) -> None:
         """Anything may happen next."""
         instance = self.random.choice(self.instances)
-        match self.random.randrange(12):
-            case 0:
+        match self.random.choices(_EVENTS, self.weights)[0]:
+            case "rebalance":
                 self.rebalance()
-            case 1:
+            case "plan":
                 self.newest = min(self.newest + 1, max(PLANS))
-            case 2 | 3:
+            case "learn":
                 self.learn(instance)
-            case 4:
+            case "idle":
                 self.fall_asleep(instance)
-            case 5 | 6 | 7 | 8:
-                self.now += self.random.choice([0, 3, SLIDE, 2 * SLIDE])
+            case "block":
+                self.now += self.random.choice(self.paces)
                 self.block(instance)
-            case 9 | 10:
+            case "combine":
                 self.combine(self.random.randrange(ROUTED))
-            case _:
+            case "reduce":
                 self.reduce(self.random.randrange(BUCKETS))
 
     def fall_asleep(self, instance: Instance) -> None:
@@ -172,7 +185,16 @@ class World:
         if abort:
             self.partitions = before
             instance.epoch = max(epoch, instance.epoch)  # an epoch never goes back
-            self._forget(instance)
+            self.forget(instance)
+
+    def write(self, instance: Instance, rows: list[Row]) -> None:
+        """A block of these tuples of input partition 0. Their times are the beginnings of their panes."""
+        before = [Partition(**vars(p)) for p in self.partitions]
+        partition = self.partitions[0]
+        offsets = {0: (partition.offset, partition.offset + len(rows) - 1)}
+        partition.offset += len(rows)
+        partition.max_time = max(row[0] * SLIDE for row in rows)
+        self._transact(instance, [(instance.epoch, rows)], offsets, before, abort=False)
 
     def _tuples(self, instance: Instance, offsets: dict[int, tuple[int, int]]) -> list[Row]:
         rows: list[Row] = []
@@ -188,7 +210,12 @@ class World:
                 partition.max_time = max(time, time if partition.max_time is None else partition.max_time)
                 value = self.random.choice([None, 1, 7, -3])
                 rows.append(
-                    (time // SLIDE, self.random.choice(KEYS), value, self.random.choice([None, 0.5, 2.25]))
+                    (
+                        time // SLIDE,
+                        self.random.choice(self.keys),
+                        value,
+                        self.random.choice([None, 0.5, 2.25]),
+                    )
                 )
         return rows
 
@@ -207,12 +234,13 @@ class World:
             epoch = stretches[0][0] if stretches else instance.epoch
             # The marks are those before the block: its tuples come behind them.
             self._write(instance, open_, [], {}, self._tell(instance, before), epoch)
-            instance.stint = False
+            instance.stint, instance.epoch_told = False, epoch
         if stretches or instance.owned:
             last = stretches[-1][0] if stretches else instance.epoch
             told = records(0, TOLD)
-            if self._passes(instance):
+            if self._passes(instance) or instance.epoch_told != last:
                 told = self._tell(instance, self.partitions)
+                instance.epoch_told = last
             assigned = self._assign(stretches)
             self._announce(instance, open_, assigned)
             self._write(instance, open_, assigned, offsets, told, last)
@@ -238,8 +266,9 @@ class World:
             instance.told.get(p, unknown) for p in instance.owned
         )
 
-    def _forget(self, instance: Instance) -> None:
-        instance.stint, instance.told = True, {}
+    def forget(self, instance: Instance) -> None:
+        """A stint begins, or a transaction was aborted: everything is told once more."""
+        instance.stint, instance.told, instance.epoch_told = True, {}, None
 
     def _assign(self, stretches: list[tuple[int, list[Row]]]) -> list[Stretch]:
         """Some tuples go to their homes, the others anywhere."""
