@@ -21,7 +21,7 @@ class Handed:
         self._state = state
         saved = state.get(_NAME)
         rows = [] if saved is None else unpacked(saved).reshape(-1, 2).tolist()
-        self._saved: dict[int, int] = dict(rows)
+        self._saved = {int(pane): int(tables) for pane, tables in rows}
         self._new: dict[int, list[pa.Table]] = {}
         self._gone: set[int] = set()
 

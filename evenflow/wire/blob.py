@@ -171,7 +171,7 @@ def _segments(fields: StrictObject, *, most: int) -> list[Segment]:
     windows = read_numbers(fields, "windows", columns=1, most=most)[:, 0].tolist()
     if len(windows) != len(rows):
         raise ProtocolError(f"a blob tells the windows of {len(windows)} segments, but has {len(rows)}")
-    return [Segment(*row, count) for row, count in zip(rows, windows, strict=True)]
+    return [Segment(*row)._replace(windows=count) for row, count in zip(rows, windows, strict=True)]
 
 
 def _check(segment: Segment, header: BlobHeader) -> None:
