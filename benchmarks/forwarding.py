@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,16 +116,16 @@ def row(case: Case) -> dict[str, object]:
 
 
 def _stream(case: Case) -> Stream:
-    name, given = STREAMS[case.law]
+    law, numbers = STREAMS[case.law]
     count = case.panes * case.tuples
     draws = np.random.default_rng(SEED).random(count)
-    ranks = LAWS[name].made(case.keys, SEED, **given).ranks(draws, 0).astype(np.int64)
+    ranks = LAWS[law].made(case.keys, SEED, **numbers).ranks(draws, 0).astype(np.int64)
     keys = labels(np.arange(case.keys)).cast(pa.binary())
     hashes = hash_keys(keys)[ranks]
     times = np.arange(count) * SLIDE // case.tuples
     workers, source = np.empty(count, np.int32), np.arange(count, dtype=np.int32) % np.int32(case.sources)
     entrant, options = ENTRANTS[case.entrant]
-    given = fitted(entrant, options, window_ms=SPAN * SLIDE, slide_ms=SLIDE)
+    given: dict[str, Any] = fitted(entrant, options, window_ms=SPAN * SLIDE, slide_ms=SLIDE)
     for number in range(case.sources):
         mine = create(entrant, workers=case.workers, seed=SEED, source=number, sources=case.sources, **given)
         at = np.flatnonzero(source == number)

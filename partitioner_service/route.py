@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Bools, Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
+from evenflow.homes import Announcements, announced
 from evenflow.keys import hash_keys
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import Partitioner
@@ -161,7 +162,8 @@ class Router:
     So the workers are told when the slowest partition passes a pane.
 
     session: numbers the frames. None: a session of its own. clock: says which tuples are ahead. None: that of tuples
-    that are read now.
+    that are read now. forwarding: whether keys may be finished at their homes. Then the router announces what it sends
+    elsewhere (`evenflow/homes.py`), and tells every worker when it has routed by another plan than it told last.
     """
 
     def __init__(
@@ -172,6 +174,7 @@ class Router:
         epoch: int = 0,
         session: Session | None = None,
         clock: Clock | None = None,
+        forwarding: bool = False,
     ) -> None:
         self.plans = InForce(settings, partitioner, epoch=epoch)
         self._query = settings.query
@@ -180,10 +183,13 @@ class Router:
         self._parser = Parser(settings)
         self._routed = settings.routed_partitions
         self.session = Session(self._routed) if session is None else session
+        self._forwarding = forwarding
+        self._seed = settings.partitioner.seed
         self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
         self._told: dict[int, int] = {}
+        self._epoch_told: int | None = None
         nobody = np.zeros(self._routed, np.int64)
         self._nothing = Sent(
             keys=pa.array([], pa.binary()),
@@ -201,6 +207,7 @@ class Router:
     def forget_what_was_told(self) -> None:
         """Tell the workers everything once more, after a rebalance or an aborted transaction."""
         self._told.clear()
+        self._epoch_told = None
 
     def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
@@ -289,20 +296,25 @@ class Router:
         return frames
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
-        """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
+        """A record `TOLD` for every partition if the slowest has passed a pane, else none.
+
+        With forwarding also if the plan is another one than was told last.
+        """
         nothing = records(0, TOLD)
         if not states:
             return nothing
         closed = self._closed(states)
         # A partition that the workers have not heard of counts as one without a mark.
         unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
-        if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
+        another = self._forwarding and self._epoch_told != self.plans.epoch
+        if not another and min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
             return nothing
         return self._tell(states)
 
     def _tell(self, states: dict[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition."""
         self._told = self._closed(states)
+        self._epoch_told = self.plans.epoch
         return records_of(
             [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
         )
@@ -380,7 +392,12 @@ class Router:
     def _no_shares(self) -> Shares:
         """No tuple for any worker."""
         nobody = np.zeros(self._routed + 1, np.int64)
-        return Shares(rows=no_rows(self._frame_schema), epochs=(self.plans.epoch,), bounds=nobody)
+        return Shares(
+            rows=no_rows(self._frame_schema),
+            epochs=(self.plans.epoch,),
+            bounds=nobody,
+            workers=self._workers(),
+        )
 
     def _shares(self, accepted: list[_Accepted]) -> tuple[Sent, Shares]:
         """The tuples in the order in which they came, and the same tuples by worker and plan."""
@@ -388,7 +405,8 @@ class Router:
             return self._nothing, self._no_shares()
         tuples = _Accepted.together(accepted)
         hashes = hash_keys(tuples.keys)
-        cells, epochs = self._assigned(hashes, tuples.times)
+        cells, plans = self._assigned(hashes, tuples.times)
+        epochs = tuple(plans)
         # A cell fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
         # bits by radix, in linear time. The sort is stable, so a worker gets its tuples in the order in which
         # they came.
@@ -397,12 +415,32 @@ class Router:
         np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
         workers = cells if len(epochs) == 1 else cells // np.int32(len(epochs))
         panes = pane_of(tuples.times, self._query.slide_ms)
-        shares = Shares(rows=self._batch(tuples, panes).take(pa.array(order)), epochs=epochs, bounds=bounds)
+        shares = Shares(
+            rows=self._batch(tuples, panes).take(pa.array(order)),
+            epochs=epochs,
+            bounds=bounds,
+            workers=tuple(plans.values()) if self._forwarding else (),
+            announced=self._announced(hashes, panes, cells, plans) if self._forwarding else (),
+        )
         loads = np.diff(bounds).reshape(self._routed, len(epochs)).sum(axis=1)
         return Sent(tuples.keys, hashes, workers, loads, block_loads(workers, panes, loads)), shares
 
-    def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
-        """The cell of each tuple, worker * plans + plan, and the epochs of the plans.
+    def _workers(self) -> tuple[int, ...]:
+        return (self.plans.partitioner.workers,) if self._forwarding else ()
+
+    def _announced(
+        self, hashes: UInt64s, panes: Int64s, cells: Int32s, plans: Mapping[int, int]
+    ) -> tuple[Announcements, ...]:
+        """What the homes of keys must hear of these tuples, by plan."""
+        found = []
+        workers, numbers = np.divmod(cells, np.int32(len(plans)))
+        for number, among in enumerate(plans.values()):
+            mine = numbers == number
+            found.append(announced(hashes[mine], panes[mine], workers[mine], workers=among, seed=self._seed))
+        return tuple(found)
+
+    def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, dict[int, int]]:
+        """The cell of each tuple, worker * plans + plan, and how many workers each plan has, by epoch.
 
         Tuples are assigned by event time. A block holds stretches of several input partitions, and the event
         times of these stretches overlap. A plan takes over at an event time, so the tuples of a plan must be
@@ -414,17 +452,18 @@ class Router:
             return self._in_order(hashes, times)
         order = np.argsort(times, kind="stable")
         cells = np.empty(len(times), np.int32)
-        cells[order], epochs = self._in_order(hashes[order], times[order])
-        return cells, epochs
+        cells[order], plans = self._in_order(hashes[order], times[order])
+        return cells, plans
 
-    def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
+    def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, dict[int, int]]:
         """As `_assigned`, for tuples in order of event time."""
-        workers, epochs = [], []
+        workers: list[Int32s] = []
+        plans: dict[int, int] = {}
         for stretch in self.plans.stretches(times):
             workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch]))
-            epochs.append(self.plans.epoch)
-        cells = [mine * len(epochs) + number for number, mine in enumerate(workers)]
-        return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(epochs)
+            plans[self.plans.epoch] = self.plans.partitioner.workers
+        cells = [mine * len(plans) + number for number, mine in enumerate(workers)]
+        return (np.concatenate(cells) if len(cells) > 1 else workers[0]), plans
 
     def _batch(self, part: _Accepted, panes: Int64s) -> pa.RecordBatch:
         times = [pa.array(part.times)] if self._timed else []
