@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,8 +119,8 @@ class Framer:
         for epoch, said in zip(shares.epochs, shares.announced, strict=False):
             rows = pa.record_batch([said.panes, said.hashes], schema=wire.ANNOUNCED)
             homes, starts = np.unique(said.homes, return_index=True)
-            for home, start, stop in zip(
-                homes.tolist(), starts.tolist(), [*starts[1:].tolist(), len(said.homes)], strict=True
+            for home, (start, stop) in zip(
+                homes.tolist(), pairwise([*starts.tolist(), len(said.homes)]), strict=True
             ):
                 for piece in wire.cut(rows.slice(start, stop - start), self._most_bytes):
                     yield home, packers.announcing(epoch).pack(piece, sequence=self._session.next(home))
