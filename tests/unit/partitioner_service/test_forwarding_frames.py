@@ -11,11 +11,12 @@ from hypothesis import settings as thoroughness
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.progress import delay
 from evenflow.twostep import Layout, reduce
 from evenflow.twostep.home import Homes, Worker, forward_task
-from partitioner_service.route import Router
+from partitioner_service.route import Routed, Router, Slice
 from tests.unit.partitioner_service.test_plan_boundaries import (
     BLOCKS,
     PLANS,
@@ -37,6 +38,17 @@ class Forwarding(Instance):
         self.router = Router(self.settings, create(rule, workers=WORKERS), forwarding=True)
         for worker, data in self.router.begin_stint(self.states, {}, inputs=self.settings.input_partitions):
             self.topic[worker].append(data)
+
+    def route(self, times: dict[int, list[int]], *, end: bool = False) -> Routed:
+        """What these event times (ms) by partition become, with few keys."""
+        slices = []
+        for partition, stamps in times.items():
+            first = self.states[partition].offset
+            values: list[bytes | None] = [b'{"k":"%s","t":%d}' % (key_at(time), time) for time in stamps]
+            markers = {len(values): EndOfStream(producer="p", tuples=0)} if end else {}
+            values += [None] * len(markers)
+            slices.append(Slice(partition, first, first + len(values) - 1, values, markers=markers))
+        return self.router.route(slices, self.states)
 
     def windows(self, batches: int) -> tuple[Counter[tuple[int, bytes]], Counter[tuple[int, bytes]]]:
         """Tuples by (first pane, key) of the windows that homes have finished, and of those that reducers have emitted."""
@@ -68,6 +80,11 @@ class Forwarding(Instance):
         return finished, reduced
 
 
+def key_at(time: int) -> bytes:
+    """The key of the tuples of this time."""
+    return b"k%d" % (time % 3)
+
+
 def _counted(rows: list[dict[str, Any]], known: Counter[tuple[int, bytes]]) -> Counter[tuple[int, bytes]]:
     (label,) = {*rows[0]} - {"window_start", "window_end", "key"} if rows else {"n"}
     found = Counter({(row["window_start"] // 1_000, row["key"]): row[label] for row in rows})
@@ -92,15 +109,8 @@ def test_each_window_comes_once_however_the_stream_is_cut_and_whenever_a_plan_is
         for epoch, (when, p, begins) in enumerate(plans, start=1):
             if when == number:
                 instance.learn(epoch, p, begins)
-        # The instance names keys by their number, so the same numbers come again in each block.
-        instance.sent = 0
-        some = {partition: [time - time % 4 for time in times] for partition, times in block.items()}
-        count = 0
-        for times in some.values():
-            for time in times:
-                tuples.append((time, b"%d-%d" % (count, time)))
-                count += 1
-        instance.read(some)
+        tuples += [(time, key_at(time)) for times in block.values() for time in times]
+        instance.read(block)
     instance.read({0: [], 1: []}, end=True)
     finished, reduced = instance.windows(batches)
     assert not finished.keys() & reduced.keys()
