@@ -16,6 +16,8 @@ from evenflow.partitioners import create
 from evenflow.progress import delay
 from evenflow.twostep import Layout, reduce
 from evenflow.twostep.home import Homes, Worker, forward_task
+from evenflow.wire import decode_frame
+from evenflow.wire.frame import Frame
 from partitioner_service.route import Routed, Router, Slice
 from tests.unit.partitioner_service.test_plan_boundaries import (
     BLOCKS,
@@ -119,3 +121,22 @@ def test_each_window_comes_once_however_the_stream_is_cut_and_whenever_a_plan_is
     )
     if rule == "hashing" and not plans:
         assert not reduced
+
+
+def test_whoever_hears_of_a_block_hears_the_plan_at_its_end() -> None:
+    """Also a worker whose last tuples of the block are of an older plan."""
+    instance = Forwarding("hashing", partitions=1)
+    instance.learn(1, 1, 5_000)
+    instance.read({0: [4_800, 4_801, 4_802, 5_000]})
+    for topic in instance.topic:
+        frames = [decode_frame(data, fingerprint=instance.settings.fingerprint) for data in topic]
+        told = [frame.header.epoch for frame in frames if len(frame.header.told)]
+        assert told == [0, 1]
+    assert {frame.header.epoch for frame in tuples_of(instance, worker=1)} == {0}
+
+
+def tuples_of(instance: Forwarding, *, worker: int) -> list[Frame]:
+    frames = [
+        decode_frame(data, fingerprint=instance.settings.fingerprint) for data in instance.topic[worker]
+    ]
+    return [frame for frame in frames if frame.batch.num_rows and not frame.header.announces]
