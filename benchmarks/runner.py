@@ -41,6 +41,7 @@ SCENARIOS = (
     "growth_keys",
     "growth_service",
     "reducer_emit",
+    "forwarding",
     "elasticity_spike",
     "elasticity_staircase",
     "elasticity_sine",
