@@ -239,7 +239,7 @@ def test_an_instance_that_is_killed_while_it_takes_a_partition_in_leaves_it_to_t
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
     # Longer than the first transaction takes on a busy machine. The next start waits for the end of the one left open.
-    settings = settings_of(kafka_settings, query_name, partitioner={"transaction_timeout": "20s"})
+    settings = settings_of(kafka_settings, query_name, partitioner={"transaction_timeout": "15s"})
     before, too_old, after = old_and_new()
     killed = reading(before, settings, loop=KilledLoop)
     grown = grow(settings)

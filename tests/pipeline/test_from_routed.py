@@ -284,6 +284,7 @@ def test_the_record_of_the_query_says_where_it_began(kafka_settings: Any, query_
     assert begun.begin == {0: 0, 1: 3}
     assert begun.identity == settings.identity()
     assert begun.input_id == states[0].topic_id
+    write(settings, [(p, {"k": "a", "t": 2, "v": 1}) for p in (0, 1)], end=False)
     moved = [
         TopicPartition(
             settings.topic("input"),

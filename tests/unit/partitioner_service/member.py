@@ -78,6 +78,7 @@ class Member:
             skips=skips,
             added=self.added,
             watch=watch,
+            member=None,
         )
         self.loop = QuietLoop(
             settings,
