@@ -196,7 +196,9 @@ def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_noth
     admin.delete_topics(instances.settings[0].kafka, [instances.settings[0].topic("sync")])
     instances.feed_until(lambda: all(instances.told(number)["unanswered"] > 5 for number in range(2)))
     for child in instances.running.values():
-        assert child.output().count("no table has come") == 1
+        # On a busy machine tables may be missing for a moment before, too. Each silence is said once, and so is its end.
+        output = child.output()
+        assert output.count("no table has come") == output.count("tables come again") + 1
     instances.finish()
 
 
