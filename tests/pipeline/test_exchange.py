@@ -17,6 +17,7 @@ from partitioner_service.committed import all_states
 from partitioner_service.exchange.reading import LARGEST
 from tests.hostile import BYTES
 from tests.pipeline import end_to_end
+from tests.pipeline.panels import EXCHANGE, asked, queries, series
 from tests.pipeline.planes import parts_of, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
@@ -30,6 +31,7 @@ from tests.pipeline.routed import (
 from topics import admin, clients
 from workbench.ports import free_ports
 from workbench.processes import ChildProcess
+from workbench.prometheus import Prometheus
 
 pytestmark = pytest.mark.pipeline
 _CODE = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
@@ -199,6 +201,33 @@ def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_noth
         # On a busy machine tables may be missing for a moment before, too. Each silence is said once, and so is its end.
         output = child.output()
         assert output.count("no table has come") == output.count("tables come again") + 1
+    instances.finish()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("instances", [{"name": "evenflow"}], indirect=True)
+def test_every_panel_and_metric_of_the_exchange_has_data_under_a_real_prometheus(
+    instances: Instances, tmp_path: Path
+) -> None:
+    query = instances.settings[0].query.name
+    asking = {name: expression for name, expression in queries() if EXCHANGE in expression}
+    assert len(asking) > 5
+    ports = [settings.partitioner.web_port for settings in instances.settings]
+    with Prometheus(tmp_path / "prometheus", {"evenflow-partitioner": ports}, every=1.0) as prometheus:
+        for number in range(2):
+            instances.start(number)
+        instances.feed_until(lambda: all(instances.told(number)["members"] == [0, 1] for number in range(2)))
+        client = clients.producer(instances.settings[0].kafka)
+        client.produce(instances.settings[0].topic("sync"), value=b"no record")
+        clients.flush(client, instances.settings[0].kafka)
+        found: dict[str, int | str] = {}
+
+        def all_have_data() -> bool:
+            found.update({name: asked(prometheus, expression, query) for name, expression in asking.items()})
+            return all(isinstance(said, int) and said > 0 for said in found.values())
+
+        instances.feed_until(all_have_data)
+        assert {name for name in series() if name.startswith(EXCHANGE)} <= prometheus.metadata()
     instances.finish()
 
 
