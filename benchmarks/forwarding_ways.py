@@ -165,6 +165,15 @@ class Way:
         opened = [decode_blob(data, fingerprint="f") for data in blobs]
         return pa.Table.from_batches([blob.batch for blob in opened], schema=self.plan.partial_schema)
 
+    def _reduce(self, blobs: Sequence[Sequence[bytes]]) -> None:
+        """Give each bucket its blobs."""
+        began = time.process_time()
+        for bucket, mine in zip(self.buckets, blobs, strict=True):
+            rows = self._decoded(mine)
+            if rows.num_rows:
+                bucket.add(rows, int(rows["pane"][0].as_py()))
+        self._note("reducer", began)
+
     def _emit(self, table: pa.Table, pane: int) -> None:
         bounds = ((pane + 1) * SLIDE - SPAN * SLIDE, (pane + 1) * SLIDE)
         for rows in sliced(table):
@@ -180,12 +189,7 @@ class Today(Way):
         hashes = hash_keys(pa.concat_tables(partials)["key"])
         blobs = self._blobs(partials, hashes)
         self._note("combiner", began)
-        began = time.process_time()
-        for bucket, mine in zip(self.buckets, blobs, strict=True):
-            rows = self._decoded(mine)
-            if rows.num_rows:
-                bucket.add(rows, int(rows["pane"][0].as_py()))
-        self._note("reducer", began)
+        self._reduce(blobs)
 
     def close(self, pane: int) -> None:
         """Emit the windows that end with this pane."""
@@ -236,12 +240,7 @@ class Forwarding(Way):
             if rows.num_rows:
                 held.add(rows, int(rows["pane"][0].as_py()))
         self._note("home", began)
-        began = time.process_time()
-        for bucket, mine in zip(self.buckets, blobs, strict=True):
-            rows = self._decoded(mine)
-            if rows.num_rows:
-                bucket.add(rows, int(rows["pane"][0].as_py()))
-        self._note("reducer", began)
+        self._reduce(blobs)
 
     def close(self, pane: int) -> None:
         """Finish what home may finish, hand on the rest of the windows, and reduce that."""

@@ -21,6 +21,7 @@ from spark_consumers.archive import archive_path, making
 from spark_consumers.session import GARBAGE_COLLECTOR
 from topics.admin import ensure_topics, pipeline_topics
 from workbench.broker import EmbeddedBroker, broker_archive_path
+from workbench.broker_jars import kafka_broker_jars
 
 _PATIENCE = 600
 _KEPT = 6
@@ -31,7 +32,7 @@ def make_broker_archive() -> Path:
 
     Raises ServiceError if the broker does not write it.
     """
-    path = broker_archive_path()
+    path = broker_archive_path(kafka_broker_jars())
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as name:

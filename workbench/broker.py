@@ -48,9 +48,9 @@ _SWEEP_AFTER_SECONDS = 60
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
-def broker_archive_path() -> Path:
-    """Path of the archive of the broker's classes. The file need not exist."""
-    return path_of(["broker"], kafka_broker_jars())
+def broker_archive_path(jars: list[Path]) -> Path:
+    """Path of the archive of the broker's classes. The file need not exist. jars: of the broker."""
+    return path_of(["broker"], jars)
 
 
 class EmbeddedBroker:
@@ -311,7 +311,7 @@ class EmbeddedBroker:
             "-Xms128m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            *(using(broker_archive_path()) or ["-Xshare:auto"]),
+            *(using(broker_archive_path(jars)) or ["-Xshare:auto"]),
             "-XX:-UsePerfData",
             "-Djava.awt.headless=true",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

@@ -62,15 +62,14 @@ class Fleet:
 
     # ---- the instances
 
-    def run(self, *numbers: int, stop: Callable[[ChildProcess], object] | None = None) -> None:
-        """Let exactly these instances run. stop: how the others are ended, by SIGTERM if it is None."""
+    def run(self, *numbers: int) -> None:
+        """Let exactly these instances run. The others are ended by SIGTERM."""
         for number in sorted(self._alive.keys() - set(numbers)):
-            child = self._alive.pop(number)
-            (stop or (lambda it: it.terminate(30)))(child)
+            self._alive.pop(number).terminate(30)
         for number in numbers:
             if number not in self._alive:
                 self._alive[number] = self._start(number)
-        self._wait(lambda: self._share_the_input(), "instances that share the input")
+        self._wait(self._share_the_input, "instances that share the input")
 
     def kill(self, number: int) -> None:
         """SIGKILL. Its partitions go to the others once it is missed."""
