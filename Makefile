@@ -8,6 +8,10 @@ SEEDS ?= 1000
 FROM ?= 0
 # Tests run in this many processes, each with a broker of its own.
 JOBS ?= 2
+# The share of a law's examples that `make test` and `make test-more` draw. `make test-long` draws ten times all of them.
+EXAMPLES ?= 0.3
+# Each process of the tests would else compile the tests and the product anew: a third of the CPU time until they are collected.
+unexport PYTHONDONTWRITEBYTECODE
 # `make fuzz`: how long for each target.
 SECONDS ?= 10
 PYTEST = $(BIN)/python -m pytest -n $(JOBS)
@@ -16,15 +20,12 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 # `make test-more`: any test in any process, but for those of a group (`xdist_group`), which share a long preparation.
 BY_GROUP = --dist loadgroup --no-loadscope-reorder
 
-# The laws whose number of examples `tests/examples.py` sets.
-MANY_EXAMPLES = $(shell grep -rl "^from tests.examples import" tests --include="test_*.py")
-
-# Of benchmarks that share their code, one: a smoke run of all takes a quarter of an hour.
-SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-instances service-bad-records service-expressions \
-	service-formats service-metrics service-metrics-spark partitioners growth reducer-emit elasticity-spike scale
+# Of benchmarks that share their code, one, and none that a test runs: a smoke run of all takes a quarter of an hour.
+SMOKE = topics-roundtrip service-end-to-end-fused service-instances service-expressions service-metrics \
+	growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s fuzz lint kernels format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl fuzz lint kernels format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -48,7 +49,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 
 test: setup ## lint, types, layers, and the tests on two cores (JOBS=...)
 	@$(MAKE) --no-print-directory -j 2 lint kernels
-	$(PYTEST) $(BY_FILE) tests/pipeline tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
+	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_FILE) tests/pipeline tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -62,16 +63,21 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 	$(BIN)/python -m tests.ground prepare k8s
 	$(BIN)/python -m pytest tests/k8s $(FLAGS)
 
+test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` into a venv of its own, .rl
+	@test -x .rl/bin/python || $(PYTHON) -m venv .rl
+	.rl/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[rl]" -r requirements.lock
+	PYTHONPATH=$(CURDIR) .rl/bin/python -m pytest tests/rl $(FLAGS)
+
 test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
-	$(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers api-server
 	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)
 
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
 	$(PYTEST) tests -m long $(FLAGS)
-	EVENFLOW_EXAMPLES=10 $(PYTEST) $(MANY_EXAMPLES) $(FLAGS)
+	EVENFLOW_EXAMPLES=10 $(PYTEST) tests/unit -m hypothesis --timeout 3000 $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 
 fuzz: setup ## decoders and parsers under coverage-guided fuzzing (atheris), SECONDS=10 for each target; what raised is saved
@@ -120,5 +126,5 @@ doctor: setup ## what is wrong on this machine, and what to do
 	$(BIN)/evenflow doctor $(FLAGS)
 
 clean: ## remove what tools and runs leave behind (not .venv, not the jars)
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist .rl
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ combiner a wait. At the end of every run all of its windows are compared with a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.elasticity_picture import courses
@@ -45,6 +46,22 @@ def measure(shape: str, *, smoke: bool) -> dict[str, object]:
     if not smoke:
         keep(rows, courses, PLOTS / f"elasticity-{shape}.svg")
     return {"profile": chosen.profile, "policies": [_short(row) for row in rows]}
+
+
+def beside(shape: str, partitioners: Sequence[str], *, smoke: bool, picture: str) -> dict[str, object]:
+    """A row for each of these partitioners, all with Prompt+. ServiceError if a window is not exact."""
+    chosen = shape_of(shape, seconds=_SMOKE_SECONDS) if smoke else SHAPES[shape]
+    rows = []
+    for name in partitioners[-1:] if smoke else partitioners:
+        options = LoopOptions(shape=chosen, policy_options=_OPTIONS["prompt-plus"], partitioner=name)
+        with step(f"{name} on {shape}"):
+            result = run_loop(options)
+        if result.report.differences:
+            raise ServiceError(f"{name} on {shape}: {result.report.text()}")
+        rows.append(fields(result) | {"policy": f"prompt-plus, {name}"})
+    if not smoke:
+        keep(rows, courses, PLOTS / f"{picture}.svg")
+    return {"profile": chosen.profile, "partitioners": [_short(row) for row in rows]}
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

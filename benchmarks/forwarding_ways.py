@@ -132,7 +132,7 @@ class Way:
     def _note(self, part: str, began: float) -> None:
         self.cpu[part] = self.cpu.get(part, 0.0) + time.process_time() - began
 
-    def _blobs(self, tables: Sequence[pa.Table], hashes: UInt64s) -> list[list[bytes]]:
+    def blobs(self, tables: Sequence[pa.Table], hashes: UInt64s) -> list[list[bytes]]:
         """The blobs of these partials by bucket, encoded as the combiner does it."""
         whole = pa.concat_tables(tables)
         of = bucket_of(hashes, BUCKETS).astype(np.int64)
@@ -161,7 +161,7 @@ class Way:
         self.sent += sum(len(data) for parts in made for data in parts)
         return made
 
-    def _decoded(self, blobs: Sequence[bytes]) -> pa.Table:
+    def decoded(self, blobs: Sequence[bytes]) -> pa.Table:
         opened = [decode_blob(data, fingerprint="f") for data in blobs]
         return pa.Table.from_batches([blob.batch for blob in opened], schema=self.plan.partial_schema)
 
@@ -169,7 +169,7 @@ class Way:
         """Give each bucket its blobs."""
         began = time.process_time()
         for bucket, mine in zip(self.buckets, blobs, strict=True):
-            rows = self._decoded(mine)
+            rows = self.decoded(mine)
             if rows.num_rows:
                 bucket.add(rows, int(rows["pane"][0].as_py()))
         self._note("reducer", began)
@@ -187,7 +187,7 @@ class Today(Way):
         """One micro-batch."""
         began = time.process_time()
         hashes = hash_keys(pa.concat_tables(partials)["key"])
-        blobs = self._blobs(partials, hashes)
+        blobs = self.blobs(partials, hashes)
         self._note("combiner", began)
         self._reduce(blobs)
 
@@ -229,7 +229,7 @@ class Forwarding(Way):
             if not home.all():
                 away.append(rows.filter(pa.array(~home)))
                 away_hashes.append(hashes[~home])
-        blobs = self._blobs(
+        blobs = self.blobs(
             [self.plan.partial_schema.empty_table(), *away],
             np.concatenate([np.empty(0, np.uint64), *away_hashes]),
         )
@@ -262,11 +262,11 @@ class Forwarding(Way):
                     handed_hashes.append(hashes[~kept])
                     table = table.filter(pa.array(kept))
             self._emit(table, pane)
-        blobs = self._blobs(handed, np.concatenate(handed_hashes))
+        blobs = self.blobs(handed, np.concatenate(handed_hashes))
         self._note("home", began)
         began = time.process_time()
         for bucket, mine in zip(self.buckets, blobs, strict=True):
-            windows, totals = self._decoded(mine), bucket.window(pane)
+            windows, totals = self.decoded(mine), bucket.window(pane)
             if windows.num_rows:
                 totals = self.plan.merge([totals, windows.drop_columns(["pane"])])
             self._emit(totals, pane)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import partly_picture
 from benchmarks.elasticity_picture import courses
 from benchmarks.fleet.picture import courses as fleet_courses
 from evenflow.charts.axes import decades, ratios
@@ -122,6 +123,9 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
     "docs/measurements/partitioners-growth-keys": growth_keys,
     "docs/evenflow-partitioner/price": price,
     **{f"docs/measurements/elasticity-{shape}": courses for shape in SHAPES},
+    "docs/partly/quality": partly_picture.quality,
+    "docs/partly/plan": partly_picture.plan,
+    "docs/partly/training": partly_picture.training,
     **{f"docs/measurements/service-{name}": fleet_courses for name in ("instances", "shift")},
 }
 """Pictures of the docs whose rows are kept: path without ending -> the function that draws the picture."""
@@ -129,10 +133,15 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
 
 def keep(rows: Rows, draw: Callable[[Rows], Any], path: Path) -> None:
     """Write the picture, and the rows as JSON beside it."""
+    keep_rows(rows, path.with_suffix(".json"))
+    save(draw(rows), path)
+
+
+def keep_rows(rows: Rows, path: Path) -> None:
+    """Write the rows as JSON, a row a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(row) for row in rows)
-    path.with_suffix(".json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    save(draw(rows), path)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def main() -> int:

@@ -20,16 +20,14 @@ from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Pair, Piece, cost, having, pairs
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.telemetry import ExchangeState, PartitionerRecord
+from evenflow.telemetry import PartitionerRecord
 from monitoring.instruments.partitioner import PartitionerInstruments
 from partitioner_service.loop import Loop
 from partitioner_service.parts import Parts
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.reports import Reports
-from partitioner_service.route import Router, Sent
-from partitioner_service.source import Source
-from partitioner_service.status import Work
+from partitioner_service.route import Sent
 from workbench.broker import EmbeddedBroker
 
 ID = "service-metrics-partitioner"
@@ -89,18 +87,10 @@ class _Clocked(Reports):
         super().note(sent, seconds, workers=workers)
         self.spent += time.thread_time() - began
 
-    def record(
-        self,
-        source: Source,
-        router: Router,
-        work: Work,
-        *,
-        ignored: int,
-        exchange: ExchangeState | None = None,
-    ) -> PartitionerRecord:
+    def record(self, *what: Any, **more: Any) -> PartitionerRecord:
         """The telemetry record. Its CPU time is counted."""
         began = time.thread_time()
-        told = super().record(source, router, work, ignored=ignored, exchange=exchange)
+        told = super().record(*what, **more)
         self.spent += time.thread_time() - began
         return told
 

@@ -8,9 +8,10 @@ of the whole stream, including its start and stop.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -19,32 +20,55 @@ from benchmarks.running import measured_broker
 from benchmarks.spread import Speed
 from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step
-from evenflow.settings import Settings
+from evenflow.settings import KafkaSettings, Settings
 from evenflow.wire import decode_frame
 from partitioner_service.plane import DataPlane
 from topics.reader import read_range
 
 WORKERS = 8
-_FOLDER = "evenflow-bench-"
+D_CHOICES: Mapping[str, Any] = {"name": "d-choices"}
+FOLDER = "evenflow-bench-"
 
 
 @contextmanager
 def routed_stream(
-    name: str, *, tuples: int, zipf: float = 1.0, window: str = "60s", **spark: object
+    name: str, *, tuples: int, zipf: float = 1.0, window: str = "60s", **spark: Any
 ) -> Iterator[tuple[Settings, Path, CpuMeter]]:
     """Settings, a folder and a meter. The routed topic holds the stream as the partitioner writes it (d-choices)."""
-    with measured_broker("driver") as (broker, meter), tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
-        settings = settings_for(
-            broker.settings(),
-            name,
-            query={"window": window},
-            partitioner={"name": "d-choices", "workers": WORKERS},
-            spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0, **spark},
+    with measured_broker("driver") as (broker, meter), tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
+        settings = routed(
+            broker.settings(), name, Path(folder), tuples=tuples, zipf=zipf, window=window, **spark
         )
-        with step(f"writing and routing {tuples:,} tuples"):
-            write_input(settings, tuples=tuples, zipf=zipf)
-            DataPlane(settings, until_ended=True).run()
         yield settings, Path(folder), meter
+
+
+def routed(
+    kafka: KafkaSettings,
+    name: str,
+    folder: Path,
+    *,
+    tuples: int,
+    zipf: float = 1.0,
+    window: str = "60s",
+    partitioner: Mapping[str, Any] = D_CHOICES,
+    **spark: Any,
+) -> Settings:
+    """Settings of a query whose routed topic holds the stream as its partitioner writes it.
+
+    folder: for the checkpoint. partitioner, spark: settings of these parts.
+    """
+    settings = settings_for(
+        kafka,
+        name,
+        query={"window": window},
+        input={"topic": f"{name}.input"},
+        partitioner={"workers": WORKERS, **partitioner},
+        spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0, **spark},
+    )
+    with step(f"writing and routing {tuples:,} tuples"):
+        write_input(settings, tuples=tuples, zipf=zipf)
+        DataPlane(settings, until_ended=True).run()
+    return settings
 
 
 def frames_and_tuples(settings: Settings) -> tuple[int, int]:

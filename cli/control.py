@@ -29,9 +29,13 @@ def control(
     ] = False,
 ) -> None:
     """Decide how many workers and reducers are in use, and publish plans, until SIGTERM."""
+    from evenflow.commands.context import settings_of
+
+    chosen: dict[str, Any] = {} if policy is None else {"control": {"policy": policy}}
+    settings = settings_of(context, **chosen)
+
     from controller.service import control as run
     from controller.talk import judgement_words
-    from evenflow.commands.context import settings_of
     from topics.waiting import wait_for_input
 
     def tell(judgement: Judgement, record: DecisionRecord) -> None:
@@ -40,7 +44,5 @@ def control(
         elif dry_run:
             typer.echo(judgement_words(judgement))
 
-    chosen: dict[str, Any] = {} if policy is None else {"control": {"policy": policy}}
-    settings = settings_of(context, **chosen)
     wait_for_input(settings)
     run(settings, dry_run=dry_run, tell=tell)

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 _OF_LOOPS = ("profile", "seconds", "watch", "prometheus")
 _WATCHED_POLICY, _WATCHED_PROFILE = "prompt-plus:proportional=true,max_step=2", "flash-crowd"
-_OF_BOTH = ("control", "wiring", "as_json", *_OF_LOOPS)
+_OF_BOTH = ("control", "wiring", "partitioner", "as_json", *_OF_LOOPS)
 
 
 def demo(
@@ -101,6 +101,7 @@ def demo(
             profile=profile,
             seconds=seconds,
             wiring=wiring,
+            partitioner=partitioner,
             watch=watch,
             prometheus=prometheus,
             as_json=as_json,
@@ -147,7 +148,7 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
     if loop:
         raise ConfigError(
             f"--control runs a pipeline and a stream of its own: {listed} cannot be said of it",
-            hint="--profile, --seconds and --wiring can; or leave --control out",
+            hint="--profile, --seconds, --partitioner and --wiring can; or leave --control out",
         )
     raise ConfigError(f"{listed} is of a closed loop", hint="add --control POLICY (`evenflow policies`)")
 
@@ -164,6 +165,7 @@ def _closed_loop(
     profile: str,
     seconds: float | None,
     wiring: Literal["fused", "split"],
+    partitioner: str,
     watch: bool,
     prometheus: bool,
     as_json: bool,
@@ -178,11 +180,14 @@ def _closed_loop(
     from workbench.prometheus import Prometheus
 
     name, options = parse_choice(control)
+    rule, rule_options = parse_choice(partitioner)
     loop = LoopOptions(
         shape=shape_of(profile, seconds=seconds),
         policy=None if name == "none" else name,
         policy_options=options,
         wiring=wiring,
+        partitioner=rule,
+        partitioner_options=rule_options,
         ports=WebPorts.free() if watch or prometheus else WebPorts(),
     )
     console = _console(stderr=as_json)

@@ -32,13 +32,15 @@ def doctor(
 ) -> None:
     """Check this machine, the broker, the topics and a sample of the records. Exit 1 if there is a problem."""
     from evenflow.errors import ConfigError
-    from workbench.doctor import examine
 
     if sample < 1:
         raise ConfigError(
             f"--sample must be at least 1, not {sample}", hint="--no-sample looks at no records"
         )
     settings = settings_of(context) if topic is None else settings_of(context, input={"topic": topic})
+
+    from workbench.doctor import examine
+
     report = examine(settings, most=0 if no_sample else sample)
     _print_json(report) if as_json else _print(report)
     raise typer.Exit(1 if any(finding.status == "problem" for finding in report.findings) else 0)

@@ -49,9 +49,11 @@ def key(
 
     from evenflow.commands.context import milliseconds, settings_of
     from evenflow.settings.typed_key import key_bytes
-    from workbench.asking import ask_all, homes_of
 
     settings = settings_of(context)
+
+    from workbench.asking import ask_all, homes_of
+
     asked = key_bytes(settings.query, _typed(key, encoded=base64))
     replies = ask_all(settings, asked, at=at or (), patience=milliseconds("--wait", wait) / 1000)
     if as_json:

@@ -2,7 +2,8 @@
 
 A new command of a service needs a file `cli/<command>.py` with `register(app)`, a line in COMMANDS here, and a line
 in `evenflow.console.SERVICES`. Nothing heavy is imported before a command runs: commands import what they need
-inside their functions.
+inside their functions, and what a service needs only after its settings were read. So a mistake in the settings is said
+at once.
 """
 
 from __future__ import annotations

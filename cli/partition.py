@@ -41,12 +41,14 @@ def partition(
 ) -> None:
     """Run one partitioner instance, from the input topic to the routed topic, until SIGTERM."""
     from evenflow.commands.context import settings_of
-    from partitioner_service.app import serve
 
     given = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
     look_first(settings, unchecked=unchecked)
+
+    from partitioner_service.app import serve
+
     serve(settings, until_ended=until_ended, from_routed=from_routed)
 
 
@@ -65,8 +67,10 @@ def plan(
     Prints the record. A running controller goes on from this plan.
     """
     from evenflow.commands.context import settings_of
-    from partitioner_service.plans import publish
 
     settings = settings_of(context)
+
+    from partitioner_service.plans import publish
+
     published = publish(settings, workers=workers, reducers=reducers, effective_from=effective_from)
     typer.echo(published.encode(settings.fingerprint).decode())

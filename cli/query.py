@@ -32,11 +32,13 @@ def check(
     Nothing is made, committed or started. Exit 1 if the records do not fit the query.
     """
     from evenflow.errors import ConfigError
-    from workbench.query_check import check_query
 
     if sample < 1:
         raise ConfigError(f"--sample must be at least 1, not {sample}")
     settings = settings_of(context)
+
+    from workbench.query_check import check_query
+
     found = check_query(settings, most=sample)
     if as_json:
         typer.echo(json.dumps(found.as_json(), ensure_ascii=False))

@@ -30,12 +30,14 @@ def rename(
     """
     from cli.reset import ask, show
     from evenflow.commands.context import settings_of
+
+    before = settings_of(context)
+    after = settings_of(context, query={"name": name}, input={"topic": before.topic("input")})
+
     from workbench.lifetime.remains import find
     from workbench.lifetime.removal import remove
     from workbench.lifetime.rename import carry_out, examine
 
-    before = settings_of(context)
-    after = settings_of(context, query={"name": name}, input={"topic": before.topic("input")})
     found = examine(before, after, waiting=lambda line: typer.echo(line, err=True))
     typer.echo(f"query {before.query.name} will be copied to {name}:", err=True)
     for line in found.lines():

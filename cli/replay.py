@@ -76,15 +76,17 @@ def replay(
     """Replay a data set or a generator into the input topic, then end the stream."""
     from evenflow.commands.context import settings_of
     from evenflow.errors import ConfigError
+
+    if by_key and sticky:
+        raise ConfigError("--by-key and --sticky exclude each other")
+    settings = settings_of(context)
+
     from evenflow.sources.source import SourceOptions
     from producers.profiles import choose_profile
     from producers.replay import DeliveryError
     from producers.replay import replay as send
     from topics.waiting import wait_for_input
 
-    if by_key and sticky:
-        raise ConfigError("--by-key and --sticky exclude each other")
-    settings = settings_of(context)
     wait_for_input(settings, made_by_us=create_topic)
     chosen = choose_profile(rate=rate, speed=speed, profile=profile)
     options = SourceOptions.for_settings(

@@ -29,10 +29,12 @@ def reset(
     Shows first what will be removed, and asks.
     """
     from evenflow.commands.context import settings_of
+
+    settings = settings_of(context)
+
     from workbench.lifetime.remains import find, refuse_while_alive
     from workbench.lifetime.removal import remove
 
-    settings = settings_of(context)
     remains = find(settings, results=results)
     # Before anything is shown: while a service runs, the list would not stay true.
     if not force:

@@ -39,12 +39,13 @@ def skip(
     import json
 
     from evenflow.commands.context import milliseconds, settings_of
-    from workbench.lifetime.skipping import skip as order
 
     patience = milliseconds("--wait", wait) / 1000
-    outcome = order(
-        settings_of(context), partition, offset, because=because, through=through, patience=patience
-    )
+    settings = settings_of(context)
+
+    from workbench.lifetime.skipping import skip as order
+
+    outcome = order(settings, partition, offset, because=because, through=through, patience=patience)
     if as_json:
         typer.echo(json.dumps(outcome.as_json()))
     else:

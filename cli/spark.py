@@ -42,11 +42,13 @@ def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked:
 
 def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unchecked: bool) -> None:
     from evenflow.commands.context import settings_of
-    from spark_consumers.application import run
-    from spark_consumers.java_log import log_file, open_log
 
     settings = settings_of(context)
     look_first(settings, unchecked=unchecked)
+
+    from spark_consumers.application import run
+    from spark_consumers.java_log import log_file, open_log
+
     log = None if _verbose() else open_log(log_file(settings, context.info_name or stages[0]))
     if log is not None:
         _LOG.info("what Spark itself says is in %s", log.path)

@@ -33,11 +33,13 @@ def status(
     from rich.live import Live
 
     from evenflow.commands.context import settings_of
+
+    settings = settings_of(context)
+
     from workbench.status.read import read
     from workbench.status.screen import as_json as fields
     from workbench.status.screen import screen
 
-    settings = settings_of(context)
     if as_json:
         typer.echo(json.dumps(fields(read(settings))))
         return

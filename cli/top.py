@@ -21,11 +21,14 @@ def top(
     The command only reads the telemetry topic. q quits, space pauses.
     """
     from evenflow.commands.context import settings_of
+
+    settings = settings_of(context)
+
     from monitoring.live.feed import Feed
     from monitoring.live.top import Top
     from topics.settled import settled
 
-    feed = Feed(settled(settings_of(context)))
+    feed = Feed(settled(settings))
     try:
         Top(feed.glance, every=every).run()
     finally:

@@ -29,9 +29,11 @@ def create(
     """Make the input topic of the query, as `evenflow replay` would. Refused if the topic exists already."""
     from evenflow.commands.context import settings_of
     from evenflow.errors import ConfigError
-    from topics.admin import describe, ensure_topics, input_topic
 
     settings = settings_of(context)
+
+    from topics.admin import describe, ensure_topics, input_topic
+
     if partitions is not None:
         settings = settings.with_input_partitions(partitions)
     spec = input_topic(settings)
@@ -53,9 +55,11 @@ def list_topics(
     """List the topics of the query and its views by role, with their partitions and offsets. Nothing is made."""
     from evenflow.commands.context import settings_of
     from evenflow.settings.views import TopicRole, queries
-    from topics.admin import ROLES, describe
 
     settings = settings_of(context)
+
+    from topics.admin import ROLES, describe
+
     names: dict[str, tuple[TopicRole, str | None]] = {settings.topic(role): (role, None) for role in ROLES}
     for one in queries(settings):
         for role in ROLES:
@@ -89,9 +93,10 @@ def strimzi(
     import yaml
 
     from evenflow.commands.context import settings_of
+
+    settings = settings_of(context)
+
     from workbench.strimzi.manifests import manifests
 
     typer.echo("# Made by `evenflow topics strimzi`.")
-    typer.echo(
-        yaml.safe_dump_all(manifests(settings_of(context), cluster=cluster), sort_keys=False), nl=False
-    )
+    typer.echo(yaml.safe_dump_all(manifests(settings, cluster=cluster), sort_keys=False), nl=False)

@@ -45,11 +45,14 @@ def verify(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    settings = settings_of(context)
+
     from topics.waiting import wait_for_input
+
+    wait_for_input(settings)
+
     from workbench.verify.views import verify_all
 
-    settings = settings_of(context)
-    wait_for_input(settings)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     shown = Console(file=sys.stderr)
     with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:

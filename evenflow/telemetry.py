@@ -27,6 +27,8 @@ TELEMETRY_VERSION = 1
 MOST_BYTES = 1_000_000
 _DEEPEST = 12
 """Deepest nesting of a record: the observation of a decision is free JSON."""
+_MOST_REASONS = 16
+"""Most reasons for which batches are counted as cut short."""
 _LONGEST = 2_000
 """Most characters of a decision's reason."""
 
@@ -119,6 +121,53 @@ class ExchangeState(BaseModel):
     ignored: Count = 0
 
 
+class BatchState(BaseModel):
+    """A micro-batch after its planning. bsi, bci, ksr, mpi: 001 eq. 2.2-2.5 of its data blocks.
+
+    The same with `reduce_`: of the reduce buckets that hashing gives, whose size is counted in clusters. split: keys in
+    several data blocks. took_ms: from its cut until its last frame was handed to Kafka's client. late: how long after the
+    end of its interval that was, as a share of the interval. None if its interval is one of event time.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    tuples: Count
+    keys: Count
+    split: Count
+    bsi: Amount
+    bci: Amount
+    ksr: Amount
+    mpi: Amount
+    reduce_bsi: Amount
+    reduce_bci: Amount
+    reduce_ksr: Amount
+    reduce_mpi: Amount
+    took_ms: Amount | None = None
+    late: Amount | None = None
+
+
+class BatchesState(BaseModel):
+    """What an instance says of its micro-batches.
+
+    count: how many had tuples, since `started`. cut_short: how many of these were cut before their interval was over, by
+    the reason. held, held_bytes: tuples, and memory, of what was read and not routed yet. release_ms: how long before the
+    end of its interval the next batch is cut. last: the last batch, None before the first.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    interval_ms: Count
+    clock: Literal["event", "processing"]
+    count: Count
+    cut_short: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[a-z]{1,20}$")], Count], Field(max_length=_MOST_REASONS)
+    ] = {}
+    held: Count = 0
+    held_bytes: Count = 0
+    release_ms: Amount | None = None
+    last: BatchState | None = None
+
+
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
@@ -131,7 +180,7 @@ class PartitionerRecord(Record):
     loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
     plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
     record cannot be fetched. pages: `host:port` of the instance's pages. exchange: what it knows of the exchange,
-    None if it is in none.
+    None if it is in none. batches: its micro-batches, None if it routes tuple by tuple.
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
@@ -170,6 +219,7 @@ class PartitionerRecord(Record):
     stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
     pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
     exchange: ExchangeState | None = None
+    batches: BatchesState | None = None
 
 
 class PartWork(BaseModel):

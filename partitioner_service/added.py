@@ -76,7 +76,7 @@ class Added:
         partition has ended, because then nobody can take new ones in, or if there are too many. Raises what
         `commit` and `Source.assign_again` raise.
         """
-        if self._due:
+        if self._look_due:
             # Before the look: a frame of the open transaction may have told a mark beyond the committed one, and
             # the new partitions begin with the committed one.
             self._close(commit)
@@ -132,7 +132,12 @@ class Added:
         )
 
     @property
-    def _due(self) -> bool:
+    def due(self) -> bool:
+        """Whether the next `step` does anything."""
+        return self._look_due or bool(self._source.waiting - self._source.added)
+
+    @property
+    def _look_due(self) -> bool:
         """Whether it is time to look, because there are added partitions."""
         source = self._source
         more = source.rebalances and self._watch.partitions(self._topic) > source.taken

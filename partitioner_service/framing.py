@@ -1,6 +1,6 @@
 """Routed tuples to frames: one frame for every worker that has tuples.
 
-A frame is cut into parts if it is large, or if a plan takes over among its tuples.
+A frame is cut into parts if it is large, or if a plan takes over or a micro-batch ends among its tuples.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evenflow import wire
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, Rows, no_rows, records
+from evenflow.arrays import Int64s, Rows, UInt64s, no_rows, records
 from evenflow.settings import Settings
 from partitioner_service.session import Session
 
@@ -22,16 +22,27 @@ Frames = list[tuple[int, bytes]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Shares:
-    """The tuples of a block, sorted by worker and then by plan.
+class Stretch:
+    """Tuples of a block that were routed together: under one plan, and in one micro-batch if there are any.
 
-    epochs: the epochs of the plans that the block was routed with, ascending. The tuples of worker w under
-    plan number i are cell c = w * len(epochs) + i: rows bounds[c] to bounds[c + 1].
-    bounds has shape (workers * plans + 1,).
+    epoch: of the plan. batch, split: as in `wire.FrameHeader`.
+    """
+
+    epoch: int
+    batch: int | None = None
+    split: UInt64s | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shares:
+    """The tuples of a block, sorted by worker and then by stretch.
+
+    stretches: of the block, at least one, with epochs that never fall. The tuples of worker w in stretch number i are
+    cell c = w * len(stretches) + i: rows bounds[c] to bounds[c + 1]. bounds has shape (workers * stretches + 1,).
     """
 
     rows: pa.RecordBatch
-    epochs: tuple[int, ...]
+    stretches: tuple[Stretch, ...]
     bounds: Int64s
 
 
@@ -40,7 +51,7 @@ class Framer:
 
     inputs: how many input partitions there are, as the frames say.
 
-    A record has one epoch, so a worker's tuples of two plans travel as two parts.
+    A record has one header, so a worker's tuples of two stretches travel as two parts.
     """
 
     def __init__(self, settings: Settings, session: Session) -> None:
@@ -69,15 +80,17 @@ class Framer:
         """
         packers = _Packers(self, offsets, told, came, records(0, wire.TOTAL) if totals is None else totals)
         number = self._session.next
-        plans, starts, small = len(shares.epochs), shares.bounds.tolist(), self._small(shares)
+        count, starts, small = len(shares.stretches), shares.bounds.tolist(), self._small(shares)
         # A frame without tuples carries the epoch that is in force at the end of the block.
-        empty = packers.of(shares.epochs[-1]).body(self._no_tuples) if len(told) else None
+        last = shares.stretches[-1]
+        last = last if last.batch is None else Stretch(epoch=last.epoch)
+        empty = packers.of(last).body(self._no_tuples) if len(told) else None
         packed: Frames = []
         for worker in range(self._routed):
-            first = worker * plans
-            cells = [cell for cell in range(first, first + plans) if starts[cell] != starts[cell + 1]]
+            first = worker * count
+            cells = [cell for cell in range(first, first + count) if starts[cell] != starts[cell + 1]]
             if len(cells) == 1 and small[cells[0]]:  # the usual case, without the cost of cutting
-                packer = packers.of(shares.epochs[cells[0] - first])
+                packer = packers.of(shares.stretches[cells[0] - first])
                 packed.append((worker, packer.pack(_rows(shares, cells[0]), sequence=number(worker))))
             elif cells:
                 packed += ((worker, part) for part in self._parts(worker, shares, cells, packers))
@@ -91,12 +104,12 @@ class Framer:
         Only the last part may tell: a mark must not come before its tuples.
         """
         pieces = [
-            (shares.epochs[cell % len(shares.epochs)], piece)
+            (shares.stretches[cell % len(shares.stretches)], piece)
             for cell in cells
             for piece in wire.cut(_rows(shares, cell), self._most_bytes)
         ]
-        for number, (epoch, piece) in enumerate(pieces, start=1):
-            packer = packers.of(epoch, tells=number == len(pieces))
+        for number, (stretch, piece) in enumerate(pieces, start=1):
+            packer = packers.of(stretch, tells=number == len(pieces))
             sequence = self._session.next(worker)
             yield packer.pack(piece, sequence=sequence, part=number - 1, parts=len(pieces))
 
@@ -107,12 +120,14 @@ class Framer:
         return fits
 
     def packer(
-        self, epoch: int, offsets: Rows, told: Rows, came: int | None, totals: Rows
+        self, stretch: Stretch, offsets: Rows, told: Rows, came: int | None, totals: Rows
     ) -> wire.FramePacker:
         """What packs frames with this header."""
         header = wire.FrameHeader(
             fingerprint=self._fingerprint,
-            epoch=epoch,
+            epoch=stretch.epoch,
+            batch=stretch.batch,
+            split=stretch.split,
             input_partitions=self.inputs,
             routed_partitions=self._routed,
             offsets=offsets,
@@ -133,17 +148,17 @@ class _Packers:
         self._offsets = offsets
         self._told = told
         self._totals = totals
-        self._made: dict[tuple[int, bool], wire.FramePacker] = {}
+        self._made: dict[tuple[Stretch, bool], wire.FramePacker] = {}
 
-    def of(self, epoch: int, *, tells: bool = True) -> wire.FramePacker:
-        """The packer of frames under the plan of this epoch, with or without marks and totals."""
+    def of(self, stretch: Stretch, *, tells: bool = True) -> wire.FramePacker:
+        """The packer of frames of this stretch, with or without marks and totals."""
         tells = tells and len(self._told) > 0
-        if (epoch, tells) not in self._made:
+        if (stretch, tells) not in self._made:
             stop = None if tells else 0
-            self._made[epoch, tells] = self._framer.packer(
-                epoch, self._offsets, self._told[:stop], self._came, self._totals[:stop]
+            self._made[stretch, tells] = self._framer.packer(
+                stretch, self._offsets, self._told[:stop], self._came, self._totals[:stop]
             )
-        return self._made[epoch, tells]
+        return self._made[stretch, tells]
 
 
 def _rows(shares: Shares, cell: int) -> pa.RecordBatch:

@@ -109,7 +109,7 @@ class InForce:
         reached: event time (ms) of the furthest of these partitions, None if none has had a tuple.
         """
         if reached is not None:
-            self._pass_to(reached)
+            self.pass_to(reached)
 
     def stretches(self, times: Int64s) -> Iterator[slice]:
         """Cut tuples where a plan takes over. times: their event times (ms), ascending, shape (n,).
@@ -119,13 +119,13 @@ class InForce:
         """
         start = 0
         while start < len(times):
-            self._pass_to(int(times[start]))
+            self.pass_to(int(times[start]))
             begins = self._schedule.next_begins()
             stop = len(times) if begins is None else int(np.searchsorted(times, begins))
             yield slice(start, stop)
             start = stop
 
-    def _pass_to(self, time: int) -> None:
+    def pass_to(self, time: int) -> None:
         """Put the plan in force that is due at this event time (ms), if it is another one."""
         begins = {entry.plan.epoch: entry.begins for entry in self._schedule.upcoming}
         plan = self._schedule.pass_to(time)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from evenflow import partitioners
 from evenflow.errors import IncompatibleStateError
 from evenflow.keys import hash_keys
-from evenflow.partitioners.fitting import check_online, fitted
+from evenflow.partitioners.fitting import fitted
 from evenflow.settings import Settings
 from partitioner_service.records import SideRecords
 
@@ -101,8 +101,7 @@ class LearnedState:
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """The configured partitioner in its first state.
 
-    Raises ConfigError for an unknown name or option, and for a partitioner that decides on whole
-    micro-batches.
+    Raises ConfigError for an unknown name or option.
     """
     options = settings.partitioner
     return partitioners.create(
@@ -129,16 +128,16 @@ def source_number(instance: str, instances: int) -> int:
 
 
 def fitted_options(settings: Settings) -> dict[str, Any]:
-    """Options of the configured partitioner, with the query's window for a partitioner that works by windows.
+    """Options of the configured partitioner, with the query's window and the batch interval where it knows of these.
 
     A partitioner has a counter per worker and slide. So if a window has very many slides, the partitioner
     sees several of them as one.
     """
     options, query = settings.partitioner, settings.query
-    check_online(options.name)
     panes = query.window // query.slide_ms
     # The smallest number of slides to take together that divides the window and leaves at most
     # `_MOST_SLIDES`.
     together = next(k for k in range(-(-panes // _MOST_SLIDES), panes + 1) if panes % k == 0)
     slide = query.slide_ms * together
-    return fitted(options.name, options.options, window_ms=query.window, slide_ms=slide)
+    batch_ms = query.slide_ms if options.batch_interval is None else options.batch_interval
+    return fitted(options.name, options.options, window_ms=query.window, slide_ms=slide, batch_ms=batch_ms)

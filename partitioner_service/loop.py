@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -27,7 +27,7 @@ from partitioner_service.questions import Questions
 from partitioner_service.rejected import Rejected
 from partitioner_service.renewal import Renewal
 from partitioner_service.reports import Reports
-from partitioner_service.route import Slice
+from partitioner_service.route import Routed, Slice
 from partitioner_service.schema_wait import SchemaWait
 from partitioner_service.session import Stint
 from partitioner_service.sink import CommitAborted
@@ -89,10 +89,13 @@ class Loop:
             self._obey_orders()
             self._read_and_route()
         except CommitAborted as error:
-            self._aborts.note(error)
+            self._go_back(error)
 
     def _read_and_route(self) -> None:
-        blocks = self.parts.source.read(self._options.block_tuples, self._options.linger / 1000)
+        # What is due now must not wait for another block.
+        self._write_all(self.parts.gate.due(self.parts.source.states))
+        most, patience = self.parts.gate.reading(self._options.block_tuples, self._options.linger / 1000)
+        blocks = self.parts.source.read(most, patience)
         # After a rewind the instance owns other partitions, or a transaction was aborted. The workers may
         # then not have heard of marks that were told before, so all marks are told again.
         if self.parts.source.rewinds != self._rewinds:
@@ -107,11 +110,16 @@ class Loop:
         self._latest.progressed()
         self.parts.watch.check()
         self._begin_stint()
+        if self.parts.added.due:
+            # What is told and committed together with new partitions must stand behind all that was read.
+            self._write_all(self.parts.gate.empty(self.parts.source.states, why="partitions"))
         if self.parts.added.step(self.commit):
+            self.parts.gate.drop()
             return  # the blocks are read again
         self._work_through_all(blocks)
         self._tell_the_others()
         self._put_to_sleep()
+        self._let_out(nothing_came=not blocks)
         self._tell_the_workers()
         self._questions.answer_one(self._explain)
         if self._renewal.due(self.parts.source.states):
@@ -121,11 +129,16 @@ class Loop:
             self.parts.pace.hold_back_the_hasty()
         if self._clock() - self._status_at >= _STATUS_EVERY:
             self._refresh_status()
-        open_for = self.parts.sink.open_for
-        if open_for is not None and open_for >= self._options.commit_interval / 1000:
-            self.commit()
-        elif self._reports.due:
+        if not self._commit_when_due() and self._reports.due:
             self._report()
+
+    def _commit_when_due(self) -> bool:
+        """Commit the open transaction if it is old enough. Returns whether it did."""
+        open_for = self.parts.sink.open_for
+        if open_for is None or open_for < self._options.commit_interval / 1000:
+            return False
+        self.commit()
+        return True
 
     def _begin_stint(self) -> None:
         """Write and commit the first frames of a stint, before any other frame of it.
@@ -155,26 +168,48 @@ class Loop:
             self._stop.wait(self._schema_wait.next(error))
 
     def _work_through(self, slices: list[Slice]) -> None:
-        """Route a block into the open transaction."""
+        """Take a block, and write what is released because of it into the open transaction."""
         began = self._clock()
-        routed = self.parts.router.route(slices, self.parts.source.states)
+        self._write_all(self.parts.gate.take(slices, self.parts.source.states))
+        if self._onlooker is not None:
+            self._onlooker.block(self._clock() - began)
+
+    def _let_out(self, *, nothing_came: bool) -> None:
+        """Write what is released because time has passed, or because others wait for it."""
+        gate, source = self.parts.gate, self.parts.source
+        self._write_all(gate.due(source.states))
+        # Others know this instance by what it has committed. Two that wait for each other would wait for ever.
+        if nothing_came and gate.holds and self.parts.pace.held_back:
+            self._write_all(gate.empty(source.states, why="skew"))
+
+    def _write_all(self, released: Iterator[Routed]) -> None:
+        """Write each of these blocks as it is released, into the open transaction.
+
+        What is released at once may be more than a transaction has time for. So it is committed in between.
+        """
+        began = self._clock()
+        for routed in released:
+            self._write(routed, self._clock() - began)
+            self.work.busy_seconds += self._clock() - began
+            self._commit_when_due()
+            began = self._clock()
+        self.work.busy_seconds += self._clock() - began
+
+    def _write(self, routed: Routed, seconds: float) -> None:
+        """Write a block. seconds: how long it took to route it."""
         workers = self.parts.router.plans.partitioner.workers
-        self._reports.note(routed.sent, self._clock() - began, workers=workers)
+        self._reports.note(routed.sent, seconds, workers=workers)
         self.parts.sink.write_frames(routed.frames)
-        records = {piece.partition: piece.records for piece in slices}
-        for group in routed.rejections:
-            self.parts.sink.write_rejected(records[group.partition], group)
-        self.parts.source.states.update(routed.states)
+        self.parts.gate.written()
+        for piece in routed.pieces:
+            for group in piece.rejections:
+                self.parts.sink.write_rejected(piece.slice.records, group)
         self.work.tuples += routed.tuples
         self.work.read += routed.read
         self.work.filtered += routed.filtered
         self.work.note_loads(routed.sent.loads)
         self.work.rejected.note(routed.rejections)
         self.work.blocks += 1
-        took = self._clock() - began
-        self.work.busy_seconds += took
-        if self._onlooker is not None:
-            self._onlooker.block(took)
 
     def _obey_orders(self) -> None:
         """Go past batches that cannot be fetched, where an operator has ordered it.
@@ -185,6 +220,8 @@ class Loop:
             return
         source = self.parts.source
         for order in self.parts.skips.due(source.unfetchable.at(source.states)):
+            # What stands before the offsets that are skipped is committed with them.
+            self._write_all(self.parts.gate.empty(source.states, why="skip"))
             self.parts.sink.write_skipped(order)
             source.rewind({**source.states, order.partition: behind(source.states[order.partition], order)})
             self.work.read += order.count
@@ -197,7 +234,8 @@ class Loop:
 
         added: first states of input partitions that the query takes in.
         """
-        states, session = self.parts.source.states, self.parts.router.session
+        gate, session = self.parts.gate, self.parts.router.session
+        states = gate.released(self.parts.source.states)
         due = self._renewal.due(states)
         changed = {p: s for p, s in states.items() if p in due or s != self.parts.source.committed.get(p)}
         if session.stint is Stint.WRITTEN:
@@ -208,7 +246,7 @@ class Loop:
         began = self._clock()
         self.parts.sink.commit({**changed, **session.signed(added or {})}, self.parts.source.group_metadata)
         self.parts.source.committed.update(changed)
-        states.update(changed)
+        gate.committed(changed, self.parts.source.states)
         self._renewal.committed(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
@@ -248,6 +286,13 @@ class Loop:
         The broker checks who is a member of the group, but not who owns a partition. It would accept offsets
         of a partition that has already moved. may_commit: False where the partitions are lost already.
         """
+        try:
+            self._settle(may_commit)
+        finally:
+            # An open batch is thrown away. Whoever owns its partitions next reads it again.
+            self.parts.gate.drop()
+
+    def _settle(self, may_commit: bool) -> None:
         if self.parts.sink.open_for is None:
             return
         if may_commit:
@@ -259,6 +304,11 @@ class Loop:
                     "transaction aborted in a rebalance; the next owner reads its blocks again: %s", error
                 )
         self.parts.sink.abort()
+
+    def _go_back(self, error: CommitAborted) -> None:
+        """Go on from the committed states, because the transaction was aborted."""
+        self.parts.gate.drop()
+        self._aborts.note(error)
 
     def all_ended(self) -> bool:
         """Whether every input partition has ended and this is committed, whichever instance owns it.
@@ -272,12 +322,14 @@ class Loop:
             return False
         if not all(state.ended for state in own.values()):
             return False
-        if self.parts.sink.open_for is not None:
-            try:
+        try:
+            if self.parts.gate.holds:
+                self._write_all(self.parts.gate.empty(own, why="end"))
+            if self.parts.sink.open_for is not None:
                 self.commit()
-            except CommitAborted as error:
-                self._aborts.note(error)
-                return False
+        except CommitAborted as error:
+            self._go_back(error)
+            return False
         known = self.parts.pace.everyone()
         if len(known) < self.parts.source.taken or not all(state.ended for state in known.values()):
             return False
@@ -300,7 +352,7 @@ class Loop:
 
     def _tell_the_workers(self) -> None:
         """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the instance."""
-        frames = self.parts.router.punctuate(self.parts.source.states)
+        frames = self.parts.router.punctuate(self.parts.gate.released(self.parts.source.states))
         if frames:
             self.parts.sink.write_frames(frames)
 
@@ -328,7 +380,9 @@ class Loop:
             self.parts.source,
             self.parts.router,
             self.work,
+            released=self.parts.gate.released(self.parts.source.states),
             ignored=self._plan_log.ignored,
+            batches=self.parts.gate.state(),
             exchange=None if self.parts.member is None else self.parts.member.figures.state(),
         )
         self._latest.telemetry = told
@@ -346,7 +400,11 @@ class Loop:
         now = self._clock()
         self.work.measure(now)
         self._status_at = now
-        shown = status.running(self._settings, self.parts.source, self.parts.router, self.work)
+        batches = self.parts.gate.state()
+        shown = {
+            **status.running(self._settings, self.parts.source, self.parts.router, self.work),
+            "batches": batches and batches.model_dump(mode="json"),
+        }
         standing = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
         self._latest.show(
             {

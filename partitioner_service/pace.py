@@ -42,6 +42,7 @@ class Pace:
         self._reader = state_reader(settings)
         self._peers: dict[int, PartitionState] = {}
         self._peers_at = -_PEER_REFRESH
+        self._hasty: set[int] = set()
 
     def everyone(self) -> dict[int, PartitionState]:
         """States of all input partitions: our own as they are now, those of the peers as last committed."""
@@ -130,17 +131,20 @@ class Pace:
             for p, s in everyone.items()
             if not s.ended and not s.asleep
         ]
-        if not live:
-            self._source.hold(())
-            return
-        limit = min(live) + self._settings.max_skew
-        self._source.hold(
-            {
+        self._hasty = set()
+        if live:
+            limit = min(live) + self._settings.max_skew
+            self._hasty = {
                 p
                 for p, s in states.items()
                 if s.max_time is not None and (s.max_time > limit or leaps.ahead_of_sleepers(p))
             }
-        )
+        self._source.hold(self._hasty)
+
+    @property
+    def held_back(self) -> bool:
+        """Whether any owned partition is paused because it runs ahead."""
+        return bool(self._hasty)
 
     def close(self) -> None:
         """Close the reader of the peers' progress."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from evenflow.settings import Settings
 from partitioner_service.added import Added
+from partitioner_service.batches import gate
 from partitioner_service.claim import claim
 from partitioner_service.closing import Closing
 from partitioner_service.committed import TopicIds, committed_states, state_reader
 from partitioner_service.exchange.channel import Channel
 from partitioner_service.exchange.member import Member
+from partitioner_service.gate import Gate
 from partitioner_service.in_force import PlanLog
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
@@ -41,6 +43,7 @@ class Parts:
     side: SideRecords
     learned: LearnedState
     router: Router
+    gate: Gate
     sink: Sink
     source: Source
     pace: Pace
@@ -112,6 +115,7 @@ def open_parts(
         side=side,
         learned=learned,
         router=router,
+        gate=gate(settings, router, clock=clock),
         sink=sink,
         source=source,
         pace=pace,

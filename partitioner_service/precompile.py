@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,12 @@ from google.protobuf import descriptor_pb2
 from evenflow.aggregates import AggregatePlan, every_form
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.exchange import Table
-from evenflow.partitioners.fitting import online_names
-from evenflow.partitioners.registry import tells
+from evenflow.partitioners.registry import names, tells
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.input import REGISTERED
 from evenflow.twostep import Layout, combine_task, reduce
+from partitioner_service.batches import gate
 from partitioner_service.hottest import Hottest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.learned import new_partitioner
@@ -42,7 +43,7 @@ _SPAN_MS = 10_000
 def compile_all() -> int:
     """Compile all kernels. Returns how many tuples were routed for it."""
     routed = 0
-    for name in online_names():
+    for name in names():
         routed += _routed(_settings(partitioner={"name": name}))
         if tells(name):
             routed += _routed(_settings(partitioner={"name": name, "instances": 2}))
@@ -97,6 +98,7 @@ def _settings(**changed: dict[str, Any]) -> Settings:
 def _routed(settings: Settings) -> int:
     """Route and aggregate tuples under these settings. Returns how many there were."""
     router, records = Router(settings, new_partitioner(settings)), _records(settings)
+    opened, offsets = gate(settings, router), count()
     fresh = PartitionState(fingerprint=settings.fingerprint, topic_id="precompile", offset=0)
     states = dict.fromkeys(range(settings.input_partitions), fresh)
     half = len(records) // 2
@@ -104,12 +106,11 @@ def _routed(settings: Settings) -> int:
     for number, part in enumerate((records[:half], records[half:])):
         first = number * half
         slices = [Slice(p, first, first + len(part) - 1, part) for p in states]
-        done = router.route(slices, states)
-        states |= done.states
+        for done in (*opened.take(slices, states), *opened.empty(states, why="end")):
+            Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
+            for worker, frame in done.frames:
+                frames.setdefault(worker, []).append((next(offsets), frame))
         _heard(router.plans.partitioner, now=_SPAN_MS // 2 * (number + 1))
-        Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
-        for worker, frame in done.frames:
-            frames.setdefault(worker, []).append((number, frame))
     key_answer(settings, router.plans, b"a", reached=_SPAN_MS, seen=lambda hashed: None)
     _aggregated(settings, frames)
     return 2 * len(records)

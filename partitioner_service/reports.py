@@ -6,15 +6,16 @@ An instance reports at each commit, and from time to time while nothing is commi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from evenflow.arrays import Int64s
 from evenflow.metrics import imbalance
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
 from evenflow.talking.words import printable
-from evenflow.telemetry import ExchangeState, HotKey, PartitionerRecord, StuckAt
+from evenflow.telemetry import BatchesState, ExchangeState, HotKey, PartitionerRecord, StuckAt
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
@@ -160,11 +161,14 @@ class Reports:
         work: Work,
         *,
         ignored: int,
+        released: Mapping[int, PartitionState] | None = None,
         exchange: ExchangeState | None = None,
+        batches: BatchesState | None = None,
     ) -> PartitionerRecord:
         """The telemetry record of this moment.
 
-        ignored: number of records of the plan topic that were no plan. exchange: None if this instance is in none.
+        ignored: number of records of the plan topic that were no plan. released: states behind all that was routed. None:
+        nothing was read that is not routed. exchange: None if this instance is in none. batches: None if it cuts none.
         """
         self._said_at = self._clock()
         self._periods.roll(self._said_at)
@@ -173,7 +177,7 @@ class Reports:
         lags = [source.lag(partition) for partition in states]
         marks = {
             partition: state.mark(self._settings.query)
-            for partition, state in states.items()
+            for partition, state in (states if released is None else released).items()
             if not (state.ended or state.asleep)
         }
         mark = min(marks.values()) if marks and NO_MARK not in marks.values() else None
@@ -213,6 +217,7 @@ class Reports:
             stuck=_stuck(source),
             pages=self.pages,
             exchange=exchange,
+            batches=batches,
         )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
 from partitioner_service.ahead import Ahead, Clock, LiveClock
-from partitioner_service.framing import Framer, Shares
+from partitioner_service.framing import Framer, Shares, Stretch
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
 from partitioner_service.session import Session, Stint
@@ -50,6 +50,9 @@ _WORDS = {
 }
 
 
+_NO_ROWS = np.empty(0, np.int64)
+
+
 @dataclass(frozen=True)
 class Slice:
     """The records of one input partition in a block, in offset order.
@@ -69,6 +72,24 @@ class Slice:
     markers: dict[int, EndOfStream] = field(default_factory=dict)
     records: Sequence[Any] = ()
     came: int | None = None
+
+    def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
+        """This slice cut at these positions. Each is above 0 and below the number of records, and they ascend."""
+        # Without the records nobody knows of gaps between offsets.
+        offsets = [self.records[cut].offset() if self.records else self.first + cut for cut in cuts]
+        firsts, lasts = [self.first, *offsets], [*(offset - 1 for offset in offsets), self.last]
+        edges = pairwise([0, *cuts, len(self.values)])
+        for (low, high), first, last in zip(edges, firsts, lasts, strict=True):
+            yield replace(
+                self,
+                first=first,
+                last=last,
+                values=self.values[low:high],
+                keys=self.keys and self.keys[low:high],
+                timestamps=self.timestamps and self.timestamps[low:high],
+                markers={at - low: marker for at, marker in self.markers.items() if low <= at < high},
+                records=self.records[low:high],
+            )
 
 
 @dataclass(frozen=True)
@@ -109,16 +130,27 @@ class Sent:
 
 @dataclass(frozen=True)
 class Routed:
-    """What a block became: (worker, frame) pairs, rejections, and the state of each partition afterwards."""
+    """What a block became: (worker, frame) pairs, its pieces, and the state of each partition afterwards."""
 
     frames: list[tuple[int, bytes]]
-    rejections: list[Rejections]
+    pieces: Sequence[Piece]
     states: dict[int, PartitionState]
     sent: Sent
-    read: int
-    """Number of records. Markers do not count."""
-    filtered: int
-    """Number of records that were accepted but have no tuple to aggregate."""
+
+    @property
+    def rejections(self) -> list[Rejections]:
+        """What was rejected, piece by piece."""
+        return [group for piece in self.pieces for group in piece.rejections]
+
+    @property
+    def read(self) -> int:
+        """Number of records. Markers do not count."""
+        return sum(piece.after.read - piece.before.read for piece in self.pieces)
+
+    @property
+    def filtered(self) -> int:
+        """Number of records that were accepted but have no tuple to aggregate."""
+        return sum(piece.after.filtered - piece.before.filtered for piece in self.pieces)
 
     @property
     def tuples(self) -> int:
@@ -127,15 +159,20 @@ class Routed:
 
 
 @dataclass(frozen=True)
-class _Accepted:
+class Accepted:
     """Tuples that are in time."""
 
     keys: pa.BinaryArray
     times: Int64s
     values: pa.RecordBatch
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the tuples take."""
+        return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes)
+
     @classmethod
-    def together(cls, parts: Sequence[_Accepted]) -> _Accepted:
+    def together(cls, parts: Sequence[Accepted]) -> Accepted:
         """The tuples of all parts, one part after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -146,11 +183,74 @@ class _Accepted:
         times = np.concatenate([part.times for part in parts])
         return cls(pa.concat_arrays([part.keys for part in parts]), times, values)
 
-    def only(self, keep: Bools) -> _Accepted:
+    def only(self, keep: Bools) -> Accepted:
         """The tuples for which `keep` is true. keep: shape (tuples,)."""
         mask = pa.array(keep)
         values = self.values.filter(mask) if self.values.num_columns else self.values
-        return _Accepted(self.keys.filter(mask), self.times[keep], values)
+        return Accepted(self.keys.filter(mask), self.times[keep], values)
+
+
+class Reached(NamedTuple):
+    """The accepted records of a slice: their positions, and their event times (ms). Shape (records,)."""
+
+    rows: Int64s
+    times: Int64s
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """Where tuples go. hashes, cells: shape (tuples,).
+
+    hashes: of the keys. cells: worker * stretches + number of the stretch.
+    """
+
+    tuples: Accepted
+    hashes: UInt64s
+    cells: Int32s
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def workers(self) -> Int32s:
+        """The worker of each tuple."""
+        count = len(self.stretches)
+        return self.cells if count == 1 else self.cells // np.int32(count)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Records of one slice that are judged and not routed yet.
+
+    before, after: the state of the partition before and after these records. tuples: those to route, None if there are
+    none. records: those that are rejected, for each group of `rejections`. interval: number of the interval of event
+    time that the partition had reached with the first of its accepted records, None without one.
+    """
+
+    slice: Slice
+    before: PartitionState
+    after: PartitionState
+    tuples: Accepted | None
+    rejections: list[Rejections]
+    interval: int | None = None
+
+    def lighter(self) -> Piece:
+        """The same piece without the records that are not needed any more: of its records, only those rejected stay."""
+        positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
+        kept = [self.slice.records[position] for position in positions.tolist()]
+        rejections = [
+            replace(group, positions=np.searchsorted(positions, group.positions)) for group in self.rejections
+        ]
+        light = replace(self.slice, values=(), keys=None, timestamps=None, markers={}, records=kept)
+        return replace(self, slice=light, rejections=rejections)
+
+    @property
+    def partition(self) -> int:
+        """The input partition."""
+        return self.slice.partition
+
+    @property
+    def offsets(self) -> tuple[int, int, int]:
+        """The partition, and its first and last offset, as in `wire.OFFSETS`."""
+        return self.slice.partition, self.slice.first, self.slice.last
 
 
 class Router:
@@ -209,23 +309,60 @@ class Router:
         RegistryAway before anything has changed, and ProtocolError if records of a slice were lost or counted
         twice.
         """
-        parsed = self._parse(slices)
-        accepted: list[_Accepted] = []
-        rejections: list[Rejections] = []
-        after: dict[int, PartitionState] = {}
-        for piece, part in zip(slices, parsed, strict=True):
-            state, good, refused = self._judge_slice(piece, part, states[piece.partition])
-            after[piece.partition] = state
-            accepted.extend(good)
-            rejections.extend(refused)
-        offsets = records_of([(piece.partition, piece.first, piece.last) for piece in slices], OFFSETS)
-        sent, shares = self._shares(accepted)
-        came = min((piece.came for piece in slices if piece.came is not None), default=None)
+        pieces = self.pieces(slices, states)
+        tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
+        if not tuples:
+            return self.framed(pieces, states, None)
+        together = Accepted.together(tuples)
+        hashes = hash_keys(together.keys)
+        return self.framed(pieces, states, self.assigned(together, hashes))
+
+    def pieces(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> list[Piece]:
+        """These slices judged, a piece each. states, raises: as in `route`."""
+        return [
+            self._judge_slice(some, part, states[some.partition])[0]
+            for some, part in zip(slices, self._parse(slices), strict=True)
+        ]
+
+    def pieces_by(
+        self, interval: int, slices: Sequence[Slice], states: Mapping[int, PartitionState]
+    ) -> Iterator[Piece]:
+        """As `pieces`, but a slice is cut wherever its partition reaches another interval of event time.
+
+        interval: length of the intervals, ms.
+        """
+        for some, part in zip(slices, self._parse(slices), strict=True):
+            state = states[some.partition]
+            whole, reached = self._judge_slice(some, part, state)
+            begins, cuts = _intervals(interval, state, reached)
+            if not cuts:
+                yield replace(whole, interval=begins)
+                continue
+            # Judged again, because the state behind each piece is needed. Judging does not depend on where it is cut.
+            sizes = np.diff([0, *cuts, len(some.values)]).tolist()
+            for mine, its in zip(some.apart(cuts), taken_apart(part, sizes), strict=True):
+                piece, reached = self._judge_slice(mine, its, state)
+                yield replace(piece, interval=_intervals(interval, state, reached)[0])
+                state = piece.after
+
+    def framed(
+        self, pieces: Sequence[Piece], states: Mapping[int, PartitionState], routing: Routing | None
+    ) -> Routed:
+        """The frames of these pieces as one block. Pieces of a partition follow each other in offset order.
+
+        states: of every partition that the instance owns, before the block. Those behind the block are told, if they
+        close a pane. routing: of the tuples of all pieces, None if there is no tuple.
+        """
+        after = {piece.partition: piece.after for piece in pieces}
+        blocks: dict[int, tuple[int, int, int]] = {}
+        for piece in pieces:
+            partition, first, last = piece.offsets
+            blocks[partition] = partition, blocks.get(partition, (partition, first))[1], last
+        came = min((piece.slice.came for piece in pieces if piece.slice.came is not None), default=None)
+        sent, shares = self._shares(routing)
         told = self._to_tell({**states, **after})
-        packed = self._framer.pack(shares, offsets, told, came=came)
-        read = sum(state.read - states[partition].read for partition, state in after.items())
-        filtered = sum(state.filtered - states[partition].filtered for partition, state in after.items())
-        return Routed(packed, rejections, after, sent, read, filtered)
+        packed = self._framer.pack(shares, records_of(list(blocks.values()), OFFSETS), told, came=came)
+        return Routed(packed, pieces, after, sent)
 
     def judge(
         self, slices: Sequence[Slice], states: dict[int, PartitionState]
@@ -234,14 +371,12 @@ class Router:
 
         Nothing is routed. As `route`.
         """
-        after: dict[int, PartitionState] = {}
-        rejections: list[Rejections] = []
-        tuples = 0
-        for piece, part in zip(slices, self._parse(slices), strict=True):
-            after[piece.partition], good, refused = self._judge_slice(piece, part, states[piece.partition])
-            rejections.extend(refused)
-            tuples += sum(len(some.times) for some in good)
-        return after, rejections, tuples
+        pieces = self.pieces(slices, states)
+        return (
+            {piece.partition: piece.after for piece in pieces},
+            [group for piece in pieces for group in piece.rejections],
+            sum(len(piece.tuples.times) for piece in pieces if piece.tuples is not None),
+        )
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples, which tell every worker the marks.
@@ -328,11 +463,9 @@ class Router:
         )
         return taken_apart(whole, [len(piece.values) for piece in slices])
 
-    def _judge_slice(
-        self, piece: Slice, parsed: Parsed, state: PartitionState
-    ) -> tuple[PartitionState, list[_Accepted], list[Rejections]]:
-        """The state after a slice, its tuples that are in time, and its rejected records."""
-        state, ended_at = _after_markers(piece, state)
+    def _judge_slice(self, piece: Slice, parsed: Parsed, before: PartitionState) -> tuple[Piece, Reached]:
+        """A slice, judged, and how its accepted records move event time on."""
+        state, ended_at = _after_markers(piece, before)
         in_time = parsed.rows < ended_at
         times = parsed.times if in_time.all() else parsed.times[in_time]
         rows = parsed.rows[: len(times)]
@@ -350,7 +483,7 @@ class Router:
             *_refused(piece.partition, rows, times, judged),
             *_ahead(piece.partition, rows, times, ahead),
         ]
-        good = _Accepted(parsed.keys, parsed.tuple_times, parsed.values)
+        good = Accepted(parsed.keys, parsed.tuple_times, parsed.values)
         # Rows are ascending, so the records before the end of the partition come first. The others stay
         # rejected.
         keep = np.zeros(len(parsed.rows), dtype=bool)
@@ -375,34 +508,43 @@ class Router:
             rejected=state.rejected + rejected,
             filtered=state.filtered + accepted - routed,
         )
-        return state, [good] if routed else [], refused
+        in_order = judged.verdicts == Verdict.ACCEPTED
+        reached = Reached(rows[in_order], times[in_order])
+        return Piece(piece, before, state, good if routed else None, refused), reached
 
     def _no_shares(self) -> Shares:
         """No tuple for any worker."""
         nobody = np.zeros(self._routed + 1, np.int64)
-        return Shares(rows=no_rows(self._frame_schema), epochs=(self.plans.epoch,), bounds=nobody)
+        return Shares(
+            rows=no_rows(self._frame_schema), stretches=(Stretch(epoch=self.plans.epoch),), bounds=nobody
+        )
 
-    def _shares(self, accepted: list[_Accepted]) -> tuple[Sent, Shares]:
-        """The tuples in the order in which they came, and the same tuples by worker and plan."""
-        if not accepted:
+    def _shares(self, routing: Routing | None) -> tuple[Sent, Shares]:
+        """The tuples in the order in which they came, and the same tuples by worker and stretch."""
+        if routing is None:
             return self._nothing, self._no_shares()
-        tuples = _Accepted.together(accepted)
-        hashes = hash_keys(tuples.keys)
-        cells, epochs = self._assigned(hashes, tuples.times)
+        tuples, cells, stretches = routing.tuples, routing.cells, routing.stretches
         # A cell fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
         # bits by radix, in linear time. The sort is stable, so a worker gets its tuples in the order in which
         # they came.
         order = np.argsort(cells.astype(np.uint16), kind="stable")
-        bounds = np.zeros(self._routed * len(epochs) + 1, np.int64)
-        np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
-        workers = cells if len(epochs) == 1 else cells // np.int32(len(epochs))
+        bounds = np.zeros(self._routed * len(stretches) + 1, np.int64)
+        np.cumsum(np.bincount(cells, minlength=self._routed * len(stretches)), out=bounds[1:])
+        workers = routing.workers
         panes = pane_of(tuples.times, self._query.slide_ms)
-        shares = Shares(rows=self._batch(tuples, panes).take(pa.array(order)), epochs=epochs, bounds=bounds)
-        loads = np.diff(bounds).reshape(self._routed, len(epochs)).sum(axis=1)
-        return Sent(tuples.keys, hashes, workers, loads, block_loads(workers, panes, loads)), shares
+        rows = self._batch(tuples, panes).take(pa.array(order))
+        shares = Shares(rows=rows, stretches=stretches, bounds=bounds)
+        loads = np.diff(bounds).reshape(self._routed, len(stretches)).sum(axis=1)
+        sent = Sent(tuples.keys, routing.hashes, workers, loads, block_loads(workers, panes, loads))
+        return sent, shares
 
-    def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
-        """The cell of each tuple, worker * plans + plan, and the epochs of the plans.
+    def assigned(self, tuples: Accepted, hashes: UInt64s) -> Routing:
+        """What the partitioner decides for these tuples, one by one. hashes: of their keys."""
+        cells, stretches = self._assigned(hashes, tuples.times)
+        return Routing(tuples, hashes, cells, stretches)
+
+    def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[Stretch, ...]]:
+        """The cell of each tuple, and a stretch for each plan.
 
         Tuples are assigned by event time. A block holds stretches of several input partitions, and the event
         times of these stretches overlap. A plan takes over at an event time, so the tuples of a plan must be
@@ -414,22 +556,36 @@ class Router:
             return self._in_order(hashes, times)
         order = np.argsort(times, kind="stable")
         cells = np.empty(len(times), np.int32)
-        cells[order], epochs = self._in_order(hashes[order], times[order])
-        return cells, epochs
+        cells[order], stretches = self._in_order(hashes[order], times[order])
+        return cells, stretches
 
-    def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
+    def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[Stretch, ...]]:
         """As `_assigned`, for tuples in order of event time."""
-        workers, epochs = [], []
+        workers, stretches = [], []
         for stretch in self.plans.stretches(times):
             workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch]))
-            epochs.append(self.plans.epoch)
-        cells = [mine * len(epochs) + number for number, mine in enumerate(workers)]
-        return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(epochs)
+            stretches.append(Stretch(epoch=self.plans.epoch))
+        cells = [mine * len(stretches) + number for number, mine in enumerate(workers)]
+        return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(stretches)
 
-    def _batch(self, part: _Accepted, panes: Int64s) -> pa.RecordBatch:
+    def _batch(self, part: Accepted, panes: Int64s) -> pa.RecordBatch:
         times = [pa.array(part.times)] if self._timed else []
         columns = [pa.array(panes), part.keys, *times, *part.values.columns]
         return pa.RecordBatch.from_arrays(columns, schema=self._frame_schema)
+
+
+def _intervals(length: int, state: PartitionState, reached: Reached) -> tuple[int | None, list[int]]:
+    """Number of the interval in which accepted records begin, None without one, and where later intervals begin.
+
+    length: of the intervals, ms. state: before these records. The second are positions of records, ascending.
+    """
+    if not len(reached.times):
+        return None, []
+    first = int(reached.times[0]) if state.max_time is None else max(state.max_time, int(reached.times[0]))
+    times = reached.times.copy()
+    times[0] = first
+    intervals = np.maximum.accumulate(times) // length
+    return int(intervals[0]), reached.rows[1:][intervals[1:] > intervals[:-1]].tolist()
 
 
 def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState, int]:

@@ -11,6 +11,8 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking import Beat, Concerns, Heartbeat, with_fields
 from evenflow.talking.words import by_reason, moment, partitions, share, span
+from partitioner_service.batch_concerns import BatchConcerns
+from partitioner_service.batches import Batching, batching
 from partitioner_service.rejected import Rejected
 from partitioner_service.standing import STANDS_STILL, Standing
 
@@ -30,6 +32,7 @@ class Talk:
         self._settings = settings
         self._wall = wall
         self._standing = Standing(settings, clock=clock, wall=wall)
+        self._batches = BatchConcerns(settings, clock=clock)
         self._concerns = Concerns(log, clock=clock)
         self._heartbeat = Heartbeat(clock=clock)
 
@@ -47,6 +50,11 @@ class Talk:
             settings.partitioner.name,
             extra=with_fields({"event": "begin", "query": settings.query.name}),
         )
+        how = batching(settings)
+        if how is not None:
+            log.info(
+                "%s", _batching(how), extra=with_fields({"event": "begin", "query": settings.query.name})
+            )
 
     def tell(
         self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
@@ -55,7 +63,11 @@ class Talk:
 
         everyone: the states of all input partitions that are known.
         """
-        found = [*self._standing.concerns(status, everyone), *rejected.concerns(status["read"])]
+        found = [
+            *self._standing.concerns(status, everyone),
+            *rejected.concerns(status["read"]),
+            *self._batches.concerns(status.get("batches")),
+        ]
         self._concerns.now(found)
         self._beat(status)
         return [
@@ -105,6 +117,20 @@ def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any
         "ended": bool(own) and all(shown["ended"] for shown in own),
         "imbalance": round(max(loads) / mean - 1, 4) if mean else None,
     }
+
+
+def _batching(how: Batching) -> str:
+    """How batches are cut, for people."""
+    if how.clock == "event":
+        end = "each is routed once every input partition of this instance has passed its end"
+    elif how.release_early:
+        end = "each is cut before its end, by as long as the slowest of the last ones took"
+    else:
+        end = "each is cut at its end"
+    return (
+        f"tuples are routed in micro-batches of {span(how.interval)} of {how.clock} time: {end}, or once more than "
+        f"{how.most_bytes:,} bytes wait"
+    )
 
 
 def _line(f: Mapping[str, Any]) -> str:

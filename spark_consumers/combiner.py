@@ -1,4 +1,4 @@
-"""Combiner stage: routed frames -> one blob per task and bucket. Stateless.
+"""Combiner stage: routed frames -> one blob per task and bucket, or per task and reduce task. Stateless.
 
 One task may read several routed partitions, one after the other: fewer tasks cost less per micro-batch, and
 there are only so many cores. Each routed partition is combined by itself and stays a segment of its own in
@@ -55,7 +55,7 @@ def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Cal
         # `tell` also does the waiting, so it is needed for `wait_us` even if nobody listens.
         asked = told is not None or wait_us
         blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=tell if asked else None)
-        yield _batch(blobs, layout.buckets)
+        yield blob_batch(blobs, layout.receivers)
 
     return task
 
@@ -106,8 +106,9 @@ class _Rows:
             self._next = next(self._rows, None)
 
 
-def _batch(parts: list[BlobPart], buckets: int) -> pa.RecordBatch:
-    labels = bucket_labels(buckets)
+def blob_batch(parts: list[BlobPart], receivers: int) -> pa.RecordBatch:
+    """Blobs as rows (columns BLOBS). receivers: how many buckets, or reduce tasks, blobs may be for."""
+    labels = bucket_labels(receivers)
     identities = [f"{part.bucket}/{part.part + 1}-{part.parts}".encode() for part in parts]
     columns = [
         pa.array([labels[part.bucket] for part in parts], pa.int32()),

@@ -4,6 +4,9 @@ When an input partition ends, the partitioner sends an end mark to every routed 
 frames of each routed partition hold the end marks. (The reduce stage of the split wiring looks at the newest
 blobs of each partials partition instead.) Only topics and commit logs are asked. So the answer is right after
 any restart, even if no new record triggers a micro-batch.
+
+Offsets alone do not show that a log was cut and has grown to where Spark had read it. `check_complete` shows it, for what
+this process has read.
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from evenflow.arrays import Int64s
+from evenflow.errors import DataLossError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from evenflow.twostep import FrameAt, Tally
 from evenflow.twostep.lanes import grown
+from evenflow.twostep.sequences import REBUILD
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
 from topics.admin import describe
@@ -118,6 +124,75 @@ class EndOfTopic:
 
     def _partitions(self) -> int:
         return max(self._settings.routed_partitions, self._settings.spark.buckets)
+
+
+def check_complete(
+    settings: Settings, tally: Tally, committed: Mapping[int, int], *, role: TopicRole
+) -> None:
+    """Raise DataLossError if what was read is not what the topic holds, though its end was read.
+
+    tally: of what this process has read. committed: the next offset to read of each partition, because frames may have
+    come since. role: of the topic that the stage reads.
+
+    The last frame that was read must be the last one that stands in its routed partition. No window may be open in any
+    bucket: a bucket that waits for the last frames of a session closes none.
+    """
+    if role == "routed":
+        newest = _newest_frames(settings, tally.frames, committed)
+        for routed, frame in sorted(tally.frames.items()):
+            if newest[routed] != frame:
+                raise DataLossError(
+                    f"routed partition {routed} was read up to {_named(frame)}, but the last frame that stands there now is "
+                    f"{_named(newest[routed])}: the log was cut, and has grown again to where it had been read",
+                    hint=REBUILD,
+                )
+    for bucket, stand in sorted(tally.stands.items()):
+        if stand.windows:
+            raise DataLossError(
+                f"every lane has ended, and bucket {bucket} still has {stand.windows} open windows: it waits for frames "
+                "that are not in the routed topic any more",
+                hint=REBUILD,
+            )
+
+
+def _newest_frames(
+    settings: Settings, read: Mapping[int, FrameAt], committed: Mapping[int, int]
+) -> dict[int, FrameAt | None]:
+    """The last frame of each of these routed partitions before the committed offset.
+
+    It is the one in `read`, if retention has deleted that one.
+    """
+    topic, fingerprint = settings.topic("routed"), settings.origin.fingerprint
+    state = describe(settings.kafka, [topic])[topic]
+    found: dict[int, FrameAt | None] = {
+        number: frame if frame.offset < state.begin[number] else None for number, frame in read.items()
+    }
+    high = {number: min(end, committed.get(number, end)) for number, end in state.end.items()}
+    step = _FIRST_LOOK
+    while spans := {
+        number: _Span(max(state.begin[number], high[number] - step), high[number])
+        for number, frame in found.items()
+        if frame is None and high[number] > state.begin[number]
+    }:
+        begin = {number: span.begin for number, span in spans.items()}
+        end = dict.fromkeys(range(settings.routed_partitions), 0)
+        end |= {number: span.end for number, span in spans.items()}
+        for messages in read_range(settings.kafka, topic, begin=begin, end=end):
+            for message in messages:
+                frame = decode_frame(message.value() or b"", fingerprint=fingerprint)
+                at = FrameAt(message.offset(), frame.header.session, frame.sequence)
+                found[message.partition()] = at
+        high |= begin
+        step *= 4
+    return found
+
+
+def _named(frame: FrameAt | None) -> str:
+    return (
+        "none"
+        if frame is None
+        else f"frame {frame.number} of session {frame.session} at offset {frame.offset}"
+    )
 
 
 def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> Int64s:

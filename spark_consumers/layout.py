@@ -34,6 +34,7 @@ class Layout(twostep.Layout):
             routed_partitions=settings.routed_partitions,
             buckets=settings.spark.buckets,
             max_bytes=settings.partitioner.frame_bytes,
+            reduce_tasks=settings.spark.buckets if settings.spark.reduce == "prompt" else None,
         )
 
     @property

@@ -17,13 +17,13 @@ from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
-from spark_consumers import combiner, reducer
+from spark_consumers import combiner, reduce_tasks, reducer
 from spark_consumers.admission import Admission, read_by
 from spark_consumers.checkpoints import (
     Checkpoint,
     stage_location,
 )
-from spark_consumers.ending import EndOfTopic
+from spark_consumers.ending import EndOfTopic, check_complete
 from spark_consumers.epoch import StageEpoch
 from spark_consumers.failures import translated
 from spark_consumers.folders import Folder
@@ -88,6 +88,7 @@ class RunningStage:
         # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
         self._epoch.check()
         self._end = EndOfTopic(settings, role)
+        self._reads, self._tally = role, tally
         self._watch = RunWatch(folder, self._epoch, self._checkpoint)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
@@ -128,8 +129,15 @@ class RunningStage:
         return bool(status["isTriggerActive"] and status["isDataAvailable"])
 
     def over(self) -> bool:
-        """Whether the stage has committed the whole input, up to the end of every lane."""
-        return self._end.reached_by(self._checkpoint.committed())
+        """Whether the stage has committed the whole input, up to the end of every lane.
+
+        Raises DataLossError if what it has read is not what the topic holds.
+        """
+        committed = self._checkpoint.committed()
+        if not self._end.reached_by(committed):
+            return False
+        check_complete(self._settings, self._tally.value, committed, role=self._reads)
+        return True
 
     def look(self) -> None:
         """Every few seconds: notice that another driver has taken over, and remove what older runs have left.
@@ -193,6 +201,8 @@ def stage_frame(
         return blobs.select(
             col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
         )
+    if layout.reduce_tasks is not None:
+        blobs = reduce_tasks.pieces(blobs, layout, told=told)
     return _reduced(blobs.select("label", "blob"), settings, layout, told)
 
 

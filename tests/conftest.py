@@ -13,6 +13,19 @@ from evenflow.settings import KafkaSettings
 from workbench.broker import EmbeddedBroker
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Groups that xdist does not see would prepare everything once in each process, for minutes, without a word."""
+    if getattr(config.option, "loadgroup", False):
+        alone = [
+            item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
+        ]
+        if alone:
+            raise pytest.UsageError(
+                f"pytest-xdist does not group {alone[0]}: pytest and it do not fit each other"
+            )
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _state_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing that a test starts keeps its state in the user's home."""

@@ -21,6 +21,8 @@ NOT_YET = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
+        # The client says it of `list_offsets`, if it knows no leader of any partition that was asked for.
+        KafkaError._NOENT,
     }
 )
 """Errors that pass. A broker that has just started, or a topic that was just made, may not have a known

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.input import start_time
 from topics.answers import NOT_YET, UNKNOWN_TOPIC, code_of, result_of
-from topics.clients import admin, seconds
+from topics.clients import admin, seconds, service_error
 from topics.state import TopicState
 
 _POLL_SECONDS = 0.05
@@ -100,7 +100,16 @@ def offsets(
                 partitions.append(TopicPartition(part.topic, part.partition))
         if partitions:
             time.sleep(_POLL_SECONDS)
+            _refresh_metadata(client, kafka)
     return known
+
+
+def _refresh_metadata(client: AdminClient, kafka: KafkaSettings) -> None:
+    """The client asks no broker about a partition that its copy of the metadata lacks, however often it is asked."""
+    try:
+        client.list_topics(timeout=seconds(kafka))
+    except KafkaException as error:
+        raise service_error(error, kafka, "reading the cluster's metadata") from None
 
 
 def known_offsets(
@@ -112,7 +121,9 @@ def known_offsets(
     it is asked again. Raises ServiceError as `offsets` does, and if it still says so after `kafka.request_timeout`.
     """
     wanted = [TopicPartition(topic, partition) for partition in partitions]
-    found = offsets(admin(kafka), kafka, wanted, spec, passing=NOT_YET | UNKNOWN_TOPIC).get(topic, {})
+    # The client says the last one itself, while it knows others but not a partition that was added a moment ago.
+    passing = NOT_YET | UNKNOWN_TOPIC | {KafkaError._UNKNOWN_PARTITION}
+    found = offsets(admin(kafka), kafka, wanted, spec, passing=passing).get(topic, {})
     missing = sorted(part.partition for part in wanted if part.partition not in found)
     if missing:
         raise ServiceError(

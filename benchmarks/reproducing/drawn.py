@@ -8,6 +8,7 @@ They are drawn from what the papers say of their data, and by the rules of TPC-H
 | `cashtags-daily` | 002's tweets, too. On each of thirty days a tenth of the keys trade their ranks |
 | `tpch-q1` | lineitem of TPC-H query 1: four groups |
 | `tpch-q3` | lineitem of TPC-H query 3 at scale 10, in order of the orders: about 110,000 groups |
+| `tpch-parts` | lineitem of TPC-H by its parts, as 001's query 1 groups it |
 | `uniform+zipf`, `zipf+zipf` | 000's figures 13 to 15: two sources by turns, with two laws, or one law and other hot keys |
 | `mixture` | 000's figure 14a: each tuple is uniform or Zipf 1.5, whatever its source |
 | `by-turns` | 000's figure 9a: uniform and Zipf 1.5 by turns, three times each |
@@ -31,7 +32,7 @@ from evenflow.simulation import KeyedStream, from_columns, generated
 
 SUDDEN, DAILY = "cashtags-sudden", "cashtags-daily"
 """The paper does not say how the hot keys change, so there are two streams: one changes suddenly, one little by little."""
-TPCH_Q1, TPCH_Q3 = "tpch-q1", "tpch-q3"
+TPCH_Q1, TPCH_Q3, TPCH_PARTS = "tpch-q1", "tpch-q3", "tpch-parts"
 CASHTAG_P1 = 0.0329
 _SUDDEN_PERIODS = 10
 _DAYS, _TRADED = 30, 0.1
@@ -125,6 +126,11 @@ def query_3(tuples: int, keys: int, seed: int) -> KeyedStream:
     return _stream(order[late][: tuples or None])
 
 
+def parts(tuples: int, keys: int, seed: int) -> KeyedStream:
+    """The part of each row of lineitem. `keys` is the number of parts: 200,000 times the scale."""
+    return _stream(np.random.default_rng([seed, 9]).integers(0, keys, tuples))
+
+
 def _stream(codes: Int64s) -> KeyedStream:
     """A stream of the keys k0, k1, .... The row number is the time in ms."""
     found, numbered = np.unique(codes, return_inverse=True)
@@ -185,6 +191,7 @@ DRAWN: dict[str, Callable[[int, int, int], KeyedStream]] = {
     DAILY: cashtags_daily,
     TPCH_Q1: query_1,
     TPCH_Q3: query_3,
+    TPCH_PARTS: parts,
     "uniform+zipf": uniform_and_zipf,
     "zipf+zipf": two_zipfs,
     "mixture": mixture,

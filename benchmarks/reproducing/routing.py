@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from evenflow.arrays import Int32s
+from evenflow.arrays import Int32s, UInt64s
+from evenflow.keys import salts
 from evenflow.partitioners import Partitioner
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
@@ -42,3 +43,16 @@ def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
     # The last window is complete if the next tuple of the stream would come after it.
     whole = stream.next_time is not None and stream.next_time // window_ms > int(panes[-1])
     yield from found if whole or len(found) == 1 else found[:-1]
+
+
+def circling(pool: KeyedStream, tuples: int, *, seed: int, seeds: int) -> Int32s:
+    """Key numbers of so many tuples, shape (tuples,), if `pool` is read in a circle. Each seed begins elsewhere."""
+    begin = (seed - 1) % seeds * len(pool) // seeds
+    return np.take(pool.codes, np.arange(begin, begin + tuples), mode="wrap")
+
+
+def renamed(pool: KeyedStream, seed: int) -> UInt64s:
+    """The hash of each key number, shape (keys,). Each seed gives the keys other hashes."""
+    hashes = np.zeros(pool.key_count, np.uint64)
+    hashes[pool.codes] = pool.keys
+    return hashes ^ salts(seed, 1)[0]

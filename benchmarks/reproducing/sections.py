@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from benchmarks.reproducing import group_ahead, paper_000, paper_001, paper_002, paper_003, paper_004
+from benchmarks.reproducing import group_ahead, paper_000, paper_002, paper_003, paper_004, partly
+from benchmarks.reproducing.paper_001 import blocks, queues
 
 SECTIONS: dict[str, ModuleType] = {
-    module.NAME: module for module in (paper_002, paper_000, paper_004, paper_001, group_ahead, paper_003)
+    module.NAME: module
+    for module in (paper_002, paper_000, paper_004, blocks, queues, group_ahead, partly, paper_003)
 }
 """Each section has NAME, TITLE, CLAIMS, and the functions `cells`, `measure`, `text` and `pictures`. It also has
 `measurable(cell)` if a cell may need something that is not installed."""

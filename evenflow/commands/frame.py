@@ -25,6 +25,8 @@ EXTRAS = {
     "pyspark": "spark",
     "duckdb": "workbench",
     "psutil": "workbench",
+    "stable_baselines3": "rl",
+    "torch": "rl",
 }
 """For each package that the library itself does not need: the extra that installs it."""
 
@@ -84,9 +86,11 @@ def run_command(app: Callable[[], object]) -> None:
 def missing(package: str) -> ConfigError:
     """The error that a package is not installed, with the extra that installs it."""
     extra = EXTRAS[package]
+    # `make setup` installs all extras but this one, because torch is large.
+    beside = "" if extra == "rl" else ", or in a clone everything: make setup"
     return ConfigError(
         f"this needs the package {package}, which is not installed",
-        hint=f"install the extra {extra!r}: pip install 'evenflow[{extra}]', or in a clone everything: make setup",
+        hint=f"install the extra {extra!r}: pip install 'evenflow[{extra}]'{beside}",
     )
 
 

@@ -4,7 +4,8 @@ Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold eve
 
 * every tuple gets exactly one worker in 0..workers-1;
 * sequential semantics: the result does not depend on how the stream was cut into `assign` calls. A
-  micro-batch algorithm instead plans each block of `assign_batch` as a whole, with what earlier batches taught it;
+  micro-batch algorithm instead decides on each batch as a whole, with what earlier batches taught it. The result does
+  not depend on how a batch was cut into `add_to_batch` calls, and a batch that is dropped leaves no trace;
 * an empty block changes nothing;
 * same seed, options and input: same output in every process and on every machine;
 * `restore(p.snapshot())` continues exactly as `p` would have;
@@ -124,7 +125,10 @@ class Partitioner(ABC):
 
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
-    """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the batch."""
+    """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the batch. Or the
+    tuples are handed over as they come: `add_to_batch`, and at the end of the batch `finish_batch`."""
+    batch_clock: ClassVar[Literal["event", "arrival"]] = "event"
+    """The times that a micro-batch algorithm reads: event times, or times of arrival, which never fall."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
     tells: ClassVar[bool] = False
@@ -160,6 +164,9 @@ class Partitioner(ABC):
         self._latest = NEVER
         self._tuples = 0
         self._sent = np.zeros(self.workers, np.int64)
+        self._batch_tuples = 0
+        self._batch_latest = NEVER
+        self._pieces: list[tuple[UInt64s, Int64s]] = []
         self._start()
 
     def assign(self, keys: UInt64s, times: Int64s) -> Int32s:
@@ -190,9 +197,45 @@ class Partitioner(ABC):
     def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
         """As `assign`, for a block that is one micro-batch. Algorithms that decide tuple by tuple see no difference.
 
-        A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i.
+        A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i. ValueError while a
+        batch is open.
         """
-        return self._run(keys, times)
+        if self._batch_tuples:
+            raise ValueError(f"a batch of {self._batch_tuples} tuples is open: finish or drop it first")
+        if not self.micro_batch:
+            return self._run(keys, times)
+        self.add_to_batch(keys, times)
+        return self.finish_batch()
+
+    def add_to_batch(self, keys: UInt64s, times: Int64s, *, ends: int | None = None) -> None:
+        """Take tuples of the open batch, in order of arrival. The first ones open it.
+
+        keys, times: as in `assign`. They must not change before the batch is finished or dropped. What an algorithm reads
+        as times says `batch_clock`. ends: time at which the batch interval ends. None: behind the last tuple. Raises
+        what `assign` raises, and then nothing of these tuples was taken.
+        """
+        keys, times = _checked_tuples(keys, times)
+        if len(keys):
+            latest = self._checked_order(times, since=max(self._latest, self._batch_latest))
+            self._add(keys, times, int(times.max()) + 1 if ends is None else ends)
+            self._batch_tuples += len(keys)
+            self._batch_latest = latest
+
+    def finish_batch(self) -> Int32s:
+        """End the open batch. The worker of each of its tuples, in the order in which they were added. Shape (n,)."""
+        out = np.empty(self._batch_tuples, np.int32)
+        if self._batch_tuples:
+            self._finish(out)
+            _count(out, self._sent)
+            self._tuples += len(out)
+            self._latest = self._batch_latest
+            self._batch_tuples, self._batch_latest = 0, NEVER
+        return out
+
+    def drop_batch(self) -> None:
+        """Forget the tuples of the open batch, if any. They may be added again later."""
+        self._drop()
+        self._batch_tuples, self._batch_latest = 0, NEVER
 
     def rescale(self, workers: int) -> None:
         """Route over this many workers, from the next tuple on.
@@ -319,33 +362,32 @@ class Partitioner(ABC):
         self._load_state(state)
 
     def _run(self, keys: UInt64s, times: Int64s) -> Int32s:
-        keys = _checked_column("keys", keys, np.uint64)
-        times = _checked_column("times", times, np.int64)
-        if len(keys) != len(times):
-            raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
+        keys, times = _checked_tuples(keys, times)
         out = np.empty(len(keys), np.int32)
         if len(keys):
             # Checked before anything is counted, so that a block that is refused leaves no trace.
-            latest = self._checked_order(times)
+            latest = self._checked_order(times, since=self._latest)
             self._assign(keys, times, out)
             _count(out, self._sent)
             self._tuples += len(keys)
             self._latest = latest
         return out
 
-    def _checked_order(self, times: Int64s) -> int:
+    def _checked_order(self, times: Int64s, *, since: int) -> int:
         """The greatest time after this block. DisorderError for a tuple that lies too far back.
 
-        Without `max_disorder_ms` the greatest time is not kept, and nothing is checked.
+        since: the greatest time before the block. Without `max_disorder_ms` the greatest time is not kept, and nothing is
+        checked.
         """
         if self.max_disorder_ms is None:
             return self._latest
-        latest = np.array([self._latest], np.int64)
+        latest = np.array([since], np.int64)
         row = _first_late(times, np.uint64(self.max_disorder_ms), latest)
         if row >= 0:
             late, greatest = int(times[row]), int(latest[0])
+            number = self._tuples + self._batch_tuples + row
             raise DisorderError(
-                f"tuple {self._tuples + row} of the stream (row {row} of its block) has time {late} ms, "
+                f"tuple {number} of the stream (row {row} of its block) has time {late} ms, "
                 f"{greatest - late} ms before the greatest time so far, {greatest} ms: "
                 f"more than the allowed {self.max_disorder_ms} ms",
                 hint="sort the stream by time, raise max_disorder_ms, or leave it out to take any order",
@@ -363,6 +405,22 @@ class Partitioner(ABC):
     @abstractmethod
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         """Write the worker of each tuple to `out`. Never called with an empty block."""
+
+    def _add(self, keys: UInt64s, times: Int64s, ends: int) -> None:
+        """Take tuples of the open batch. Overridden, with the next two, by an algorithm that counts as tuples arrive."""
+        self._pieces.append((keys, times))
+
+    def _finish(self, out: Int32s) -> None:
+        """Write the worker of each tuple of the open batch to `out`. Never called for an empty batch."""
+        pieces, self._pieces = self._pieces, []
+        if len(pieces) == 1:
+            self._assign(*pieces[0], out)
+        else:
+            self._assign(np.concatenate([k for k, _ in pieces]), np.concatenate([t for _, t in pieces]), out)
+
+    def _drop(self) -> None:
+        """Forget the tuples of the open batch."""
+        self._pieces = []
 
     @abstractmethod
     def _state(self) -> State:
@@ -400,6 +458,15 @@ def _checked_int(what: str, value: object, low: int, high: int) -> int:
 
 def _checked_workers(workers: object) -> int:
     return _checked_int("workers", workers, 1, MAX_WORKERS)
+
+
+def _checked_tuples(keys: UInt64s, times: Int64s) -> tuple[UInt64s, Int64s]:
+    """Both columns as `_checked_column` gives them. ValueError too if they differ in number."""
+    keys = _checked_column("keys", keys, np.uint64)
+    times = _checked_column("times", times, np.int64)
+    if len(keys) != len(times):
+        raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
+    return keys, times
 
 
 def _checked_column(what: str, values: object, dtype: type[np.generic]) -> npt.NDArray[Any]:

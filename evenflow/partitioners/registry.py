@@ -29,6 +29,7 @@ from evenflow.partitioners.grouping.cg import ConsistentGrouping
 from evenflow.partitioners.grouping.dagreedy import Dagreedy
 from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
 from evenflow.partitioners.grouping.pstream import PStream
+from evenflow.partitioners.partly.partly import PartLy
 from evenflow.partitioners.prompt.prompt import Prompt
 from evenflow.partitioners.prompt.time_based import TimeBased
 from evenflow.partitioners.simple.hashing import Hashing
@@ -64,6 +65,7 @@ _ENTRIES: dict[str, _Entry] = {
     "dalton-cooperative": _Entry(DaltonCooperative),
     "dalton-batch": _Entry(DaltonBatch),
     "prompt": _Entry(Prompt),
+    "partly": _Entry(PartLy),
     "time-based": _Entry(TimeBased),
     "evenflow": _Entry(Evenflow),
 }

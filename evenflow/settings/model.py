@@ -185,6 +185,30 @@ class PartitionerSettings(Section):
         description="How long a block waits to fill while records are scarce. It bounds the frames per second, and the time "
         "until a stop is noticed.",
     )
+    batch_interval: Duration | None = Field(
+        default=None,
+        ge=10,
+        description="Length of a micro-batch, for partitioners that decide on whole batches (prompt, partly, "
+        "time-based, dalton-batch). With a length, any other partitioner routes in batches too. None: the query's slide "
+        "for the former, no batches for the latter.",
+    )
+    batch_clock: Literal["event", "processing"] = Field(
+        default="event",
+        description="What ends a micro-batch: event time, once every input partition of the instance has passed an interval "
+        "(batch_interval divides the slide), or processing time. This affects the balance, never the results.",
+    )
+    batch_release: Literal["early", "off"] = Field(
+        default="early",
+        description="With batch_clock = 'processing': early cuts a batch before its interval is over, by as long as the "
+        "slowest of the last 8 batches took, at most half of the interval. off: cut at the end of the interval.",
+    )
+    batch_bytes: int = Field(
+        default=128_000_000,
+        ge=1_000_000,
+        le=2_000_000_000,
+        description="Bytes of tuples that may wait for the end of their micro-batch. A batch is cut short when there are "
+        "more. The process needs about four times as much while it frames a batch.",
+    )
     commit_interval: Duration = Field(
         default=500,
         description="Length of a transaction (processing time). Up to one linger and the work of one block are added.",
@@ -232,6 +256,12 @@ class PartitionerSettings(Section):
                 f"work must not exceed transaction_timeout ({self.transaction_timeout} ms): a transaction is as long as "
                 "that, and the broker would abort each before it is committed. Lower the first two"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _batches_of_processing_time_have_a_length(self) -> PartitionerSettings:
+        if self.batch_clock == "processing" and self.batch_interval is None:
+            raise ValueError("batch_clock = 'processing' needs batch_interval, the length of a micro-batch")
         return self
 
 
@@ -304,6 +334,7 @@ class Settings(BaseSettings):
                 f"spark.reducers ({self.reducers}) exceeds spark.buckets ({self.spark.buckets}): so many are there to run"
             )
         self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
+        self._check_batches()
         self._check_exploded()
         if self.input.format == "csv":
             missing = [c for c in self.needed_columns if c not in self.input.columns]
@@ -326,6 +357,14 @@ class Settings(BaseSettings):
             place_of_views(self.results)
             self._check_places()
         return self
+
+    def _check_batches(self) -> None:
+        how, slide = self.partitioner, self.query.slide_ms
+        if how.batch_clock == "event" and how.batch_interval is not None and slide % how.batch_interval:
+            raise ValueError(
+                f"partitioner.batch_interval ({how.batch_interval} ms) must divide the slide ({slide} ms), because batches "
+                "of event time end where slides end: choose a divisor, or batch_clock = 'processing'"
+            )
 
     def _check_exploded(self) -> None:
         explosion = self.query.explosion

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evenflow.settings.durations import Duration
 from evenflow.settings.places import state_folder
@@ -28,6 +28,13 @@ class SparkSettings(Section):
         ge=1,
         le=1024,
         description="Reduce buckets, fixed for the life of a query (shuffle partitions).",
+    )
+    reduce: Literal["hash", "prompt"] = Field(
+        default="hash",
+        description="How the fused wiring brings partials to their bucket. hash: each by its key, at once. prompt: as many "
+        "reduce tasks as there are buckets merge them first, allocated by Prompt's Algorithm 3. It needs a partitioner that "
+        "routes in micro-batches, else every key counts as split. Results are the same, but float sums may differ in "
+        "their last bits, because the order differs in which floats are added.",
     )
     batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
     max_frames_per_batch: int | None = Field(
@@ -103,6 +110,16 @@ class SparkSettings(Section):
         le=1_000_000,
         description="For experiments: microseconds that the combiner waits for each tuple, as if the work were costly.",
     )
+
+    @model_validator(mode="after")
+    def _reduce_tasks_stand_between_two_steps_of_one_query(self) -> SparkSettings:
+        if self.reduce == "prompt" and self.wiring == "split":
+            raise ValueError(
+                "spark.reduce = 'prompt' needs spark.wiring = 'fused': in the split wiring the blobs of a micro-batch wait "
+                "in the partials topic, where no step sees all of them together. Leave spark.reduce at 'hash', or give the "
+                "query a new name and wiring = 'fused'"
+            )
+        return self
 
     @property
     def in_one_process(self) -> bool:

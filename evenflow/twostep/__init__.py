@@ -8,15 +8,17 @@ partials are merged in a fixed order (10).
 from evenflow.twostep.combiner import BlobPart, combine_task
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.readable import key_type, readable, readable_schema, typed_keys
+from evenflow.twostep.reduce_task import reduce_task
 from evenflow.twostep.reducer import reduce, reduce_leaders, reduce_windows
 from evenflow.twostep.results import json_rows
 from evenflow.twostep.stored import BucketState
-from evenflow.twostep.tally import Part, Stand, Tally, Work
+from evenflow.twostep.tally import FrameAt, Part, Stand, Tally, Work
 from evenflow.twostep.top import merge_leaders
 
 __all__ = [
     "BlobPart",
     "BucketState",
+    "FrameAt",
     "Layout",
     "Part",
     "Stand",
@@ -30,6 +32,7 @@ __all__ = [
     "readable_schema",
     "reduce",
     "reduce_leaders",
+    "reduce_task",
     "reduce_windows",
     "typed_keys",
 ]

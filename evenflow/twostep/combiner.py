@@ -1,4 +1,4 @@
-"""The combiner's core: the frames of one task -> one blob per reduce bucket.
+"""The combiner's core: the frames of one task -> one blob per reduce bucket, or per reduce task.
 
 Whenever a task read a frame, every bucket gets a blob, even an empty one. The blob carries the marks, and it
 moves the bucket's merged offsets on.
@@ -6,6 +6,8 @@ moves the bucket's merged offsets on.
 How the frames of a routed partition are folded into partials depends on these frames and their offsets alone.
 Time, memory, Arrow's batches and the task's other routed partitions have no influence. So a repeated
 micro-batch makes the same rows in the same order, and the same float sums.
+
+With reduce tasks (`Layout.reduce_tasks`) a blob is for a task, and `reduce_task` makes the blobs of the buckets.
 """
 
 from __future__ import annotations
@@ -18,15 +20,18 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, Rows, UInt64s, no_rows, records
+from evenflow.aggregates.aggregate import ROWS
+from evenflow.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
+from evenflow.partitioners.prompt.reduce_buckets import allocate
 from evenflow.twostep.distinct import distinct
 from evenflow.twostep.lanes import RoutedLanes, grown
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import RangeSequences
 from evenflow.twostep.since import Since, since, together
-from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
+from evenflow.twostep.split_keys import SplitKeys
+from evenflow.twostep.tally import NO_BATCH, FrameAt, Tally, Work, sketch
 from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
 
@@ -43,7 +48,7 @@ Frames = Iterable[tuple[int, bytes | pa.Buffer]]
 
 
 class BlobPart(NamedTuple):
-    """One encoded blob, or one part of a blob that was cut. `bucket` is the bucket that reduces it."""
+    """One encoded blob, or one part of a blob that was cut. `bucket` is the bucket, or the reduce task, that gets it."""
 
     bucket: int
     data: bytes
@@ -54,18 +59,19 @@ class BlobPart(NamedTuple):
 class _Range(NamedTuple):
     """The combined frames of one routed partition.
 
-    first, last: offsets of the first and the last frame. sequences: records `wire.SEQUENCE`. tuples: how many
-    tuples the frames had. came: when these tuples came into the input topic.
+    first: offset of the first frame. last: the last frame. sequences: records `wire.SEQUENCE`. tuples: how many
+    tuples the frames had. came: when these tuples came into the input topic. split: what the frames say of split keys.
     """
 
     routed: int
     first: int
-    last: int
+    last: FrameAt
     lanes: RoutedLanes
     sequences: Rows
     partials: pa.Table
     tuples: int
     came: Since
+    split: SplitKeys
 
 
 def combine_task(
@@ -75,7 +81,7 @@ def combine_task(
     *,
     told: Callable[[Tally], object] | None = None,
 ) -> list[BlobPart]:
-    """The blobs of one task, in the order of buckets. The list is empty if there is no frame.
+    """The blobs of one task, in the order of their receivers. The list is empty if there is no frame.
 
     stretches: pairs (routed partition, its frames), each routed partition once. told: called once at the end
     with what was combined, if there were frames.
@@ -111,16 +117,22 @@ def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
     came = together(*(entry.came for entry in ranges))
     marks = np.max(_marks(ranges), axis=0)
     work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came)
-    return Tally(tuples=tuples, told=tuple(marks.tolist()), work={("combine", NO_BATCH): work})
+    return Tally(
+        tuples=tuples,
+        told=tuple(marks.tolist()),
+        frames={entry.routed: entry.last for entry in ranges},
+        work={("combine", NO_BATCH): work},
+    )
 
 
 def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
     fold, lanes, sequences = _Fold(plan), RoutedLanes(layout, routed), RangeSequences(routed)
-    first = last = -1
+    split = SplitKeys()
+    first, last = -1, FrameAt(-1, -1, -1)
     came: list[tuple[int | None, int]] = []
     for offset, data in frames:
-        if offset <= last:
-            raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last}")
+        if offset <= last.offset:
+            raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last.offset}")
         try:
             frame = decode_frame(data, fingerprint=layout.in_frames)
         except ProtocolError as error:
@@ -131,19 +143,43 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
             ) from None
         lanes.add(frame, offset)
         sequences.add(frame, offset)
+        split.add(frame)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
         came.append((frame.header.came, frame.batch.num_rows))
         first = offset if first < 0 else first
-        last = offset
+        last = FrameAt(offset, frame.header.session, frame.sequence)
     if first < 0:
         return None
-    return _Range(routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(came))
+    return _Range(
+        routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(came), split
+    )
+
+
+def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Int32s:
+    """Who gets each partial: its bucket, or one of the reduce tasks by Prompt's Algorithm 3. Shape (partials,).
+
+    A routed partition is a data block. Its clusters are allocated by themselves, so the choice depends on its frames
+    alone, as their fold does.
+    """
+    tasks = layout.reduce_tasks
+    if tasks is None:
+        return bucket_of(hashes, layout.buckets)
+    sizes = partials[ROWS].to_numpy()
+    out = np.empty(len(hashes), np.int32)
+    begin = 0
+    for entry in ranges:
+        mine = slice(begin, begin + entry.partials.num_rows)
+        keys = hashes[mine]
+        out[mine] = allocate(keys, sizes[mine], entry.split.have(keys), tasks, first=entry.routed % tasks)
+        begin = mine.stop
+    return out
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
-    """One blob for each bucket. partials: of all ranges, in the order of `ranges`. hashes: those of the partials' keys."""
-    table, totals = _by_bucket(
-        partials, hashes, [entry.partials.num_rows for entry in ranges], layout.buckets
+    """One blob for each receiver. partials: of all ranges, in the order of `ranges`. hashes: those of the partials' keys."""
+    of = _receivers(layout, ranges, partials, hashes)
+    table, totals = _by_receiver(
+        partials, of, [entry.partials.num_rows for entry in ranges], layout.receivers
     )
     # Many ranges were told the same marks. Each different line of marks is written once, and segments name its number.
     told, lines = np.unique(_marks(ranges), axis=0, return_inverse=True)
@@ -151,30 +187,33 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
     ends = np.cumsum(totals.sum(axis=1))
     sequences = cast(Rows, np.concatenate([entry.sequences for entry in ranges]))
     oldest = min((came for entry in ranges for came in entry.came), default=None)
-    for bucket in range(layout.buckets):
-        count = int(totals[bucket].sum())
-        rows = table.slice(int(ends[bucket]) - count, count)
+    for receiver in range(layout.receivers):
+        count = int(totals[receiver].sum())
+        rows = table.slice(int(ends[receiver]) - count, count)
         watched = [
-            mine for entry, mine in zip(ranges, lanes, strict=True) if layout.watcher(entry.routed) == bucket
+            mine
+            for entry, mine in zip(ranges, lanes, strict=True)
+            if layout.lanes_go_to(entry.routed) == receiver
         ]
         header = BlobHeader(
             fingerprint=layout.fingerprint,
             topic_id=layout.topic_id,
-            bucket=bucket,
-            buckets=layout.buckets,
+            bucket=receiver,
+            buckets=layout.receivers,
             input_partitions=told.shape[1],
             routed_partitions=layout.routed_partitions,
             # A segment of no rows is named, too: it moves the bucket's merged offset on.
             segments=tuple(
-                Segment(entry.routed, entry.first, entry.last, total, 0, total, line)
+                Segment(entry.routed, entry.first, entry.last.offset, total, 0, total, line)
                 for entry, total, line in zip(
-                    ranges, totals[bucket].tolist(), lines.reshape(-1).tolist(), strict=True
+                    ranges, totals[receiver].tolist(), lines.reshape(-1).tolist(), strict=True
                 )
             ),
             marks=told,
             lanes=cast(Rows, np.concatenate([records(0, LANE), *watched])),
             came=oldest,
             sequences=sequences,
+            for_task=layout.reduce_tasks is not None,
         )
         yield from blob_parts(rows, header, layout.max_bytes)
 
@@ -187,7 +226,7 @@ def _marks(ranges: list[_Range]) -> Int64s:
 
 def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:
     """The blob of these rows, cut into parts near `max_bytes`. Each part names the rows of the segments that it holds."""
-    parts = list(cut(_batch(rows), max_bytes))
+    parts = list(cut(one_batch(rows), max_bytes))
     if len(parts) == 1:
         yield BlobPart(header.bucket, encode_blob(parts[0], header), 0, 1)
         return
@@ -215,19 +254,18 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
         start += segment.total
 
 
-def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: int) -> tuple[pa.Table, Int64s]:
-    """The partials sorted by bucket, and how many of them each range has in each bucket, shape (buckets, ranges).
+def _by_receiver(partials: pa.Table, of: Int32s, rows: list[int], receivers: int) -> tuple[pa.Table, Int64s]:
+    """The partials sorted by receiver, and how many of them each range has for each, shape (receivers, ranges).
 
-    Within a bucket the partials keep their order. rows: number of partials of each range. The bucket of a key
-    is a pure function of the key's bytes.
+    For a receiver the partials keep their order. of: the receiver of each partial. rows: number of partials of each
+    range.
     """
-    of = bucket_of(hashes, buckets).astype(np.int64)
     source = np.repeat(np.arange(len(rows)), rows)
-    # One number for each pair (bucket, range), so that one pass counts all pairs.
-    counts = np.bincount(of * len(rows) + source, minlength=buckets * len(rows))
-    if buckets > 1 and partials.num_rows:
+    # One number for each pair (receiver, range), so that one pass counts all pairs.
+    counts = np.bincount(of * np.int64(len(rows)) + source, minlength=receivers * len(rows))
+    if receivers > 1 and partials.num_rows:
         partials = partials.take(pa.array(np.argsort(of, kind="stable")))
-    return partials, counts.reshape(buckets, len(rows))
+    return partials, counts.reshape(receivers, len(rows))
 
 
 class _Fold:
@@ -266,6 +304,7 @@ class _Fold:
         self._waiting, self._rows, self._bytes = [], 0, 0
 
 
-def _batch(table: pa.Table) -> pa.RecordBatch:
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table as one record batch."""
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else no_rows(table.schema)

@@ -12,6 +12,8 @@ class Layout:
     fingerprint: that of the query. topic_id: Kafka's id of the routed topic. input_partitions,
     routed_partitions, buckets: how many there are. max_bytes: a larger blob is cut into parts. frames_of: for
     a view, the fingerprint of the query that routed the frames. None for a query that reads its own frames.
+    reduce_tasks: how many reduce tasks merge the clusters of a micro-batch before their buckets do
+    (`reduce_task`). None: the combiner sends each cluster to its bucket.
     """
 
     fingerprint: str
@@ -21,12 +23,22 @@ class Layout:
     buckets: int
     max_bytes: int
     frames_of: str | None = None
+    reduce_tasks: int | None = None
 
     @property
     def in_frames(self) -> str:
         """The fingerprint that the frames must have."""
         return self.fingerprint if self.frames_of is None else self.frames_of
 
+    @property
+    def receivers(self) -> int:
+        """How many receivers the combiner's blobs have: reduce tasks, or buckets if there are no reduce tasks."""
+        return self.buckets if self.reduce_tasks is None else self.reduce_tasks
+
     def watcher(self, routed: int) -> int:
         """The bucket that watches the lanes of this routed partition for input that was routed twice."""
         return routed % self.buckets
+
+    def lanes_go_to(self, routed: int) -> int:
+        """The receiver that the combiner tells of the lanes of this routed partition. Reduce task 0 is told of all."""
+        return self.watcher(routed) if self.reduce_tasks is None else 0

@@ -5,11 +5,15 @@ blobs were cut, make no difference. So a repeated micro-batch gives the same flo
 
 A segment that was merged before changes nothing. If a part of a segment was merged before, only the rest
 counts. A segment that overlaps merged offsets in any other way stops the query with an error (rule "blobs count once").
+
+With reduce tasks blobs are pieces, whose rows belong to all of their segments together. They are merged if all of these
+segments are new, and change nothing if all were merged before. Everything else is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +24,7 @@ from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
 from evenflow.twostep.lanes import UNREAD, routed_twice
 from evenflow.twostep.layout import Layout
+from evenflow.twostep.pieces import merge_order
 from evenflow.twostep.state import Bucket, PendingSegment
 from evenflow.twostep.stored import BucketState
 from evenflow.wire.blob import Blob, Segment
@@ -39,7 +44,7 @@ class _Come(NamedTuple):
 
 def begun(plan: AggregatePlan, layout: Layout, state: BucketState, blob: Blob) -> Bucket:
     """The bucket that this blob begins, the first ever seen. Raises as `new_rows` does for a foreign blob."""
-    _check_origin(layout, blob)
+    check_origin(layout, blob, receivers=layout.buckets)
     return Bucket.first(plan, state, blob.header)
 
 
@@ -50,28 +55,67 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
     partial or input that was routed twice. Raises IncompatibleStateError for another layout, and
     DataLossError for another routed topic and for frames that are gone.
     """
+    tables = []
+    for blob in blobs:
+        check_origin(layout, blob, receivers=layout.buckets)
+        _check_bucket(bucket, blob)
+        tables.append(checked(plan, blob))
+    bucket.grow(max((blob.header.input_partitions for blob in blobs), default=0))
+    merge = _of_segments if layout.reduce_tasks is None else partial(_of_pieces, tasks=layout.reduce_tasks)
+    rows = merge(bucket, blobs, tables) if blobs else None
+    if rows is None:
+        return plan.partial_schema.empty_table()
+    _refuse_late(bucket, rows)
+    return rows
+
+
+def _of_segments(bucket: Bucket, blobs: Sequence[Blob], tables: Sequence[pa.Table]) -> pa.Table | None:
+    """The new rows of blobs whose segments count their rows, None if there are none."""
     come: list[_Come] = []
-    tables: list[pa.Table] = []
     row = 0
     for blob in blobs:
-        _check_origin(layout, blob)
-        _check_bucket(bucket, blob)
-        tables.append(_checked(plan, blob))
-        sequences: dict[int, list[tuple[int, ...]]] = {}
-        for entry in blob.header.sequences.tolist():
-            sequences.setdefault(entry[0], []).append(entry)
+        if blob.header.piece is not None:
+            raise ProtocolError(
+                "a piece of a reduce task came to a bucket that has no reduce tasks before it"
+            )
+        sequences = _sequences(blob)
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row, sequences.get(segment.routed, ())))
             row += segment.rows
-    bucket.grow(max((blob.header.input_partitions for blob in blobs), default=0))
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
     taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
-    if not taken:
-        return plan.partial_schema.empty_table()
-    rows = _picked(pa.concat_tables(tables), np.array(taken, np.int64))
-    _refuse_late(bucket, rows)
-    return rows
+    return picked(pa.concat_tables(tables), np.array(taken, np.int64)) if taken else None
+
+
+def _of_pieces(
+    bucket: Bucket, blobs: Sequence[Blob], tables: Sequence[pa.Table], *, tasks: int
+) -> pa.Table | None:
+    """The rows of all pieces, None if there are none or all were merged before."""
+    order = merge_order(blobs, tasks=tasks)
+    lead = blobs[order[0]]
+    merged = [segment.last <= bucket.merged[segment.routed] for segment in lead.header.segments]
+    if all(merged):
+        return None
+    if any(merged):
+        known = lead.header.segments[merged.index(True)]
+        raise ProtocolError(
+            f"offsets {known.first}..{known.last} of routed partition {known.routed} were merged before, but other "
+            "offsets of the same micro-batch were not: their rows cannot be told apart"
+        )
+    sequences = _sequences(lead)
+    for segment in lead.header.segments:
+        _take(bucket, _Come(segment, lead, 0, sequences.get(segment.routed, ())))
+    rows = pa.concat_tables([tables[at] for at in order])
+    return rows if rows.num_rows else None
+
+
+def _sequences(blob: Blob) -> dict[int, list[tuple[int, ...]]]:
+    """What a blob says of sessions, by routed partition."""
+    sequences: dict[int, list[tuple[int, ...]]] = {}
+    for entry in blob.header.sequences.tolist():
+        sequences.setdefault(entry[0], []).append(entry)
+    return sequences
 
 
 def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
@@ -135,8 +179,11 @@ def _watch(bucket: Bucket, come: _Come) -> None:
     reached[partitions] = np.maximum(reached[partitions], lanes["reached"])
 
 
-def _check_origin(layout: Layout, blob: Blob) -> None:
-    """Refuse a blob of another topic or layout. Called before a header's numbers decide how large an array is."""
+def check_origin(layout: Layout, blob: Blob, *, receivers: int) -> None:
+    """Refuse a blob of another topic or layout. Called before a header's numbers decide how large an array is.
+
+    receivers: how many buckets, or reduce tasks, such blobs are for.
+    """
     header = blob.header
     if header.topic_id != layout.topic_id:
         raise DataLossError(
@@ -145,7 +192,7 @@ def _check_origin(layout: Layout, blob: Blob) -> None:
             hint="give the query a new name, or rebuild it (docs/operations.md)",
         )
     theirs = (header.buckets, header.routed_partitions)
-    ours = (layout.buckets, layout.routed_partitions)
+    ours = (receivers, layout.routed_partitions)
     if theirs != ours:
         raise IncompatibleStateError(
             "a blob is of {} buckets and {} routed partitions, ".format(*theirs)
@@ -155,11 +202,13 @@ def _check_origin(layout: Layout, blob: Blob) -> None:
 
 
 def _check_bucket(bucket: Bucket, blob: Blob) -> None:
+    if blob.header.for_task:
+        raise ProtocolError(f"a blob for reduce task {blob.header.bucket} came to a bucket")
     if blob.header.bucket != bucket.meta.bucket:
         raise ProtocolError(f"a blob for bucket {blob.header.bucket} came to bucket {bucket.meta.bucket}")
 
 
-def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
+def checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
     """The blob's rows. Raises ProtocolError for other columns, and for a null in pane (0) or key (1)."""
     schema = plan.partial_schema
     if not blob.batch.schema.equals(schema):
@@ -169,7 +218,7 @@ def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
     return pa.Table.from_batches([blob.batch])
 
 
-def _picked(table: pa.Table, taken: Int64s) -> pa.Table:
+def picked(table: pa.Table, taken: Int64s) -> pa.Table:
     """The rows that `taken` names, in its order. `taken`: (first row, number of rows), shape (n, 2)."""
     starts, counts = taken.T
     before = np.cumsum(counts) - counts  # rows that come out before each range

@@ -24,7 +24,7 @@ from evenflow.wire import SEQUENCE, records_of
 from evenflow.wire.blob import MOST_SESSIONS
 from evenflow.wire.frame import Frame
 
-_REBUILD = (
+REBUILD = (
     "no result from here on could be right: rebuild the query under a new name (docs/operations.md, frames that are "
     "gone), and look for the cause in Kafka: a disk that was lost, an unclean election, records that were deleted"
 )
@@ -36,7 +36,7 @@ def frames_gone(routed: int, session: int, where: str, *, first: int, expected: 
     return DataLossError(
         f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected} must, "
         f"so {count} frame{'s are' if count > 1 else ' is'} gone",
-        hint=_REBUILD,
+        hint=REBUILD,
     )
 
 
@@ -213,5 +213,5 @@ class Sessions:
         return DataLossError(
             f"session {session} had written {total} frames when another one took over, but only {int(seen.sum())} came"
             f"{least}: its last frames are gone from at least one routed partition",
-            hint=_REBUILD,
+            hint=REBUILD,
         )

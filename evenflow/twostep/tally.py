@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import starmap, zip_longest
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,14 @@ def _union(one: bytes, other: bytes) -> bytes:
     return np.maximum(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8)).tobytes()
 
 
+class FrameAt(NamedTuple):
+    """A frame of a routed partition: its offset there, its session, and its number in the session."""
+
+    offset: int
+    session: int
+    number: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tally:
     """Counts that add up, and the newest stand of each bucket.
@@ -94,7 +102,8 @@ class Tally:
     null because they do not fit their type. closed: by bucket, windows that were emitted (with few keys, a
     bucket may have no row of a window). emitted: by bucket, the end (ms) of the last emitted window. stands:
     by bucket. told: newest mark (ms) of each input partition that combiners read, empty if they read none.
-    work: by part and number of the micro-batch, of the newest `KEPT` micro-batches of each part.
+    frames: the newest frame that combiners read, by routed partition. work: by part and number of the micro-batch, of
+    the newest `KEPT` micro-batches of each part.
     """
 
     tuples: int = 0
@@ -104,6 +113,7 @@ class Tally:
     emitted: Mapping[int, int] = field(default_factory=dict)
     stands: Mapping[int, Stand] = field(default_factory=dict)
     told: tuple[int, ...] = ()
+    frames: Mapping[int, FrameAt] = field(default_factory=dict)
     work: Mapping[tuple[Part, int], Work] = field(default_factory=dict)
 
     def __add__(self, later: Tally) -> Tally:
@@ -116,6 +126,7 @@ class Tally:
             emitted={**self.emitted, **later.emitted},
             stands={**self.stands, **later.stands},
             told=_newest(self.told, later.told),
+            frames={**self.frames, **later.frames},
             work=_added(self.work, later.work) if later.work else self.work,
         )
 

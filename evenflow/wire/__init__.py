@@ -8,15 +8,25 @@ record of another query.
 window) are one file each. `cut` keeps records small. `claims` tells how large a record claims to be.
 """
 
-from evenflow.wire.blob import LANE, SEQUENCE, BlobHeader, Segment, decode_blob, encode_blob
+from evenflow.wire.blob import LANE, SEQUENCE, BlobHeader, Piece, Segment, decode_blob, encode_blob
 from evenflow.wire.cut import cut, weights
 from evenflow.wire.envelope import LATEST_CAME, MOST_PARTITIONS, records_of
-from evenflow.wire.frame import OFFSETS, TOLD, TOTAL, FrameHeader, FramePacker, decode_frame, encode_frame
+from evenflow.wire.frame import (
+    MOST_SPLIT,
+    OFFSETS,
+    TOLD,
+    TOTAL,
+    FrameHeader,
+    FramePacker,
+    decode_frame,
+    encode_frame,
+)
 
 __all__ = [
     "LANE",
     "LATEST_CAME",
     "MOST_PARTITIONS",
+    "MOST_SPLIT",
     "OFFSETS",
     "SEQUENCE",
     "TOLD",
@@ -24,6 +34,7 @@ __all__ = [
     "BlobHeader",
     "FrameHeader",
     "FramePacker",
+    "Piece",
     "Segment",
     "cut",
     "decode_blob",

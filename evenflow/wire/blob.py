@@ -7,6 +7,9 @@ partitions one task combined.
 A blob that is too large is cut into parts. Each part says which rows of which segments it holds. So the rows
 of a repeated blob are recognised even if it is cut elsewhere (rule "parts name their rows").
 
+With reduce tasks (`twostep/reduce_task.py`) a blob goes to a task first. The tasks write *pieces*: the rows of all
+pieces of a micro-batch together are those of its segments in a bucket, so rows belong to no single segment any more.
+
 Marks are written as a small table, and each segment names its line. Many segments of a micro-batch share a line.
 """
 
@@ -66,6 +69,13 @@ class Segment(NamedTuple):
     marks: int
 
 
+class Piece(NamedTuple):
+    """Piece `number` of `pieces`, one from each reduce task. Only all of them together can be merged."""
+
+    number: int
+    pieces: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlobHeader:
     """Header of a blob, or of one part of it.
@@ -76,6 +86,9 @@ class BlobHeader:
     lane that was read, of the routed partitions whose lanes this bucket watches. came: the oldest `came` (ms) of the
     blob's frames, for latencies alone. sequences: a record `SEQUENCE` for each segment and each session that wrote
     frames of it, or whose total its frames tell.
+
+    for_task: whether the blob is for reduce task `bucket` of `buckets`, instead of for a bucket. piece: which piece the
+    blob is, None for a blob that has all rows of its segments. The segments of a piece count no rows.
     """
 
     fingerprint: str
@@ -89,6 +102,8 @@ class BlobHeader:
     lanes: Rows
     came: int | None = None
     sequences: Rows = field(default_factory=partial(records, 0, SEQUENCE))
+    for_task: bool = False
+    piece: Piece | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,6 +130,8 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "lanes": numbers(header.lanes),
         "sequences": numbers(header.sequences),
         **came_field(header.came),
+        **({"for_task": True} if header.for_task else {}),
+        **({} if header.piece is None else {"piece": header.piece.number, "pieces": header.piece.pieces}),
     }
     return Packer(batch.schema, kind=_KIND, fields=fields).pack(batch, part=part, parts=parts)
 
@@ -126,7 +143,8 @@ def decode_blob(data: Data, *, fingerprint: str) -> Blob:
     """
     opened = open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)
     blob = Blob(header=opened.header, batch=opened.batch, part=opened.part, parts=opened.parts)
-    if sum(segment.rows for segment in blob.header.segments) != blob.batch.num_rows:
+    counted = sum(segment.rows for segment in blob.header.segments)
+    if blob.header.piece is None and counted != blob.batch.num_rows:
         raise ProtocolError(f"a blob's segments do not add up to its {blob.batch.num_rows} rows")
     return blob
 
@@ -149,16 +167,27 @@ def _header(fields: StrictObject) -> BlobHeader:
         lanes=read_records(fields, "lanes", LANE, most=routed * inputs),
         came=read_came(fields),
         sequences=read_records(fields, "sequences", SEQUENCE, most=routed * MOST_SESSIONS),
+        for_task=fields.fields.get("for_task") is True,
+        piece=_piece(fields),
     )
     if header.bucket >= header.buckets:
         raise ProtocolError(f"a blob cannot be for bucket {header.bucket} of {header.buckets}")
     # Numbers in a header index arrays of the reducer, so none may lie outside of them.
     for segment in header.segments:
         _check(segment, header)
+        if header.piece is not None and segment.total:
+            raise ProtocolError(f"a piece of a blob cannot count the rows of {segment}")
     if _outside(header.lanes["routed"], routed) or _outside(header.lanes["partition"], inputs):
         raise ProtocolError("a blob has lanes that do not exist")
     _check_sequences(header.sequences, routed)
     return header
+
+
+def _piece(fields: StrictObject) -> Piece | None:
+    if "piece" not in fields.fields:
+        return None
+    pieces = fields.whole("pieces", 1, 2**31)
+    return Piece(fields.whole("piece", 0, pieces - 1), pieces)
 
 
 def _check(segment: Segment, header: BlobHeader) -> None:

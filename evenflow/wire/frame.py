@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, Rows, plain, records
+from evenflow.arrays import Int64s, Rows, UInt64s, plain, records
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import INT64, StrictObject
 from evenflow.wire.envelope import (
@@ -20,6 +20,7 @@ from evenflow.wire.envelope import (
     numbers,
     open_record,
     read_came,
+    read_numbers,
     read_records,
 )
 
@@ -46,6 +47,11 @@ class FrameHeader:
     session: the run of a data plane that wrote the frame, a random number above 0. totals: a record `TOTAL` for
     each session that may have written before, none unless the frame begins a stint. The writing session is among
     them, and its total counts this frame and its copies for the other workers.
+
+    batch: number of the micro-batch that holds the tuples, among those of the session. None if a partitioner routed
+    them tuple by tuple. split: hashes of the keys that this batch has at several workers (Prompt's reference table,
+    001 section 2.4), ascending. Every other key of the batch is at one worker. None if the table is not known, or too
+    large: then any key may be at several. Both serve the balance of the reducers alone.
     """
 
     fingerprint: str
@@ -57,6 +63,12 @@ class FrameHeader:
     told: Rows = field(default_factory=partial(records, 0, TOLD))
     came: int | None = None
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
+    batch: int | None = None
+    split: UInt64s | None = None
+
+
+MOST_SPLIT = 4_096
+"""Keys of the largest table of split keys that a header holds."""
 
 
 class FramePacker:
@@ -76,6 +88,8 @@ class FramePacker:
             "told": numbers(header.told),
             "session": header.session,
             **({"totals": numbers(header.totals)} if len(header.totals) else {}),
+            **({} if header.batch is None else {"batch": header.batch}),
+            **({} if header.split is None else {"split": numbers(header.split.view(np.int64)[:, None])}),
             **came_field(header.came),
         }
         self._packer = Packer(schema, kind=_KIND, fields=fields)
@@ -137,6 +151,8 @@ def _header(fields: StrictObject) -> FrameHeader:
         totals=read_records(fields, "totals", TOTAL, most=inputs + 1)
         if "totals" in fields.fields
         else records(0, TOTAL),
+        batch=fields.whole("batch", 0, INT64[1]) if "batch" in fields.fields else None,
+        split=_split(fields),
     )
     # The combiner indexes its arrays by these partitions, and a repeated index would hide one of two values.
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
@@ -147,6 +163,12 @@ def _header(fields: StrictObject) -> FrameHeader:
     if len(header.totals) and int(header.totals.view(np.int64).min()) < 1:
         raise ProtocolError(f"a frame cannot tell the totals {plain(header.totals).tolist()[:8]}")
     return header
+
+
+def _split(fields: StrictObject) -> UInt64s | None:
+    if "split" not in fields.fields:
+        return None
+    return read_numbers(fields, "split", columns=1, most=MOST_SPLIT).reshape(-1).view(np.uint64)
 
 
 def _check_partitions(name: str, partitions: Int64s, count: int) -> None:

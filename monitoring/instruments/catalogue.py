@@ -142,6 +142,63 @@ EXCHANGE_LOST = _counter(
 EXCHANGE_IGNORED = _counter(
     "evenflow_exchange_ignored", "Records of the sync topic that are not used, by reason.", "reason"
 )
+PARTITIONER_BATCHES = _counter(
+    "evenflow_partitioner_batches",
+    "Micro-batches with tuples that this instance cut and routed; none where it routes tuple by tuple.",
+)
+PARTITIONER_BATCHES_SHORT = _counter(
+    "evenflow_partitioner_batches_cut_short",
+    "Micro-batches that this instance cut before they were whole, by reason.",
+    "reason",
+)
+PARTITIONER_BATCH_INTERVAL = _gauge(
+    "evenflow_partitioner_batch_interval_seconds",
+    "Length of a micro-batch of this instance, of event time or of processing time (`clock`).",
+    "clock",
+)
+PARTITIONER_HELD_TUPLES = _gauge(
+    "evenflow_partitioner_held_tuples", "Tuples that wait for the end of their micro-batch."
+)
+PARTITIONER_HELD_BYTES = _gauge(
+    "evenflow_partitioner_held_bytes", "Memory of what waits for the end of its micro-batch."
+)
+PARTITIONER_BATCH_TUPLES = _gauge("evenflow_partitioner_batch_tuples", "Tuples of the last micro-batch.")
+PARTITIONER_BATCH_KEYS = _gauge("evenflow_partitioner_batch_keys", "Distinct keys of the last micro-batch.")
+PARTITIONER_BATCH_SPLIT = _gauge(
+    "evenflow_partitioner_batch_split_keys", "Keys of the last micro-batch that lie in several data blocks."
+)
+PARTITIONER_BATCH_SIZE = _gauge(
+    "evenflow_partitioner_batch_size_imbalance",
+    "BSI of the last micro-batch, fullest less mean: in tuples over its data blocks (map), in clusters over the reduce "
+    "buckets that hashing gives (reduce).",
+    "stage",
+)
+PARTITIONER_BATCH_CARDINALITY = _gauge(
+    "evenflow_partitioner_batch_cardinality_imbalance",
+    "BCI of the last micro-batch, most less mean: in distinct keys over its data blocks (map) or reduce buckets (reduce).",
+    "stage",
+)
+PARTITIONER_BATCH_SPLITTING = _gauge(
+    "evenflow_partitioner_batch_key_split_ratio",
+    "KSR of the last micro-batch: fragments of keys over keys; 1 if no key is split.",
+    "stage",
+)
+PARTITIONER_BATCH_INDEX = _gauge(
+    "evenflow_partitioner_batch_index", "MPI of the last micro-batch: mean of its BSI, BCI and KSR.", "stage"
+)
+PARTITIONER_BATCH_TOOK = _gauge(
+    "evenflow_partitioner_batch_seconds",
+    "From the cut of the last micro-batch until its last frame was handed to Kafka's client.",
+)
+PARTITIONER_BATCH_LATE = _gauge(
+    "evenflow_partitioner_batch_lateness_ratio",
+    "How long after the end of its interval the last micro-batch was written, as a share of the interval; none by event "
+    "time, and for a batch that was cut short.",
+)
+PARTITIONER_BATCH_RELEASE = _gauge(
+    "evenflow_partitioner_batch_early_release_seconds",
+    "How long before the end of its interval the next micro-batch is cut; none by event time.",
+)
 STILL = _gauge("evenflow_since_progress_seconds", "Time since the data plane last did something.")
 
 # ---- a Spark application

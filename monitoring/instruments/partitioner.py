@@ -16,7 +16,16 @@ from monitoring.instruments.sheet import Instruments, Sheet
 _NAME = "partitioner"
 _REASONS = ("late", "unreadable", "too-large", "idle", "jump", "ahead", "after-end", "skipped")
 _UNUSED = ("corrupt", "version", "foreign", "oversized", "ahead", "old", "twin", "unusable", "crowded")
+_CUT_SHORT = ("memory", "skew", "partitions", "skip", "end")
 """Exported from the start, at 0, because Prometheus sees no increase in a counter that begins above 0."""
+
+_FIGURES = {
+    c.PARTITIONER_BATCH_SIZE: "bsi",
+    c.PARTITIONER_BATCH_CARDINALITY: "bci",
+    c.PARTITIONER_BATCH_SPLITTING: "ksr",
+    c.PARTITIONER_BATCH_INDEX: "mpi",
+}
+"""Figures of a micro-batch, as `BatchState` names them."""
 
 
 class PartitionerInstruments(Instruments):
@@ -87,6 +96,9 @@ class PartitionerInstruments(Instruments):
         exchange = status.get("exchange")
         if exchange is not None:
             self._write_exchange(sheet, exchange)
+        batches = status.get("batches")
+        if batches is not None:
+            self._write_batches(sheet, batches)
         for worker, tuples in enumerate(status["worker_tuples"]):
             sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
 
@@ -102,6 +114,27 @@ class PartitionerInstruments(Instruments):
         for reason, number in (dict.fromkeys(_UNUSED, 0) | exchange["ignored"]).items():
             sheet.put(c.EXCHANGE_IGNORED, number, reason=reason)
 
+    def _write_batches(self, sheet: Sheet, batches: Mapping[str, Any]) -> None:
+        """batches: `BatchesState` as JSON."""
+        sheet.put(c.PARTITIONER_BATCHES, batches["count"])
+        for reason, number in (dict.fromkeys(_CUT_SHORT, 0) | batches["cut_short"]).items():
+            sheet.put(c.PARTITIONER_BATCHES_SHORT, number, reason=reason)
+        sheet.put(c.PARTITIONER_BATCH_INTERVAL, batches["interval_ms"] / 1000, clock=batches["clock"])
+        sheet.put(c.PARTITIONER_HELD_TUPLES, batches["held"])
+        sheet.put(c.PARTITIONER_HELD_BYTES, batches["held_bytes"])
+        sheet.put(c.PARTITIONER_BATCH_RELEASE, _seconds(batches["release_ms"]))
+        last = batches["last"]
+        if last is None:
+            return
+        sheet.put(c.PARTITIONER_BATCH_TUPLES, last["tuples"])
+        sheet.put(c.PARTITIONER_BATCH_KEYS, last["keys"])
+        sheet.put(c.PARTITIONER_BATCH_SPLIT, last["split"])
+        for stage, prefix in (("map", ""), ("reduce", "reduce_")):
+            for metric, figure in _FIGURES.items():
+                sheet.put(metric, last[prefix + figure], stage=stage)
+        sheet.put(c.PARTITIONER_BATCH_TOOK, _seconds(last["took_ms"]))
+        sheet.put(c.PARTITIONER_BATCH_LATE, last["late"])
+
     def _write_period(self, sheet: Sheet, told: PartitionerRecord) -> None:
         sheet.put(c.IMBALANCE, told.imbalance)
         sheet.put(c.WINDOW_IMBALANCE, told.window_imbalance)
@@ -110,3 +143,7 @@ class PartitionerInstruments(Instruments):
         for rank, key in enumerate(told.hottest, start=1):
             sheet.put(c.HOT_KEY_SHARE, key.share, rank=rank)
             sheet.put(c.HOT_KEY_WORKERS, key.holders, rank=rank)
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000

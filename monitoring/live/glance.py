@@ -36,13 +36,34 @@ class ExchangeGlance:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchesGlance:
+    """Micro-batches of an instance.
+
+    interval_s, clock: how long a batch is, of event time or of processing time. count: how many there were. cut_short: how
+    many of these were cut before they were whole. held: tuples that wait for the end of theirs. tuples, split: tuples of the
+    last one, and its keys in several data blocks. took_s: from its cut to its last frame. late: how long after the end of
+    its interval that was, as a share of the interval.
+    """
+
+    interval_s: float
+    clock: str
+    count: int
+    cut_short: int
+    held: int
+    tuples: int | None
+    split: int | None
+    took_s: float | None
+    late: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class InstanceGlance:
     """A partitioner instance.
 
     rate: tuples/s. keys: distinct keys in the last period. busy: share of its time. lag: records that it has
     not read. imbalance: of the last period. epoch: of its plan, 0 for none. owned: how many input partitions
     it reads. slowest: the input partition with the least mark. silent: seconds since it was heard. exchange:
-    None if it tells others nothing.
+    None if it tells others nothing. batches: None if it routes tuple by tuple.
     """
 
     name: str
@@ -56,6 +77,7 @@ class InstanceGlance:
     slowest: int | None
     silent: float
     exchange: ExchangeGlance | None = None
+    batches: BatchesGlance | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
 from evenflow.telemetry import (
+    BatchesState,
     BatchRecord,
     DecisionRecord,
     ExchangeState,
@@ -29,6 +30,7 @@ from evenflow.telemetry import (
     present_load,
 )
 from monitoring.live.glance import (
+    BatchesGlance,
     DecisionGlance,
     ExchangeGlance,
     Glance,
@@ -299,6 +301,23 @@ def _instance(instance: _Instance, now: float) -> InstanceGlance:
         slowest=record.slowest,
         silent=round(now - instance.at, 1),
         exchange=None if record.exchange is None else _exchange(record.exchange, now - instance.at),
+        batches=None if record.batches is None else _batches(record.batches),
+    )
+
+
+def _batches(known: BatchesState) -> BatchesGlance:
+    last = known.last
+    took_ms = None if last is None else last.took_ms
+    return BatchesGlance(
+        interval_s=known.interval_ms / 1000,
+        clock=known.clock,
+        count=known.count,
+        cut_short=sum(known.cut_short.values()),
+        held=known.held,
+        tuples=None if last is None else last.tuples,
+        split=None if last is None else last.split,
+        took_s=None if took_ms is None else took_ms / 1000,
+        late=None if last is None else last.late,
     )
 
 

@@ -97,7 +97,7 @@ class Top(App[None]):
         """Put a glance on the screen."""
         self.title = f"evenflow {glance.query}"
         self.query_one("#answers", Static).update(Text("\n").join(answers(glance)))
-        self.query_one("#flow", Static).update(Text(flow(glance)))
+        self.query_one("#flow", Static).update(Text("\n").join(map(Text, [flow(glance), *batches(glance)])))
         self.query_one("#workers", Static).update(Text("\n").join(workers(glance)))
         self.query_one("#w", Sparkline).data = [load for _, _, load in glance.points]
         self.query_one("#decisions", Static).update(Text("\n").join(decisions(glance)))
@@ -143,6 +143,25 @@ def flow(glance: Glance) -> str:
             f"results {_said(results.emitted_p99_s if results else None, '.1f')} s after their last tuple",
         ]
     )
+
+
+def batches(glance: Glance) -> Iterator[str]:
+    """A line about the micro-batches of all instances together. None if all of them route tuple by tuple."""
+    known = [one.batches for one in glance.instances if one.batches is not None]
+    if not known:
+        return
+    late = max((one.late for one in known if one.late is not None), default=None)
+    took = max((one.took_s for one in known if one.took_s is not None), default=None)
+    parts = [
+        f"micro-batches of {known[0].interval_s:,g} s of {known[0].clock} time: {sum(one.count for one in known):,}",
+        f"{sum(one.cut_short for one in known):,} cut short",
+        f"{sum(one.held for one in known):,} tuples wait",
+    ]
+    if took is not None:
+        parts.append(f"the slowest of the last ones took {took:,.2f} s")
+    if late is not None:
+        parts.append(f"the latest came {late:,.0%} of its interval late")
+    yield ", ".join(parts)
 
 
 def workers(glance: Glance) -> Iterator[Text]:

@@ -99,7 +99,6 @@ def test_a_container_that_is_killed_goes_on_where_it_was(pipeline: Pipeline, nam
     _still_exact(pipeline)
 
 
-@pytest.mark.more
 def test_a_partitioner_that_is_paused_for_longer_than_its_session_routes_nothing_twice(
     pipeline: Pipeline,
 ) -> None:
@@ -130,7 +129,7 @@ def test_a_partitioner_without_network_leaves_its_input_to_the_other_one(pipelin
     _still_exact(pipeline)
 
 
-@pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.more), "kafka"])
+@pytest.mark.parametrize("name", ["spark", "kafka"])
 def test_a_container_whose_network_is_cut_goes_on_once_it_is_whole(pipeline: Pipeline, name: str) -> None:
     asked = pipeline.parts["spark" if name == "spark" else "partitioner-0"]
     assert asked.reaches("kafka", 9092)

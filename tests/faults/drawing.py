@@ -59,7 +59,7 @@ def _anywhere(seed: int, draw: Random) -> Schedule:
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
-    focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1)
+    focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1, cut=0.2)
     return _with_more(Schedule(seed, shape, tuple(_records(draw, shape, focus)), found), focus)
 
 
@@ -73,7 +73,7 @@ def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
 
 
 def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
-    """The schedule with texts, and with batches that cannot be fetched, if it gets them.
+    """The schedule with texts, with batches that cannot be fetched, and with more of the kind, if it gets them.
 
     These have draws of their own, so that all else stays as it was drawn before there were any.
     """
@@ -97,7 +97,22 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
         sink = draw.choice(("kafka", "frames", "frames")) if shape.sink == "kafka" else shape.sink
         emit = draw.choice(("all", "changes", "changes", "top(1, s)", "top(2, s)"))
         schedule = replace(schedule, shape=replace(shape, emit=emit, sink=sink))
+    if draw.random() < focus.cut:
+        schedule = replace(schedule, shape=_in_batches(draw, schedule.shape))
+    # Whoever routes in micro-batches tells the reduce tasks which keys are split. Without that every key may be.
+    if schedule.shape.wiring == "fused" and draw.random() < (0.5 if schedule.shape.batch else 0.1):
+        schedule = replace(schedule, shape=replace(schedule.shape, reduce="prompt"))
     return schedule
+
+
+def _in_batches(draw: Random, shape: Shape) -> Shape:
+    """A shape whose partitioners route in micro-batches."""
+    return replace(
+        shape,
+        partitioner=draw.choice(("prompt", "partly", "time-based", "dalton-batch", "shuffle")),
+        batch=draw.choice((500, 1_000, 2_000, 2_000)),
+        batch_clock=draw.choice(("event", "event", "processing")),
+    )
 
 
 def _with_text(draw: Random, record: Written) -> Written:

@@ -46,7 +46,7 @@ class Focus:
     whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
     seconds, at least and at most, from then on until a partition ends. texts, batches: how likely it is that tuples have
     texts, some of them too long, that there are batches that cannot be fetched, and that not every row is emitted, or
-    rows become frames.
+    rows become frames. cut: how likely it is that partitioners route in micro-batches.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -59,6 +59,7 @@ class Focus:
     texts: float = 0.0
     batches: float = 0.0
     emits: float = 0.0
+    cut: float = 0.0
 
 
 _SPARK = (
@@ -232,6 +233,31 @@ FOCUSES: dict[str, Focus] = {
         },
         silent=0.5,
         seconds=(10.0, 16.0),
+    ),
+    "micro-batches": Focus(
+        (
+            Aim(("rebalance",), _ANYWHERE, count=(0, 2)),
+            Aim(("delivery fails",), (("offsets", 2, 14), ("commit", 2, 20)), count=(0, 2)),
+            Aim(("add partitions",), (("*", 100, 400),), (0.0, 3.0), (0, 1)),
+            Aim(
+                ("crash before", "crash after", "crash late", "pause before", "pause after", "delay"),
+                (("commit", 3, 20), ("consume", 10, 90), ("offsets", 2, 20)),
+                (0.5, 9.0),
+                (0, 2),
+            ),
+        ),
+        {
+            "instances": (1, 2, 2, 3),
+            "inputs": (2, 3),
+            "commit": (300, 1_000),
+            "idle": (None, 1_500),
+            "start": ("earliest",),
+            "max_skew": (2_000, 2_000, 4_000, None),
+        },
+        silent=0.3,
+        batches=0.3,
+        ends=(0.0, 8.0),
+        cut=1.0,
     ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }

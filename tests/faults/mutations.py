@@ -16,10 +16,12 @@ from partitioner_service import (
     aborts,
     added,
     ahead,
+    batches,
     claim,
     committed,
     leaps,
     loop,
+    pace,
     parse,
     route,
     session,
@@ -49,6 +51,7 @@ from tests.faults.taken_out import (
     remembered,
     remembering,
     stint_alone,
+    unless_skipped,
     without_a_commit,
     without_bound,
 )
@@ -128,7 +131,7 @@ MENDS: dict[str, Mend] = {
         "damage", ((pieces, "_opened", as_it_is),), seen_by="window ("
     ),
     "added partitions are looked for": Mend(
-        "growth", ((added.Added, "_due", instead(property(lambda self: False))),)
+        "growth", ((added.Added, "_look_due", instead(property(lambda self: False))),)
     ),
     "only the owner of the slowest partition takes others in": Mend(
         "growth", ((added.Added, "_written", by_anybody),)
@@ -183,6 +186,21 @@ MENDS: dict[str, Mend] = {
     ),
     "the record of the beginning grows": Mend(
         "growth", ((sink.Sink, "write_beginning", instead(lambda self, beginning: self.begin())),)
+    ),
+    "only what is released is committed and told": Mend(
+        "micro-batches", ((batches.Batches, "released", instead(lambda self, states: dict(states))),)
+    ),
+    "an open batch is dropped with its partitions": Mend(
+        "micro-batches", ((batches.Batches, "drop", instead(nothing)),)
+    ),
+    "nothing is held when partitions are taken in": Mend(
+        "micro-batches", ((added.Added, "due", instead(False)),)
+    ),
+    "a batch is cut where others wait for it": Mend(
+        "micro-batches", ((pace.Pace, "held_back", instead(False)),)
+    ),
+    "nothing is held when offsets are skipped": Mend(
+        "micro-batches", ((batches.Batches, "empty", unless_skipped),)
     ),
 }
 """By what is guaranteed."""

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -15,6 +14,7 @@ from evenflow.errors import EvenflowError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.plans import Plan
 from evenflow.settings import Settings
+from evenflow.twostep import Tally
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.watchdog import Watchdog
@@ -56,6 +56,17 @@ def partitioner(
     return body
 
 
+class Added:
+    """What an accumulator of tallies holds in the driver."""
+
+    def __init__(self) -> None:
+        self.value = Tally()
+
+    def add(self, tally: Tally) -> None:
+        """What a task has done."""
+        self.value += tally
+
+
 def driver(
     settings: Settings, world: World, storage: Storage, name: str, keep: Callable[[Spark], object]
 ) -> Callable[[], object]:
@@ -68,7 +79,7 @@ def driver(
         spark: Any = Spark(network.broker(), storage, name)
         keep(spark)
         refuse_other_wiring(spark, known, chosen)
-        tally: Any = SimpleNamespace(add=lambda _: None)
+        tally: Any = Added()
         stages = [RunningStage(spark, known, stage, topics, tally=tally) for stage in chosen]
         pause = known.spark.batch_interval / 1000
         watch = TopicWatch(known.kafka, _watched([topics])) if storage.watched else None

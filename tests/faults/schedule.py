@@ -81,6 +81,8 @@ class Shape:
     of what there is. interval: of micro-batches. counted: whether the query asks for
     the number of tuples. If not, its rows say it all the same. texts: whether the query collects the texts of its tuples.
     alone: an aggregate that the query has instead of all others. verified: whether `evenflow verify` is asked in the end.
+    batch, batch_clock: length of a partitioner's micro-batches, 0: it routes tuple by tuple, and what ends them. max_skew:
+    None: that of the settings. reduce: how a fused query brings partials to their bucket.
     """
 
     inputs: int
@@ -110,6 +112,10 @@ class Shape:
     emit: str = "all"
     alone: str = ""
     verified: bool = False
+    batch: int = 0
+    batch_clock: str = "event"
+    max_skew: int | None = None
+    reduce: str = "hash"
 
 
 @dataclass(frozen=True)

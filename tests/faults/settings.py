@@ -58,10 +58,13 @@ def _first(shape: Shape) -> Settings:
             "transaction_timeout": 5_000,
             "idle_timeout": shape.idle,
             "frame_bytes": shape.frame_bytes,
+            "max_skew": shape.max_skew,
+            **({"batch_interval": shape.batch, "batch_clock": shape.batch_clock} if shape.batch else {}),
         },
         spark={
             "buckets": shape.buckets,
             "wiring": shape.wiring,
+            "reduce": shape.reduce,
             "checkpoint": "mem://checkpoints",
             "batch_interval": shape.interval,
         },

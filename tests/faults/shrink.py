@@ -46,6 +46,7 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
     if shape.instances > 1:
         yield replace(schedule, shape=replace(shape, instances=shape.instances - 1))
     simpler = {
+        "reduce": "hash",
         "wiring": "fused",
         "store": "disk",
         "sink": "kafka",

@@ -182,3 +182,12 @@ def without_bound(which: str) -> Callable[[Any], Any]:
 def fastest(query: Any, everyone: Any) -> int:
     going_on = [p for p, state in everyone.items() if not state.ended]
     return max(going_on, key=lambda p: (everyone[p].mark(query), p))
+
+
+def unless_skipped(empty: Any) -> Any:
+    """What is held stays held when offsets are skipped."""
+
+    def emptied(self: Any, states: Any, *, why: str) -> Iterator[Any]:
+        return iter(()) if why == "skip" else empty(self, states, why=why)
+
+    return emptied

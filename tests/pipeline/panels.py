@@ -13,6 +13,9 @@ from workbench.prometheus import Prometheus
 EXCHANGE = "evenflow_exchange_"
 """How the metrics begin that only instances have which tell each other."""
 
+BATCHES = "evenflow_partitioner_"
+"""How the metrics begin that only instances have which route in micro-batches."""
+
 
 def queries() -> Iterator[tuple[str, str]]:
     """Board, panel and letter of each query, and its expression."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from evenflow.progress import PartitionState
@@ -15,6 +17,15 @@ from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from tests.pipeline.routed import create_topics, make_settings, records, write
+from workbench.processes import ChildProcess
+
+_SERVE = """
+import json, logging, sys
+from evenflow.settings import load_settings
+from partitioner_service.app import serve
+logging.basicConfig(level=logging.INFO)
+serve(load_settings(**json.loads(sys.argv[1])))
+"""
 
 
 def some_rows(
@@ -88,6 +99,12 @@ def parts_of(settings: Settings) -> str:
             }
         }
     )
+
+
+def start_instance(settings: Settings, log: Path) -> ChildProcess:
+    """The whole service, with these settings, as a process that logs what it does."""
+    name = f"partitioner {settings.partitioner.instance}"
+    return ChildProcess([sys.executable, "-c", _SERVE, parts_of(settings)], log=log, name=name)
 
 
 def began(kafka_settings: Any, query_name: str, **parts: Any) -> Settings:

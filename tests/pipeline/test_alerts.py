@@ -143,6 +143,7 @@ def test_every_alert_fires_for_the_fault_that_it_is_for(tmp_path: Path) -> None:
             trouble.join(10)
 
 
+@pytest.mark.long
 def test_an_older_checkpoint_repeats_partials_which_is_said(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

@@ -144,7 +144,7 @@ def test_settings_that_cannot_be_are_refused_by_the_command_with_what_would_do(
     assert "window (5s) must be a multiple of the slide (2s)" in uneven
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_changed_query_is_refused_against_its_old_topics(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

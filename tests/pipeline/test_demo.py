@@ -73,7 +73,7 @@ def test_a_built_in_query_with_generated_data_ends_with_0_differences(tmp_path):
     assert (figures["tuples"], figures["rejected"], figures["differences"]) == (500, 0, 0)
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.parametrize("query", [pytest.param("top-words", marks=pytest.mark.long), "tpch-q1"])
 def test_a_built_in_query_with_derived_columns_ends_with_0_differences(tmp_path, query):
     """`make queries` runs all there are."""

@@ -133,7 +133,7 @@ def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_a
         *("demo", "--control", "prompt-plus:d=2,proportional=true,max_step=2", "--seconds", "60", "--json"),
         *("--profile", "spike:base=1000,peak=2200,at=15s,for=45s"),
     )
-    assert child.wait(240) == 0, child.output()
+    assert child.wait(480) == 0, child.output()
     found = json.loads(child.output().splitlines()[-1])
     assert found["differences"] == 0
     assert found["actions"] >= 1

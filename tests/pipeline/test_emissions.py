@@ -71,7 +71,7 @@ def test_they_come_out_in_typed_columns(
     assert report.rows > 200
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_buckets_that_close_a_window_in_different_micro_batches_are_waited_for(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

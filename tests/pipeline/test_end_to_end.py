@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from evenflow.partitioners.fitting import online_names
+from evenflow.partitioners import names
 from tests.pipeline.end_to_end import (
     INVERTIBLE,
     Pipeline,
@@ -75,18 +75,18 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
             marks=pytest.mark.long,
         ),
         pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.long),
-        pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
+        pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.long),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.long),
         pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.long),
         pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.long),
         pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.long),
-        pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.more),
+        pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.long),
         pytest.param(
             "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more
         ),
         *(
             pytest.param(name, SLIDING, id=f"{name}-too", marks=pytest.mark.long)
-            for name in online_names()
+            for name in names()
             if name not in NAMED
         ),
     ],
@@ -241,7 +241,7 @@ def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_
     assert set(verify(settings).kinds) == {"duplicate"}
 
 
-@pytest.mark.more
+@pytest.mark.long  # test_batches.py kills an instance in the split wiring
 def test_the_split_wiring_in_two_applications_survives_the_death_of_each(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

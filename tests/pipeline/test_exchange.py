@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import urllib.request
 from collections import Counter
 from functools import partial
@@ -18,7 +17,7 @@ from partitioner_service.exchange.reading import LARGEST
 from tests.hostile import BYTES
 from tests.pipeline import end_to_end
 from tests.pipeline.panels import EXCHANGE, asked, queries, series
-from tests.pipeline.planes import parts_of, telemetry, total, wait_until
+from tests.pipeline.planes import start_instance, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
     expected_counts,
@@ -34,9 +33,6 @@ from workbench.processes import ChildProcess
 from workbench.prometheus import Prometheus
 
 pytestmark = pytest.mark.pipeline
-_CODE = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
-_CODE += "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
-_CODE += "; serve(l(**json.loads(sys.argv[1])))"
 
 
 class Instances:
@@ -58,9 +54,7 @@ class Instances:
 
     def start(self, number: int) -> None:
         """A new process of this instance."""
-        self.running[number] = ChildProcess(
-            [sys.executable, "-c", _CODE, parts_of(self.settings[number])], log=self.folder / f"{number}.log"
-        )
+        self.running[number] = start_instance(self.settings[number], self.folder / f"{number}.log")
 
     def kill(self, number: int) -> None:
         """SIGKILL."""
@@ -233,7 +227,7 @@ def test_every_panel_and_metric_of_the_exchange_has_data_under_a_real_prometheus
 
 @pytest.mark.more
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize("name", ["evenflow", "dalton-cooperative"])
+@pytest.mark.parametrize("name", ["evenflow", pytest.param("dalton-cooperative", marks=pytest.mark.long)])
 def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_back(
     name: str, kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

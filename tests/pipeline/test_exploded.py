@@ -83,7 +83,7 @@ def test_the_items_of_orders_are_aggregated_exactly_by_shop_and_product(
     assert told == (lines, sold)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_lines_of_text_become_their_words(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

@@ -135,6 +135,7 @@ def test_a_command_without_a_settings_file_in_an_empty_folder_makes_nothing(stra
     assert [file.name for file in stranger.folder.iterdir() if file.name == "evenflow.toml"] == []
 
 
+@pytest.mark.more
 def test_settings_that_changed_are_named_before_anything_starts(stranger: Stranger) -> None:
     _end(stranger)
     run(load_settings(stranger.settings()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,30 +18,21 @@ from cli.main import app
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.committed import all_states
-from tests.pipeline.planes import parts_of, total, wait_until
+from tests.pipeline.planes import start_instance, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, records, write
 from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
 
-HOT, ODD = "hot", 'a/b?c=d&e#%2F é"<i>'
-CODE = (
-    "import json,sys; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
-    "; serve(l(**json.loads(sys.argv[1])))"
-)
+# A word that is in no metric's name.
+HOT, ODD = "busiest", 'a/b?c=d&e#%2F é"<i>'
 
 
 @contextmanager
 def an_instance(settings: Settings, name: str, port: int, log: Path) -> Iterator[ChildProcess]:
-    own = settings.model_copy(
-        update={
-            "partitioner": settings.partitioner.model_copy(update={"instance": name, "web_port": port}),
-        }
-    )
-    parts = json.loads(parts_of(own))
-    parts["partitioner"] |= {"instance": name, "web_port": port}
-    child = ChildProcess([sys.executable, "-c", CODE, json.dumps(parts)], log=log / f"{name}.log")
+    own = settings.partitioner.model_copy(update={"instance": name, "web_port": port})
+    child = start_instance(settings.model_copy(update={"partitioner": own}), log / f"{name}.log")
     try:
         yield child
     finally:

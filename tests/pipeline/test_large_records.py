@@ -17,7 +17,7 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(280)]
 
 
-@pytest.mark.parametrize("wiring", ["fused", "split"])
+@pytest.mark.parametrize("wiring", ["fused", pytest.param("split", marks=pytest.mark.long)])
 def test_records_that_grow_beyond_any_limit_stop_no_service(
     kafka_settings: Any, query_name: str, tmp_path: Path, wiring: str
 ) -> None:

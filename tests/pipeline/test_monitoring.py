@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.pipeline.firing import firing
-from tests.pipeline.panels import EXCHANGE, asked, queries, series
+from tests.pipeline.panels import BATCHES, EXCHANGE, asked, queries, series
+from tests.pipeline.test_exchange import Instances
 from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape_of
 from workbench.ports import WebPorts
 from workbench.prometheus import Prometheus
@@ -84,7 +85,8 @@ class Observer(threading.Thread):
         self.seen["panels"] = {
             name: asked(self._prometheus, expression, "loop")
             for name, expression in queries()
-            if EXCHANGE not in expression  # one instance tells nobody: see test_exchange.py
+            # One instance tells nobody (see test_exchange.py), and routes tuple by tuple (see below).
+            if EXCHANGE not in expression and BATCHES not in expression
         }
         self.seen |= {"names": self._prometheus.metadata(), "firing": firing(self._prometheus)}
 
@@ -118,8 +120,8 @@ def test_every_query_of_every_panel_has_data(watched: Watched) -> None:
 
 def test_every_metric_of_the_catalogue_is_exported(watched: Watched) -> None:
     wanted = series()
-    alone = {name for name in wanted if name.startswith(EXCHANGE)}
-    assert wanted - alone - watched.names <= _QUIET
+    elsewhere = {name for name in wanted if name.startswith((EXCHANGE, BATCHES))}
+    assert wanted - elsewhere - watched.names <= _QUIET
     assert {name for name in watched.names if name.startswith("evenflow_")} <= wanted
     assert "faust_messages_received_total" in watched.names, "Faust's own sensors, on the same page"
 
@@ -137,3 +139,40 @@ def test_the_live_page_says_what_the_metrics_say(watched: Watched) -> None:
 def test_results_are_exact_while_prometheus_scrapes(watched: Watched) -> None:
     assert watched.result.report.differences == 0
     assert "EvenflowPartDown" not in watched.firing
+
+
+def test_every_panel_and_metric_of_micro_batches_has_data_and_status_and_page_say_them(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    instances = Instances(
+        kafka_settings, query_name, tmp_path, name="prompt", batch_interval=200, batch_clock="processing"
+    )
+    asking = {name: expression for name, expression in queries() if BATCHES in expression}
+    assert len(asking) > 8
+    ports = [settings.partitioner.web_port for settings in instances.settings]
+    with Prometheus(tmp_path / "prometheus", {"evenflow-partitioner": ports}, every=1.0) as prometheus:
+        try:
+            for number in range(2):
+                instances.start(number)
+            found: dict[str, int | str] = {}
+
+            def all_have_data() -> bool:
+                found.update(
+                    {name: asked(prometheus, expression, query_name) for name, expression in asking.items()}
+                )
+                return all(isinstance(said, int) and said > 0 for said in found.values())
+
+            instances.feed_until(all_have_data)
+            assert {name for name in series() if name.startswith(BATCHES)} <= prometheus.metadata()
+            assert instances.status(0)["batches"]["clock"] == "processing"
+
+            def page_says_them() -> bool:
+                shown = fetched(ports[0], "/live/state/")["instances"]
+                return {one["batches"]["interval_s"] for one in shown} == {0.2}
+
+            instances.feed_until(page_says_them)  # the page reads telemetry only once somebody looks
+            logs = instances.running[0].output()
+            instances.finish()
+        finally:
+            instances.stop()
+    assert "tuples are routed in micro-batches of 200 ms of processing time" in logs

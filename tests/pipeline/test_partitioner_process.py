@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import urllib.request
 from collections import Counter
 from pathlib import Path
@@ -17,7 +16,7 @@ from evenflow.settings import Settings
 from evenflow.windows import END_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.plans import publish
-from tests.pipeline.planes import parts_of, run, some_rows, total, wait_until
+from tests.pipeline.planes import run, some_rows, start_instance, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
     expected_counts,
@@ -29,7 +28,6 @@ from tests.pipeline.routed import (
 from topics import admin, clients
 from workbench.broker import EmbeddedBroker
 from workbench.ports import free_ports
-from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
 
@@ -63,9 +61,7 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
         partitioner={"web_port": unused_tcp_port, "workers": 3, "commit_interval": 50},
     )
     create_topics(settings)
-    code = "import json,sys; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
-    code += "; serve(l(**json.loads(sys.argv[1])))"
-    child = ChildProcess([sys.executable, "-c", code, parts_of(settings)], log=tmp_path / "service.log")
+    child = start_instance(settings, tmp_path / "service.log")
     try:
         write(settings, some_rows(1_000), end=False)
         status: dict[str, Any] = {}
@@ -125,13 +121,8 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
 def test_sigterm_at_any_moment_of_the_start_ends_the_process_with_0(kafka_settings, query_name, tmp_path):
     settings = make_settings(kafka_settings, query_name)
     create_topics(settings)
-    code = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
-    code += "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
-    code += "; serve(l(**json.loads(sys.argv[1])))"
     for moment in ("DataPlaneService]: Starting", "assigned input partitions", "status page"):
-        child = ChildProcess(
-            [sys.executable, "-c", code, parts_of(settings)], log=tmp_path / f"{len(moment)}.log"
-        )
+        child = start_instance(settings, tmp_path / f"{len(moment)}.log")
         try:
             wait_until(lambda child=child, moment=moment: moment in child.output() or not child.alive)
         finally:
@@ -144,12 +135,7 @@ def test_sigterm_while_the_broker_is_gone_ends_the_process_within_its_grace(quer
         settings = make_settings(broker.settings(), query_name, partitioner={"commit_interval": 5_000})
         create_topics(settings)
         write(settings, some_rows(500), end=False)
-        code = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
-        code += (
-            "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
-        )
-        code += "; serve(l(**json.loads(sys.argv[1])))"
-        child = ChildProcess([sys.executable, "-c", code, parts_of(settings)], log=tmp_path / "service.log")
+        child = start_instance(settings, tmp_path / "service.log")
         try:
             topic = settings.topic("routed")
             wait_until(lambda: admin.describe(settings.kafka, [topic])[topic].records or not child.alive)

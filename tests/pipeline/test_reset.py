@@ -38,6 +38,7 @@ def reset(settings: Settings, folder: Path, *words: str) -> Any:
     return CliRunner().invoke(app, ["--config", str(file), "reset", *words])
 
 
+@pytest.mark.more
 def test_a_query_begun_wrong_is_refused_by_field_reset_and_begins_anew_exactly(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +19,9 @@ from monitoring.instruments.controller import ControllerInstruments
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
-from tests.pipeline.planes import parts_of, some_rows, wait_until
+from tests.pipeline.planes import some_rows, start_instance, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from workbench.ports import CONTROLLER_JOB, HOST, free_ports
-from workbench.processes import ChildProcess
 from workbench.prometheus import Prometheus
 
 pytestmark = [
@@ -37,7 +35,6 @@ WORKERS, INSTANCES, PARTITIONS = 100, 100, 1_000
 MOST_LINES = 24
 """That a person can tell apart in one panel. A heat map has a row for each worker."""
 _NEVER_READ = range(500, 600)
-_SERVE = "import json,sys; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
 _COMMON: dict[str, Any] = {"query": "large", "fingerprint": "0123456789abcdef"}
 
 
@@ -55,11 +52,10 @@ def test_a_partitioner_that_starts_again_is_a_failed_scrape_and_its_counters_go_
         kafka_settings, query_name, partitioner={"web_port": port, "commit_interval": 50}
     )
     create_topics(settings)
-    command = [sys.executable, "-c", f"{_SERVE}; serve(l(**json.loads(sys.argv[1])))", parts_of(settings)]
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     routed, rows = "evenflow_tuples_routed_total", some_rows(3_000)
     with Prometheus(tmp_path / "prometheus", {"evenflow-partitioner": port}, every=0.5) as prometheus:
-        first = ChildProcess(command, log=logs[0])
+        first = start_instance(settings, logs[0])
         try:
             wait_until(lambda: value(prometheus, routed) == 0)
             write(settings, rows[:2_000], end=False)
@@ -69,7 +65,7 @@ def test_a_partitioner_that_starts_again_is_a_failed_scrape_and_its_counters_go_
         wait_until(lambda: value(prometheus, "up") == 0)
         assert value(prometheus, routed) is None, "what a part no longer says is not taken for what it says"
         write(settings, rows[2_000:], end=False)
-        second = ChildProcess(command, log=logs[1])
+        second = start_instance(settings, logs[1])
         try:
             wait_until(lambda: value(prometheus, routed) == 1_000)
             assert value(prometheus, "up") == 1

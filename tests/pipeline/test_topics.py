@@ -1,21 +1,27 @@
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    NewPartitions,
+    OffsetSpec,
     ResourcePatternType,
     ResourceType,
 )
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, load_settings
+from topics import offsets
 from topics.admin import delete_topics, describe, ensure_topics, may_write, pipeline_topics
 from topics.clients import admin, consumer, flush, producer
+from topics.offsets import known_offsets
 from topics.reader import read_range
 from topics.state import TopicSpec
 from workbench.broker import EmbeddedBroker
@@ -54,6 +60,24 @@ def test_all_topics_of_a_query_are_created_as_specified(
     assert {name: state.topic_id for name, state in again.items()} == {
         n: s.topic_id for n, s in states.items()
     }
+
+
+def test_a_partition_that_is_added_while_its_offset_is_asked_for_is_known_at_once(
+    kafka_settings: KafkaSettings, query_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(kafka_settings, query_name, 2, 3)
+    assert known_offsets(kafka_settings, query_name, [0, 1], OffsetSpec.latest()) == {0: 3, 1: 3}
+
+    def add(seconds: float) -> None:
+        with suppress(KafkaException):
+            admin(kafka_settings).create_partitions([NewPartitions(query_name, 3)])[query_name].result()
+
+    # The partition is added after the first answer, which says that there is none.
+    times = []
+    clock = SimpleNamespace(monotonic=lambda: float(len(times)), sleep=lambda s: (times.append(s), add(s)))
+    monkeypatch.setattr(offsets, "time", clock)
+    assert known_offsets(kafka_settings, query_name, [2], OffsetSpec.latest()) == {2: 0}
+    assert times
 
 
 def test_existing_topics_are_checked(kafka_settings: KafkaSettings, query_name: str) -> None:

@@ -67,8 +67,8 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize(
     "sink",
     [
-        "kafka",
-        pytest.param("frames", marks=pytest.mark.more),
+        pytest.param("kafka", marks=pytest.mark.more),
+        pytest.param("frames", marks=pytest.mark.long),
         pytest.param("parquet", marks=pytest.mark.more),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_r
         assert max(found.values()) == 1
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_combiner_that_is_paused_in_a_micro_batch_and_replaced_repeats_equal_segments_only(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_combiner_that_is_paused_in_a_micro_batch_and_replaced_repeats_equal_s
     assert results(settings)[0] == stream.expected()
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_driver_that_stands_still_between_its_files_and_their_publication_publishes_none_of_them(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,7 +77,7 @@ def test_views_are_exact_and_read_and_routed_once(
     assert made - {settings.topic("input")} <= {topic.name for topic in find(settings, results=True).topics}
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_views_are_exact_in_the_split_wiring_when_spark_is_killed(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_view_that_finds_its_columns_in_the_frames_joins_a_query_that_has_run(
             refuse(other)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_two_queries_of_other_keys_and_windows_read_one_topic_at_the_same_time(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

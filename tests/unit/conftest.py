@@ -2,5 +2,7 @@
 
 from hypothesis import settings
 
-settings.register_profile("evenflow", deadline=None)
+from tests.examples import scaled
+
+settings.register_profile("evenflow", deadline=None, max_examples=scaled(100))
 settings.load_profile("evenflow")

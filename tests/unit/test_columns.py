@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.columns import key_column, time_column
@@ -16,6 +16,7 @@ from evenflow.keys import hash_keys
 from evenflow.partitioners import create
 from evenflow.settings import load_settings
 from partitioner_service.parse import Parser
+from tests.examples import examples
 
 TEXTS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=20)
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
@@ -138,7 +139,7 @@ def test_days_and_hours_are_times() -> None:
 
 
 @given(keys=TEXTS, numbers=NUMBERS)
-@settings(max_examples=25)
+@examples(25)
 def test_assign_keys_is_assign_of_the_hashes_in_every_form(keys: list[str], numbers: list[int]) -> None:
     for column, forms in ((keys, text_forms(keys)), ([str(key) for key in numbers], number_forms(numbers))):
         times = np.arange(len(column)) * 10
@@ -148,7 +149,7 @@ def test_assign_keys_is_assign_of_the_hashes_in_every_form(keys: list[str], numb
 
 
 @given(times=INSTANTS)
-@settings(max_examples=25)
+@examples(25)
 def test_assign_keys_takes_times_in_every_form(times: list[datetime]) -> None:
     keys = ["a", "b", "c"] * 7
     expected = create("cam", workers=7).assign(hash_keys(keys[: len(times)]), time_column(times)).tolist()

@@ -21,7 +21,7 @@ def commands(of: typer.Typer) -> set[str]:
 
 def test_a_clone_has_the_librarys_commands_and_those_of_the_services() -> None:
     assert commands(app) == commands(library_application()) | set(SERVICES)
-    assert {"simulate", "advise", "settings", "partitioners", "policies", "queries"} == commands(
+    assert {"simulate", "advise", "settings", "partitioners", "policies", "queries", "train"} == commands(
         library_application()
     )
 

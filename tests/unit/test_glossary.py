@@ -102,6 +102,7 @@ PLACES = {
         "of a table": (
             "evenflow/aggregates",
             "evenflow/keys.py",
+            "evenflow/metrics/clusters.py",
             "evenflow/metrics/sliding.py",
             "evenflow/partitioners/dalton",
             "evenflow/partitioners/grouping/cg.py",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow import elasticity, plans, telemetry
@@ -39,6 +39,7 @@ from partitioner_service.records import parse_epoch
 from partitioner_service.run_note import parse_run_note
 from spark_consumers.epoch import Holder
 from spark_consumers.result_files import Owner
+from tests.examples import examples
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.partitioner_service.reading.registered_records import (
     Both,
@@ -316,6 +317,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/elasticity/groups.py": ("state of a planner",),
     "evenflow/elasticity/policy.py": ("state of a policy",),
     "evenflow/markers.py": ("marker",),
+    "evenflow/partitioners/partly/network.py": "tests/unit/partitioners/partly/test_network.py",
     "evenflow/partitioners/snapshots.py": ("snapshot", "sync message", "global table"),
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
@@ -325,6 +327,9 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/sources/tables.py": "tests/unit/sources",
     "evenflow/strict_json.py": ("strict JSON",),
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
+    "evenflow/training/curve.py": "tests/unit/training/test_curve.py",
+    "evenflow/training/learner.py": "tests/unit/commands/test_train.py",
+    "evenflow/training/measured.py": "tests/unit/training/test_measured.py",
     "evenflow/twostep/state.py": "tests/unit/twostep",
     "evenflow/twostep/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
@@ -404,7 +409,7 @@ def test_nothing_is_taken_for_a_number_that_is_none(decoder: Decoder) -> None:
 
 @each
 @given(data=st.binary(max_size=300))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @example(data=b"\xff" * 300)
 def test_any_bytes_are_read_or_refused(decoder: Decoder, data: bytes) -> None:
     taken(decoder, data)
@@ -412,7 +417,7 @@ def test_any_bytes_are_read_or_refused(decoder: Decoder, data: bytes) -> None:
 
 @each
 @given(draw=st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_a_valid_encoding_that_was_cut_flipped_or_mixed_is_read_or_refused(
     decoder: Decoder, draw: st.DataObject
 ) -> None:

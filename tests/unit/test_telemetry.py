@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.telemetry import (
+    BatchesState,
     BatchRecord,
+    BatchState,
     DecisionRecord,
     ExchangeState,
     HeartbeatRecord,
@@ -20,6 +22,7 @@ from evenflow.telemetry import (
     Record,
     parse,
 )
+from tests.examples import examples
 
 COUNT = st.integers(0, 2**62)
 TIME = st.integers(-(2**62), 2**62)
@@ -47,6 +50,28 @@ HOT_KEY = st.builds(
     workers=st.lists(COUNT, max_size=3),
     parts=st.lists(st.floats(0, 1), max_size=3),
 )
+FIGURES = ("bsi", "bci", "ksr", "mpi")
+BATCHES = st.builds(
+    BatchesState,
+    interval_ms=COUNT,
+    clock=st.sampled_from(["event", "processing"]),
+    count=COUNT,
+    cut_short=st.dictionaries(st.text("abcxyz", min_size=1, max_size=20), COUNT, max_size=5),
+    held=COUNT,
+    held_bytes=COUNT,
+    release_ms=some(AMOUNT),
+    last=some(
+        st.builds(
+            BatchState,
+            tuples=COUNT,
+            keys=COUNT,
+            split=COUNT,
+            took_ms=some(AMOUNT),
+            late=some(AMOUNT),
+            **dict.fromkeys([*FIGURES, *(f"reduce_{figure}" for figure in FIGURES)], AMOUNT),
+        )
+    ),
+)
 PARTITIONER = st.builds(
     PartitionerRecord,
     **COMMON,
@@ -69,6 +94,7 @@ PARTITIONER = st.builds(
     hottest=st.lists(HOT_KEY, max_size=2),
     head_keys=some(COUNT),
     slowest=some(COUNT),
+    batches=some(BATCHES),
     exchange=some(
         st.builds(
             ExchangeState,
@@ -138,7 +164,7 @@ VALID = HeartbeatRecord(
 ).encode()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(record=PARTITIONER | BATCH | HEARTBEAT | DECISION)
 def test_a_record_of_any_kind_survives_its_topic(record: Record) -> None:
     read = parse(record.encode())

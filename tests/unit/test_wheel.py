@@ -117,7 +117,7 @@ def test_a_wheel_simulates(installed: Path, tmp_path: Path) -> None:
     assert json.loads(made.stdout)["tuples"] == 1000
 
 
-@pytest.mark.more  # compiles the kernels of all candidates
+@pytest.mark.long  # compiles the kernels of all candidates
 def test_a_wheel_advises_on_a_file(installed: Path, tmp_path: Path) -> None:
     orders = tmp_path / "orders.csv"
     orders.write_text("who,at\n" + "".join(f"c{row % 7},{row}\n" for row in range(500)))

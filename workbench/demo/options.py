@@ -18,10 +18,13 @@ from evenflow.sources.datasets import open_source
 from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.source import FileFormat, Source, SourceOptions, require_columns
 from producers.replay import check_source
+from workbench.clocked_batches import clocked_batches
 
 DEFAULT_QUERY = "flights"
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0
+_BATCH_MS = 500
+"""Interval of micro-batches. A slide of flights is an hour and has some 40 tuples, which is no batch worth planning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +81,7 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
             "options": dict(options.partitioner_options),
             "workers": options.workers,
             "instances": options.instances,
+            **clocked_batches(options.partitioner, _BATCH_MS),
         },
         spark={"wiring": options.wiring, "checkpoint": str(folder / "checkpoint")},
     )

@@ -12,7 +12,6 @@ from typing import Any
 from rich.console import Console
 
 from evenflow import partitioners
-from evenflow.partitioners.fitting import check_online
 from evenflow.settings import Settings
 from evenflow.sources.datasets import open_source
 from producers.replay import replay
@@ -60,7 +59,6 @@ def run(options: DemoOptions, console: Console, *, opened: Opener = open_source)
     impossible options before anything is started, and ServiceError if a part fails.
     """
     screen = Screen(console)
-    check_online(options.partitioner)
     # Made only to be refused early if the options are wrong. Each instance makes its own.
     partitioners.create(options.partitioner, workers=options.workers, **options.partitioner_options)
     with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:

@@ -119,6 +119,7 @@ class Services:
 
 
 def _end(process: ChildProcess) -> None:
-    status = process.terminate(20)
+    # A busy machine may take long to end a process that has committed everything.
+    status = process.terminate(60)
     if status != 0:
         raise ServiceError(f"{process.name} ended with status {status}:\n{process.tail(25)}")

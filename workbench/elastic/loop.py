@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from evenflow import elasticity
+from evenflow import elasticity, partitioners
 from evenflow.elasticity import Bounds
 from evenflow.settings import Settings, load_settings
 from evenflow.sources.datasets import open_source
@@ -25,6 +25,7 @@ from topics import admin
 from topics.reader import read_newest
 from workbench.alive import look
 from workbench.broker import EmbeddedBroker
+from workbench.clocked_batches import clocked_batches
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
@@ -50,7 +51,8 @@ class LoopOptions:
     policy: name of the policy, None for no controller. policy_options: its options. workers, most_workers: p at the
     beginning, and at most. partitions_per_slot: how many workers share a core. batch_interval: ms. wait: microseconds that
     the combiner waits for each tuple, as if computing it were costly. ports: those of the parts' web servers. slo_ms:
-    objective for the latency. partitioner: name of the partitioner.
+    objective for the latency. partitioner: name of the partitioner. partitioner_options: its options. One that decides on
+    whole micro-batches cuts them by processing time, one for each of Spark's.
     """
 
     shape: Shape
@@ -65,6 +67,12 @@ class LoopOptions:
     ports: WebPorts = field(default_factory=WebPorts)
     slo_ms: float = SLO_MS
     partitioner: str = "evenflow"
+    partitioner_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def batches(self) -> dict[str, Any]:
+        """How the partitioner cuts micro-batches, as settings. Empty for one that routes tuple by tuple."""
+        return clocked_batches(self.partitioner, self.batch_interval)
 
     @property
     def executors(self) -> int:
@@ -107,11 +115,12 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
     Raises ConfigError for impossible options before anything is started, and ServiceError if a part fails.
     """
     told = told or Onlooker()
-    # Made only to be refused early if policy or options are wrong. The controller makes its own.
+    # Made only to be refused early if a name or options are wrong. Controller and partitioner make their own.
     if options.policy is not None:
         elasticity.create(
             options.policy, bounds=Bounds(p_max=options.most_workers), **dict(options.policy_options)
         )
+    partitioners.create(options.partitioner, workers=options.workers, **dict(options.partitioner_options))
     tuples = options.shape.tuples()
     with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-loop-") as name:
         folder = Path(name)
@@ -154,7 +163,9 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
         input={"partitions": INPUT_PARTITIONS},
         partitioner={
             **ports["partitioner"],
+            **options.batches,
             "name": options.partitioner,
+            "options": dict(options.partitioner_options),
             "workers": options.workers,
             "routed_partitions": options.most_workers,
             "commit_interval": 500,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from evenflow.talking.words import printable, span
 from evenflow.telemetry import (
+    BatchesState,
     BatchRecord,
     DecisionRecord,
     ExchangeState,
@@ -42,6 +43,8 @@ def _partitioner(said: PartitionerRecord) -> Iterator[str]:
     yield f"{count(said.workers, 'worker')} by {_plan(said.epoch)}"
     if said.exchange is not None:
         yield _exchange(said.exchange)
+    if said.batches is not None:
+        yield _batches(said.batches)
     if said.plans_ignored:
         yield f"{count(said.plans_ignored, 'hostile record')} in the plan topic"
 
@@ -55,6 +58,19 @@ def _exchange(known: ExchangeState) -> str:
     if known.unanswered > 1:
         heard += f", {_number(known.unanswered)} messages since"
     return f"{heard}, makes the tables" if known.elected else heard
+
+
+def _batches(known: BatchesState) -> str:
+    batches = "micro-batch" if known.count == 1 else "micro-batches"
+    words = f"{_number(known.count)} {batches} of {span(known.interval_ms)} of {known.clock} time"
+    if known.cut_short:
+        reasons = ", ".join(f"{reason} {_number(n)}" for reason, n in sorted(known.cut_short.items()))
+        words += f", cut short: {reasons}"
+    if known.last is not None and known.last.took_ms is not None:
+        words += f", the last took {span(known.last.took_ms)}"
+        if known.last.late is not None:
+            words += f" and came {_number(100 * known.last.late)} % of its interval late"
+    return words
 
 
 def _batch(said: BatchRecord) -> Iterator[str]:

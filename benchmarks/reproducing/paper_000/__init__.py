@@ -4,23 +4,44 @@ grid           what the parts share
 suite          figures 7 and 9 as one suite of four streams, for every partitioner
 reducers       figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
 changes        figures 9a and 9d: the keys change again and again
+batches        figures 8 and 9b: micro-batches
+batch_rates    what they are measured by
+batch_claims   their claims
+clustering     figure 9c: correlation clustering
 heavy_hitters  figure 10c: how many keys may be split
-sources        figures 13 and 15: several partitioners with different distributions
+sources        figure 13: two partitioners with different distributions
 synchronising  figure 14: how often cooperating partitioners synchronise
+converging     figure 15: one to eight partitioners, over time
+several        what these three share: streams, windows, and the rate that a routed stream could have
+replay         the queues of combiners and reducers, from counted work
 talking        cooperating partitioners and their reducer, in event time
 """
 
 from __future__ import annotations
 
-from benchmarks.reproducing.paper_000 import changes, heavy_hitters, reducers, sources, suite, synchronising
+from typing import TYPE_CHECKING
+
+from benchmarks.reproducing.paper_000 import (
+    batches,
+    changes,
+    clustering,
+    converging,
+    heavy_hitters,
+    reducers,
+    sources,
+    suite,
+    synchronising,
+)
 from benchmarks.reproducing.paper_000.grid import NAME
-from benchmarks.reproducing.paper_000.suite import pictures
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.store import Found, Values
 
+if TYPE_CHECKING:
+    import altair
+
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
 TITLE = "000: Dalton's windowed suite"
-_PARTS = (suite, reducers, changes, heavy_hitters, sources, synchronising)
+_PARTS = (suite, reducers, batches, changes, clustering, heavy_hitters, sources, synchronising, converging)
 CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 
@@ -37,6 +58,11 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 
 def text(found: Found, plan: Plan) -> list[str]:
-    """Tables of all parts, and the pictures of the suite."""
+    """Tables of all parts."""
     # Each part ends with an empty line. `report` adds the last one itself.
     return [line for part in _PARTS for line in part.text(found, plan)][:-1]
+
+
+def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+    """Charts by file name."""
+    return suite.pictures(found, plan) | batches.pictures(found, plan) | converging.pictures(found, plan)

@@ -12,3 +12,5 @@ WHOLE_OR_TWO = ("hashing", "cam", "pkg", "cm")
 """Rules that keep a key whole, and rules with two choices."""
 SPLITTING = ("shuffle", "pkg", "cm")
 """Rules that split any key."""
+CAM = ("cam", "cam:d=4", "cam:d=8")
+"""cAM with 2, 4 and 8 candidates. Sections on micro-batches take the best, as 001 does."""

@@ -28,6 +28,8 @@ class Talk:
     """Bytes of those messages and of the tables, without envelopes. A table counts once for each partitioner."""
     dsync_ms: list[int] = field(default_factory=list)
     """The interval after each step."""
+    heard: list[int] = field(default_factory=list)
+    """When all partitioners took over a table, in ms of event time."""
 
 
 class _Clock:
@@ -71,7 +73,7 @@ def talk(
     step = dsync_bounds(slide_ms)[0]
     for low in range(0, len(stream), step):
         now = int(stream.times[low])
-        _deliver(due, parts, now)
+        _deliver(due, parts, now, found)
         # A reducer that has been idle begins now. One that is behind begins when its last round is done.
         clock.now, clock.costs = max(clock.now, now), work_ms(now)
         for message in [message for part in parts if (message := part.tell(now)) is not None]:
@@ -81,17 +83,20 @@ def talk(
             if table is not None:
                 due.append((clock.now, table))
                 found.told_bytes += len(parts) * len(table.body)
-        _deliver(due, parts, now)
+        _deliver(due, parts, now, found)
         _route(parts, stream, found.workers, low, min(low + step, len(stream)))
         found.dsync_ms.append(parts[0].dsync_ms)
     return found
 
 
-def _deliver(due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int) -> None:
+def _deliver(
+    due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int, found: Talk
+) -> None:
     while due and due[0][0] <= now:
         _, table = due.popleft()
-        for part in parts:
-            part.hear(table, now)
+        taken = [part.hear(table, now) for part in parts]
+        if all(taken):
+            found.heard.append(now)
 
 
 def _route(parts: Sequence[DaltonCooperative], stream: KeyedStream, out: Int32s, low: int, high: int) -> None:

@@ -23,8 +23,10 @@ at a time, and it tells of the last interval before AWAIT. It is told again, the
 AWAIT, because it may have been lost. Intervals that end in AWAIT are told of by the values alone.
 A row of the common table lasts for this interval and the next. In the course of the next one a new table should come.
 
-What it brings, and costs: keys are on fewer workers than with as many `dalton` that know only their own tuples. The
-load is less even (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone, 8.6e-3 of two that cooperate). A
+What it brings, and costs: all know which keys are split, so a worker could finish the windows of all other keys by
+itself (docs/reproducing.md, figure 13). Keys are on fewer workers than with as many `dalton` that know only their own
+tuples. The load is less even (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone, 8.6e-3 of two that
+cooperate), because a key with less than 1/n of all tuples stays whole. With two alone it is 1/n of one's own. A
 partitioner sees only a share of the tuples, and the mean of the tables has learned no more than each of them. So many
 partitioners learn slower than one (Zipf 1.5: 3.2e-2 with eight, 3.9e-3 with one). With `share_steps` (not in the
 paper) they learn as fast as one (4.0e-3). Sharing the loads alone does not help.

@@ -8,7 +8,7 @@ from evenflow.arrays import NEVER, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, mix64, workers_of
 from evenflow.partitioners.evenflow.frequent import find
-from evenflow.partitioners.evenflow.holders import fewest_of
+from evenflow.partitioners.evenflow.holders import below_mean, fewest_of
 from evenflow.partitioners.evenflow.placements import home_of
 from evenflow.partitioners.evenflow.state import Rule, Water
 from evenflow.partitioners.explanation import Explanation, Holder
@@ -38,7 +38,7 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         shared = workers_of(int(key), Candidates(rule.family, np.uint64(n)))[1:]
         known = None if ends else [*known, *shared, int(np.argmin(loads))]
     return Explanation(
-        rule=_words(home, at, holders, water, watched=watched),
+        rule=_words(home, at, holders, water, watched=watched, below=below_mean(rule.sources)),
         workers=None if known is None else tuple(dict.fromkeys(known)),
         home=home,
         holders=holders if home is None else (Holder(worker=home, load=float(loads[home])), *holders),
@@ -46,11 +46,15 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
     )
 
 
-def _words(home: int | None, at: int, holders: tuple[Holder, ...], water: Water, *, watched: bool) -> str:
+def _words(
+    home: int | None, at: int, holders: tuple[Holder, ...], water: Water, *, watched: bool, below: int
+) -> str:
+    """below: tuples below the mean load at which a holder is full."""
     if holders:
         current = int(water.holders.ring["current"][at]) - 1
         used = home if current < 0 else int(water.holders.edge["worker"][current])
-        said = f"split: worker {used} is used until it has reached the mean load, then a holder with room"
+        full = "is within a tuple of" if below else "has reached"
+        said = f"split: worker {used} is used until it {full} the mean load, then a holder with room"
     elif home is None:
         said = "its home may be free by then: the worker with the least load of whole keys becomes its home"
     else:

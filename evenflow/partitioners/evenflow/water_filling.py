@@ -3,10 +3,10 @@
 Idea: almost every key stays whole, on one worker, its *home*. Keys are hashed into cells. A cell without a key
 in the window is given to the worker with the least unsplit load, and stays there for as long as one of its keys
 is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have more
-holders. Its tuples go to the holder in use until that holder has reached the mean load. The next holder in use
-is the first one that is 3 tuples or more below the mean: the home is asked first, then the others in order of
-adoption. Another holder is bought when all holders that were looked at are above the mean by more than 3 tuples
-(which chance explains) plus
+holders. Its tuples go to the holder in use until that holder has reached the mean load, less one tuple if there
+are several sources. The next holder in use is the first one that is 3 tuples or more below that: the home is asked
+first, then the others in order of adoption. Another holder is bought when all holders that were looked at are
+above the mean by more than 3 tuples (which chance explains) plus
 
     price * mean * sqrt(0.01 / share of the key)
 

@@ -310,6 +310,10 @@ class Accumulator:
         self._reset()
         return batch
 
+    def drop(self) -> None:
+        """Forget the tuples of the present batch. Nothing is learnt from them."""
+        self._reset()
+
     @property
     def nbytes(self) -> int:
         """Memory held now, room for the next batch included."""

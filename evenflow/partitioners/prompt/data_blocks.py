@@ -42,7 +42,7 @@ from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DataBlockPlan:
+class KeyPlacement:
     """Where the tuples of each key go. A key is a position in the list that was planned.
 
     The fragments of a split key stand in the order in which they were made. The key's first tuples go to its first
@@ -57,15 +57,21 @@ class DataBlockPlan:
     """The data block of each fragment."""
     fragment_size: Int64s
     """Tuples of each fragment."""
-    cut: int
-    """The cut-off: keys with more tuples than this are large."""
-    large: int
-    """Keys above the cut-off."""
 
     @property
     def split(self) -> int:
         """Keys that lie in more than one data block."""
         return len(self.fragment_from) - 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DataBlockPlan(KeyPlacement):
+    """What Prompt has planned, and which keys were large."""
+
+    cut: int
+    """The cut-off: keys with more tuples than this are large."""
+    large: int
+    """Keys above the cut-off."""
 
 
 @kernel
@@ -260,7 +266,7 @@ def _dispatch(
         out[row] = to
 
 
-def dispatch(plan: DataBlockPlan, *, order: Int64s, entry: Int32s, out: Int32s) -> None:
+def dispatch(plan: KeyPlacement, *, order: Int64s, entry: Int32s, out: Int32s) -> None:
     """Write the data block of each tuple to `out`. In order of arrival, a key's first tuples go to its first fragment.
 
     `entry`: the number of each tuple's key. `order`: the number of each key of the planned list.

@@ -8,12 +8,12 @@ mean count may be split (`data_blocks`, Algorithm 2). A key's tuples go to its f
 Parameters: `order` of the list: "exact" (sorted when the batch ends) or "quasi" (kept in order by CountTree
 while the batch arrives). With "quasi", `budget` is the number of renewals per key, and `smoothing` is the
 weight of the newest batch in N_est and K_avg, the expected tuples and keys. `rest` says which data block takes
-what is left of a split key: "tightest" as in the paper, or "roomiest", which is better (see `data_blocks`). The
-batch interval ends with the greatest time of the batch.
+what is left of a split key: "tightest" as in the paper, or "roomiest", which is better (see `data_blocks`). Unless
+the caller says when the batch interval ends, it ends with the greatest time of the batch.
 Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch costs what Algorithm 2 costs.
 State: three numbers, and room for a batch: 24 to 64 bytes per key (quasi: 48 to 96 more) of the batch with the
-most keys. Most of the room is given back when later batches are far smaller. While a batch is planned, 4 bytes
-per tuple. The paper releases a batch 5 % early and plans it in the time gained. That is left to the engine.
+most keys. Most of the room is given back when later batches are far smaller. While a batch fills, 4 bytes
+per tuple. The paper releases a batch 5 % early and plans it in the time gained. The partitioner service does so.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 
 `a` is large, so its tuples are cut into fragments for three data blocks:
@@ -29,11 +29,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
-from evenflow.partitioners.base import Options, Partitioner
+from evenflow.arrays import Int64s, State
+from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.prompt.accumulator import Accumulator
-from evenflow.partitioners.prompt.data_blocks import dispatch, plan_data_blocks
+from evenflow.partitioners.prompt.buffered import Buffered
+from evenflow.partitioners.prompt.data_blocks import DataBlockPlan, plan_data_blocks
 
 
 class PromptOptions(Options):
@@ -56,10 +57,9 @@ class PromptOptions(Options):
     )
 
 
-class Prompt(Partitioner):
+class Prompt(Buffered):
     """Each micro-batch is cut into data blocks of equal size and cardinality. Few keys are split."""
 
-    micro_batch = True
     options_type = PromptOptions
     options: PromptOptions
 
@@ -68,15 +68,10 @@ class Prompt(Partitioner):
         self._buffer = Accumulator(order=options.order, budget=options.budget, smoothing=options.smoothing)
         self._large = 0
 
-    def _rescale(self) -> None:
-        """Change nothing: between batches nothing is known of workers, and what is known of batches stays true."""
-
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        self._buffer.add(keys, times, end_ms=int(times.max()) + 1)
-        batch = self._buffer.finish()
-        plan = plan_data_blocks(batch.counts, self.workers, rest=self.options.rest)
-        dispatch(plan, order=batch.order, entry=batch.entry, out=out)
+    def _plan(self, counts: Int64s) -> DataBlockPlan:
+        plan = plan_data_blocks(counts, self.workers, rest=self.options.rest)
         self._large = plan.large
+        return plan
 
     def _state(self) -> State:
         return {"past": self._buffer.past, "large": np.array([self._large], np.int64)}
@@ -91,15 +86,6 @@ class Prompt(Partitioner):
             workers=None,
         )
 
-    def _choices(self) -> int:
-        return self.workers
-
     def _head_keys(self) -> int:
         """Keys above the mean count in the last batch. Only these may be split."""
         return self._large
-
-    def _state_bytes(self) -> int:
-        return self._buffer.nbytes + self._buffer.past.nbytes
-
-    def _state_bound(self, keys: int) -> int:
-        return self._buffer.bound(keys) + self._buffer.past.nbytes

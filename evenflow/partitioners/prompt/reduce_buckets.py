@@ -15,6 +15,8 @@ thousand tuples above the mean instead of 74 thousand).
 Laws: each key is in exactly one bucket over all map tasks of a batch. The numbers of a task's own clusters in two
 buckets differ by at most one.
 
+`spark.reduce = "prompt"` runs this in the pipeline, where a bucket is called a reduce task (docs/architecture.md).
+
 Cost: O(c log c) to sort c clusters, then O(c) and, while sizes still differ much, O(r^2) per r clusters.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 3 and section 2.5.
 """

@@ -66,6 +66,7 @@ class TimeBased(Partitioner):
     """The batch interval is cut into equal spans of time, one per data block."""
 
     micro_batch = True
+    batch_clock = "arrival"
     options_type = TimeBasedOptions
     options: TimeBasedOptions
 

@@ -41,6 +41,93 @@ def build() -> Any:
             ],
         ),
         (
+            "Micro-batches of the partitioner",
+            [
+                lines(
+                    "Lateness",
+                    "Of the last batch: how long after the end of its interval it was written, as a share of the interval; "
+                    "the ten instances where that is most. By processing time only.",
+                    "percentunit",
+                    (
+                        f"topk(10, max by (instance) (evenflow_partitioner_batch_lateness_ratio{INSTANCES}))",
+                        "{{instance}}",
+                    ),
+                    bands=((None, GREEN), (0.05, YELLOW), (0.1, RED)),
+                ),
+                lines(
+                    "Time of a batch",
+                    "From its cut to its last frame, and how early the next one is cut (by processing time), against its "
+                    "interval; of the slowest instance.",
+                    "s",
+                    (f"max(evenflow_partitioner_batch_seconds{INSTANCES})", "from cut to last frame"),
+                    (f"max(evenflow_partitioner_batch_early_release_seconds{INSTANCES})", "early release"),
+                    (
+                        f"max by (clock) (evenflow_partitioner_batch_interval_seconds{INSTANCES})",
+                        "interval ({{clock}} time)",
+                    ),
+                ),
+                lines(
+                    "Batches, and those cut short",
+                    "Per second, all instances together: all, and by reason those that were cut before they were whole.",
+                    "short",
+                    (f"sum(rate(evenflow_partitioner_batches_total{QUERY}[1m]))", "all"),
+                    (
+                        f"sum by (reason) (rate(evenflow_partitioner_batches_cut_short_total{QUERY}[1m]))",
+                        "cut short: {{reason}}",
+                    ),
+                ),
+                lines(
+                    "Tuples and keys of a batch",
+                    "Of the last batch, and what waits for the end of its own; the largest of the instances.",
+                    "short",
+                    (f"max(evenflow_partitioner_batch_tuples{INSTANCES})", "tuples"),
+                    (f"max(evenflow_partitioner_batch_keys{INSTANCES})", "keys"),
+                    (f"max(evenflow_partitioner_batch_split_keys{INSTANCES})", "split keys"),
+                    (f"max(evenflow_partitioner_held_tuples{INSTANCES})", "tuples that wait"),
+                ),
+                lines(
+                    "Memory of what waits",
+                    "The ten instances with most. A batch is cut short at partitioner.batch_bytes.",
+                    "bytes",
+                    (
+                        f"topk(10, max by (instance) (evenflow_partitioner_held_bytes{INSTANCES}))",
+                        "{{instance}}",
+                    ),
+                ),
+                lines(
+                    "BSI: how uneven the sizes are",
+                    "Fullest less mean: data blocks in tuples (map), reduce buckets by hashing in clusters (reduce). Of the "
+                    "most uneven instance.",
+                    "short",
+                    (
+                        f"max by (stage) (evenflow_partitioner_batch_size_imbalance{INSTANCES})",
+                        "{{stage}}",
+                    ),
+                ),
+                lines(
+                    "BCI: how uneven the keys are",
+                    "Most less mean, in distinct keys of a data block (map) or a reduce bucket (reduce). Of the most uneven "
+                    "instance.",
+                    "short",
+                    (
+                        f"max by (stage) (evenflow_partitioner_batch_cardinality_imbalance{INSTANCES})",
+                        "{{stage}}",
+                    ),
+                ),
+                lines(
+                    "KSR and MPI",
+                    "Fragments of keys over keys (1: no key is split), and the mean of BSI, BCI and KSR. Of the instance "
+                    "with most.",
+                    "short",
+                    (
+                        f"max by (stage) (evenflow_partitioner_batch_key_split_ratio{INSTANCES})",
+                        "KSR, {{stage}}",
+                    ),
+                    (f"max by (stage) (evenflow_partitioner_batch_index{INSTANCES})", "MPI, {{stage}}"),
+                ),
+            ],
+        ),
+        (
             "What instances tell each other",
             [
                 lines(

@@ -87,13 +87,17 @@ class _Reader:
 
 @dataclass(frozen=True)
 class Frame:
-    """A stream of rows and what is done with them. combine: of the combiner's tasks. processor: of the reducer's."""
+    """A stream of rows and what is done with them.
+
+    combine: of the combiner's tasks. merge: of the reduce tasks. processor: of the reducer's.
+    """
 
     spark: Spark
     topic: str
     starting: str
     most: int
     combine: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]] | None = None
+    merge: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]] | None = None
     processor: Any = None
     more: Any = None
 
@@ -107,7 +111,11 @@ class Frame:
         return self
 
     def mapInArrow(self, task: Any, _: str) -> Frame:  # noqa: N802
-        return replace(self, combine=task)
+        return replace(self, merge=task) if self.combine else replace(self, combine=task)
+
+    def repartition(self, _: int, column: str) -> Frame:
+        assert column == "label", "rows go by their label, as the model of the reduce tasks has it"
+        return self
 
     def groupBy(self, _: str) -> Frame:  # noqa: N802
         return self
@@ -247,6 +255,8 @@ class Query:
             blobs = {log.number: [e.value for e in self._read(log, begin, end)] for log in self._logs()}
         else:
             parts = self._combined(begin, end)
+            if frame.merge is not None:
+                parts = self._merged(frame.merge, parts)
             if frame.processor is None:
                 for number, part in enumerate(parts):
                     self._task(lambda number=number, part=part: take(number, [part]))
@@ -305,6 +315,17 @@ class Query:
             return [part for part in combine(iter(batches)) if part.num_rows]
 
         return [part for group in groups if group for part in self._task(lambda group=group: work(group))]
+
+    def _merged(self, merge: Any, parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Run the reduce tasks. Each gets the rows of its label in any order."""
+        draw = self._world.random
+        rows = [part.slice(at, 1) for part in parts for at in range(part.num_rows)]
+        groups: dict[int, list[pa.RecordBatch]] = {}
+        for row in draw.sample(rows, len(rows)):
+            groups.setdefault(row["label"][0].as_py(), []).append(row)
+        return [
+            part for group in groups.values() for part in self._task(lambda group=group: list(merge(group)))
+        ]
 
     def _reduce(
         self, bucket: int, blobs: list[bytes], take: Callable[[list[pa.Table]], Any], operator: int = 0

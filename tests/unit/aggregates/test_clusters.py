@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.clustering import improved, objective, vote
 from evenflow.aggregates.similarity import similarities
 from evenflow.settings import Query
+from tests.examples import examples
 
 PLAN = AggregatePlan.of(Query(aggregates={"c": "clusters(s)"}, types={"s": "string"}))
 TEXTS = st.lists(st.text("abc", max_size=6), max_size=12)
@@ -48,7 +49,7 @@ def test_similarity_is_one_less_the_share_of_bytes_that_differ() -> None:
     assert similarities(pa.array(["k" * 5_000, "k" * 4_999 + "l"], pa.large_string()))[0, 1] == 1 - 1 / 5_000
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(texts=TEXTS, data=st.data())
 def test_no_step_lowers_the_objective_and_none_is_left_that_raises_it(
     texts: list[str], data: st.DataObject
@@ -64,7 +65,7 @@ def test_no_step_lowers_the_objective_and_none_is_left_that_raises_it(
         assert (improved(weights, better.copy()) == better).all()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(texts=TEXTS)
 @example(texts=["aa", "aaba", "aba", "abbab", "bbbaa"])
 def test_no_text_would_be_better_off_elsewhere_also_where_one_combiner_had_them_all(texts: list[str]) -> None:
@@ -78,7 +79,7 @@ def test_no_text_would_be_better_off_elsewhere_also_where_one_combiner_had_them_
     assert objective(weights, improved(weights, labels.copy())) <= objective(weights, labels) + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(one=TEXTS, other=TEXTS)
 def test_no_text_is_lost_and_equal_ones_are_in_one_cluster(one: list[str], other: list[str]) -> None:
     found = clusters(one, other) or []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AGGREGATES, AggregatePlan
@@ -23,6 +23,7 @@ from evenflow.aggregates.reductions import reduce_column
 from evenflow.errors import ConfigError
 from evenflow.settings import AggregateSpec, Query
 from evenflow.twostep.stored import table_bytes
+from tests.examples import examples
 
 WIDE = Context(prec=40)
 
@@ -46,7 +47,7 @@ ROWS = st.lists(
     st.tuples(st.integers(-3, 3), KEYS, st.integers(0, 5), INTS, FLOATS, TEXTS, DECIMALS, BOOLS, DAYS),
     max_size=40,
 )
-SETTINGS = settings(max_examples=15, deadline=None)
+SETTINGS = examples(15)
 ROUNDED = {"variance", "stddev", "clusters"}
 Rows = list[tuple[Any, ...]]
 

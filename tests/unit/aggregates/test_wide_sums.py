@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.wide import WIDE, as_doubles, narrowed
 from evenflow.settings import Query
+from tests.examples import examples
 
 MIN, MAX = -(2**63), 2**63 - 1
 AGGREGATES = {"n": "count", "s": "sum(i)", "m": "mean(i)"}
@@ -55,7 +56,7 @@ def unfit(rows: Rows) -> int:
     return sum(found["s"] is None and found["m"] is not None for found in direct(rows).values())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(old=ROWS, kept=ROWS, new=ROWS)
 def test_sums_over_all_of_int64_are_those_of_python_through_merging_and_eviction(
     old: Rows, kept: Rows, new: Rows

@@ -35,4 +35,6 @@ def test_the_group_names_its_scenarios() -> None:
         "partitioners-growth-workers",
         "partitioners-growth-keys",
         "partitioners-prompt-plan",
+        "partitioners-partly-quality",
+        "partitioners-partly-plan",
     ]

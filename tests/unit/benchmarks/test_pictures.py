@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import pictures
-from benchmarks.reproducing import paper_001, suite_pictures
+from benchmarks.reproducing import suite_pictures
+from benchmarks.reproducing.group_ahead.grid import SPIKE_BATCHES, spike
 from benchmarks.reproducing.paper_000 import suite
+from benchmarks.reproducing.paper_001 import block_grid, blocks
 from benchmarks.reproducing.paper_002 import grid, page
 from benchmarks.reproducing.paper_002.formulas import formulas
 from benchmarks.reproducing.paper_004 import page as page_004
@@ -85,11 +87,19 @@ def test_cam_splits_no_key_and_pk_pays_with_copies() -> None:
 
 def test_the_blocks_of_prompt_are_as_full_as_those_of_shuffling() -> None:
     found = kept("micro-batch")
-    for stream in paper_001._streams(PLAN):
+    for stream in block_grid.streams(PLAN):
         assert all(
-            paper_001._against(found, PLAN, stream, rule, "hashing", "bsi") < 1e-5
+            blocks._against(found, PLAN, stream, rule, "hashing", "bsi") < 1e-5
             for rule in ("prompt", "shuffle")
         )
+
+
+def test_a_plan_that_is_amended_in_mid_group_stops_the_growth_of_the_queue_sooner() -> None:
+    found = kept("group-ahead")
+    for kind in ("lasting", "single"):
+        plain, ahead = (spike(kind, way).cell(PLAN) for way in ("group", "group ahead"))
+        assert found.median(ahead, "changed") < found.median(plain, "changed") <= SPIKE_BATCHES
+        assert found.median(ahead, "most") <= found.median(plain, "most")
 
 
 def test_prices_below_the_default_buy_hardly_any_balance_and_prices_above_lose_it() -> None:

@@ -29,6 +29,7 @@ from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, names
 from evenflow.simulation import Channel, Scenario, entrant
 from evenflow.simulation.routing import route
+from evenflow.written import name_of
 
 pytestmark = pytest.mark.xdist_group("reproducing")
 
@@ -75,7 +76,8 @@ def test_what_has_been_measured_is_not_measured_again(page: Path) -> None:
     store, plan = Store(page.parent / "page" / "results.json"), quick_plan(page.parent, 1)
     for name in SECTIONS:
         assert missing(store, plan, name) == []
-    assert {cell.partitioner for cell in missing(store, plan, "windowed", again=True, only="cam")} == {"cam"}
+    again = missing(store, plan, "windowed", again=True, only="cam")
+    assert {name_of(cell.partitioner) for cell in again} == {"cam"}
 
 
 @pytest.mark.more
@@ -312,6 +314,14 @@ def test_talking_without_delay_routes_as_the_exchange_does() -> None:
     talked = talk(scenario.partitioners(entrant("dalton-cooperative"), stream), stream, slide_ms=slide)  # type: ignore[arg-type]
     assert (talked.workers == routed.workers).all()
     assert talked.messages == 2 * (len(stream) // slide - 1)
+    assert talked.heard == list(range(slide, len(stream), slide)), "a table at the end of each slide"
+
+
+def test_a_table_that_takes_longer_than_a_slide_leaves_slides_without_one() -> None:
+    stream, slide = Stream("zipf", 20_000, 100, 1.2).opened(Path()), 400
+    talked = talk(talkers(slide, 1), stream, slide_ms=slide, work_ms=lambda now: 1.5 * slide)  # type: ignore[arg-type]
+    heard = {at // slide for at in talked.heard}
+    assert 0.3 < len(heard) / (len(stream) // slide) < 0.7
 
 
 def talkers(slide: int, dsync: int) -> list[Partitioner]:

@@ -5,11 +5,12 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.charts.labels import Box, Dot, place, spread
 from evenflow.charts.looks import HERO, NAMED, REST, Look
+from tests.examples import examples
 
 WIDTH, HEIGHT = 300.0, 260.0
 PLACES = st.tuples(st.floats(0, WIDTH), st.floats(0, HEIGHT))
@@ -19,7 +20,7 @@ def dots(at: list[tuple[float, float]], looks: list[Look]) -> list[Dot]:
     return [Dot(f"choices-{n}", x, y, look) for n, ((x, y), look) in enumerate(zip(at, looks, strict=True))]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(PLACES, min_size=1, max_size=7), st.lists(PLACES, max_size=15))
 def test_no_label_meets_another_or_a_strong_mark_or_leaves_the_panel(
     strong: list[tuple[float, float]], grey: list[tuple[float, float]]

@@ -11,6 +11,21 @@ from cli.main import COMMANDS, app, run
 from evenflow.errors import ConfigError
 
 HEAVY = ("pyspark", "pyarrow", "numba", "faust", "confluent_kafka", "pydantic", "duckdb")
+SERVICES = ("pyspark", "faust", "confluent_kafka", "duckdb", "polars", "pandas", "kubernetes", "textual")
+READ_SETTINGS = [
+    *([name] for name in ("partition", "aggregate", "combine", "reduce", "control", "verify")),
+    *([name] for name in ("doctor", "status", "top", "reset")),
+    ["plan", "--workers", "2"],
+    ["key", "k"],
+    ["query", "check"],
+    ["rename", "new"],
+    ["replay", "orders.csv"],
+    ["skip", "0", "7", "--because", "damaged"],
+    ["topics", "list"],
+    ["topics", "create"],
+    ["topics", "strimzi"],
+]
+"""The commands that read the settings of a query."""
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -19,6 +34,24 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[3]
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_mistake_in_the_settings_is_said_before_a_service_is_imported(tmp_path: Path) -> None:
+    """The imports take the greater part of the time until such a mistake is said."""
+    file = tmp_path / "evenflow.toml"
+    file.write_text('[query.aggregates]\nn = "no_such(v)"\n')
+    code = (
+        "import sys; from typer.testing import CliRunner; from cli.main import app\n"
+        f"for words in {READ_SETTINGS!r}:\n"
+        f"    done = CliRunner().invoke(app, ['--config', {str(file)!r}, *words])\n"
+        f"    imported = [name for name in {SERVICES!r} if name in sys.modules]\n"
+        "    print(*words, type(done.exception).__name__, imported)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[3]
+    )
+    said = [" ".join((*words, "ConfigError", "[]")) for words in READ_SETTINGS]
+    assert done.stdout.splitlines() == said, done.stderr
 
 
 def test_every_command_has_help() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.elasticity import (
@@ -27,12 +27,13 @@ from evenflow.elasticity import (
     restore,
 )
 from evenflow.errors import ConfigError, IncompatibleStateError
+from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant, overloaded, sequences
 
 each = pytest.mark.parametrize("name", names())
 deciding = pytest.mark.parametrize("name", [name for name in names() if name != "fixed"])
-few = settings(max_examples=40)
+few = examples(40)
 MOVING = {"set", "load", "rate", "keys", "rate-and-keys", "capacity", "reward", "bounds"}
 """Causes of a change."""
 

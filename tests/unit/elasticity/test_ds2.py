@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from evenflow.elasticity import Bounds, Observation, Policy, StageObservation, create
+from tests.examples import examples
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant
 from tests.unit.elasticity.test_prompt_plus import PLANTS
 
@@ -113,7 +114,7 @@ def test_capacity_is_kept_for_each_unit_when_p_changes() -> None:
     assert policy.decide(seen(2, (1_400, 2_000), p=8)).p == 8
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plant=PLANTS)
 def test_no_constant_load_makes_p_and_r_swing(plant: Plant) -> None:
     plant.run(made(window_s=15, scale_down_interval_s=30), 100)

@@ -6,7 +6,7 @@ import doctest
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow import elasticity
@@ -15,6 +15,7 @@ from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import Plan, Schedule, parse_plan
 from evenflow.windows import NO_MARK
+from tests.examples import examples
 from tests.unit.elasticity.observations import Plant
 
 SECOND = 1_000
@@ -152,7 +153,7 @@ WALK = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(walk=WALK, amend=st.booleans(), at=st.integers(0, 60))
 def test_epochs_grow_plans_lie_ahead_and_a_resumed_planner_continues(
     walk: list[tuple[tuple[int, int] | None, bool]], amend: bool, at: int

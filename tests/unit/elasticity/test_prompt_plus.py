@@ -6,10 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.elasticity import Bounds, Decision, Observation, Policy, create
+from tests.examples import examples
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant, sequences
 
 
@@ -74,7 +75,7 @@ def test_what_lets_things_be_is_a_cause_too() -> None:
     assert last_of(made(), most).cause == "bounds"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(observations=sequences())
 def test_no_action_in_zone_2(observations: list[Observation]) -> None:
     policy = made()
@@ -84,7 +85,7 @@ def test_no_action_in_zone_2(observations: list[Observation]) -> None:
             assert (decision.p, decision.r) == BOUNDS.clamped(observation.p, observation.r)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(observations=sequences())
 def test_an_overload_only_scales_out_and_under_use_only_in(observations: list[Observation]) -> None:
     policy = made(proportional=True)
@@ -167,7 +168,7 @@ def test_where_the_worst_part_is_at_its_most_the_other_grows_only_if_they_share_
 
 
 @given(d=st.integers(1, 6), before=st.integers(0, 5))
-@settings(max_examples=30)
+@examples(30)
 def test_a_zone_must_hold_for_d_micro_batches(d: int, before: int) -> None:
     policy, stages = made(d=d), Plant(combine=0.7, reduce=0.2).observe().stages
     loads = [2.0] * min(before, d - 1) + [0.85] + [2.0] * d
@@ -250,7 +251,7 @@ PLANTS = st.builds(
 )
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(plant=PLANTS, d=st.integers(1, 3), proportional=st.booleans())
 def test_no_constant_load_makes_p_and_r_swing(plant: Plant, d: int, proportional: bool) -> None:
     plant.run(made(d=d, proportional=proportional), 200)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from evenflow.elasticity import Bounds, Policy, create
+from tests.examples import examples
 from tests.unit.elasticity.observations import BOUNDS, Plant
 from tests.unit.elasticity.test_prompt_plus import PLANTS, seen
 
@@ -54,7 +55,7 @@ def test_the_busy_share_decides_about_replicas() -> None:
     assert policy.decide(seen(2, 0.1, r=1, p=2, busy=None)).held
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plant=PLANTS)
 def test_no_constant_load_makes_p_and_r_swing(plant: Plant) -> None:
     plant.run(made(stabilization_s=30), 60)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AGGREGATES
 from evenflow.limits import MAX_RECORD_BYTES, frame_row, json_row, partial_row
 from evenflow.settings import Settings
+from tests.examples import examples
 from tests.unit.limits.stages import Sizes, settings_of, through_all
 from tests.unit.partitioner_service.reading.registered_records import (
     URL,
@@ -65,7 +65,7 @@ def is_within(settings: Settings, sizes: Sizes) -> None:
 
 
 @pytest.mark.parametrize("form", forms())
-@hypothesis_settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_whatever_a_record_holds_each_stage_takes_it_and_stays_within_its_limit(
     form: str, data: st.DataObject
@@ -87,7 +87,7 @@ def test_whatever_a_record_holds_each_stage_takes_it_and_stays_within_its_limit(
 
 
 @pytest.mark.parametrize("format", ["csv", "text"])
-@hypothesis_settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_so_does_any_record_of_csv_and_text(format: str, data: st.DataObject) -> None:
     if format == "csv":
@@ -118,7 +118,7 @@ MESSAGE = message_of(FILE)
 
 @pytest.mark.parametrize("form", ["count_distinct(s, exact)", "collect(s, 5)", "max(s)", "top_k(s, 3)"])
 @pytest.mark.parametrize("format", ["avro", "protobuf"])
-@hypothesis_settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_so_does_any_record_of_avro_and_protobuf(format: str, form: str, data: st.DataObject) -> None:
     query = query_of(form, **BOUNDS)

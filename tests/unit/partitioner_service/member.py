@@ -10,6 +10,7 @@ from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.added import Added
+from partitioner_service.batches import gate
 from partitioner_service.committed import TopicIds
 from partitioner_service.loop import Loop
 from partitioner_service.parts import Parts
@@ -28,6 +29,7 @@ NOTHING = SimpleNamespace(
     progressed=lambda: None,  # what other threads see
     asleep=dict,  # pace
     hold_back_the_hasty=lambda: None,
+    held_back=False,
     save_when_due=lambda *words: None,  # learned state
 )
 """Stands for the parts that have no say in what is committed."""
@@ -72,6 +74,7 @@ class Member:
             side=nothing,
             learned=nothing,
             router=self.router,
+            gate=gate(settings, self.router, clock=clock),
             sink=self.sink,
             source=self.source,
             pace=nothing,

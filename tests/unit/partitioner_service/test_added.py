@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, ProtocolError
 from evenflow.windows import NO_MARK
+from tests.examples import examples
 from tests.unit.partitioner_service import kafka
 from tests.unit.partitioner_service.growing import GrowingRun
 from tests.unit.partitioner_service.lossy import INPUTS
@@ -34,7 +35,7 @@ def a_run(seed: int, *, most: int = 60) -> GrowingRun:
     return run
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(SEEDS)
 def test_results_are_exact_whenever_partitions_are_added_and_whoever_takes_them_in(seed: int) -> None:
     run = a_run(seed)
@@ -43,7 +44,7 @@ def test_results_are_exact_whenever_partitions_are_added_and_whoever_takes_them_
     assert run.found == run.expected
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(SEEDS)
 def test_any_lost_frame_is_noticed_while_partitions_are_added(seed: int) -> None:
     lost, error = losing(GrowingRun(Random(seed)), most=50)

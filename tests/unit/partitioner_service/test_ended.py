@@ -32,6 +32,7 @@ def ended(
     loop.parts = SimpleNamespace(
         source=source,
         router=SimpleNamespace(session=SimpleNamespace(stint=stint)),
+        gate=SimpleNamespace(holds=False),
         sink=SimpleNamespace(open_for=None),
         pace=SimpleNamespace(everyone=lambda: BOTH),
     )

@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes, urlencode
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ServiceError
@@ -26,6 +26,7 @@ from partitioner_service.in_force import InForce
 from partitioner_service.key_answer import key_answer
 from partitioner_service.key_page import HEADERS, Page, Question, answered, as_html, as_json, question_of
 from partitioner_service.questions import Questions
+from tests.examples import examples
 
 RAW = load_settings(query={"name": "q", "key": "@key"}, input={"partitions": 1})
 TEXT = load_settings(query={"name": "q", "key": "k"}, input={"partitions": 1})
@@ -130,7 +131,7 @@ def test_the_next_tuples_are_those_that_would_come_and_nothing_changes(name: str
     st.binary(min_size=1, max_size=60)
     | st.sampled_from([b"<script>alert(1)</script>", b"\"'><img src=x>", b"{0}{x}"])
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_the_page_takes_nothing_of_a_key_as_html(key: bytes) -> None:
     plain = as_html(RAW, Page(200, answer=answer_of(b"plain", "hashing", tuples=50)))
     page = as_html(RAW, Page(200, answer=answer_of(key, "hashing", tuples=50)))

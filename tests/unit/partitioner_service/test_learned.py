@@ -39,11 +39,13 @@ def test_of_very_many_slides_the_partitioner_sees_fewer_that_still_divide_the_wi
     assert found["window_ms"] % expected == 0
 
 
-def test_a_micro_batch_partitioner_is_refused_with_those_that_can_be_used() -> None:
-    with pytest.raises(ConfigError, match="whole micro-batches") as caught:
-        new_partitioner(settings({"name": "prompt"}))
-    assert "d-choices" in str(caught.value)
-    assert "dalton-batch" not in str(caught.value)
+def test_a_partitioner_that_cuts_intervals_gets_the_length_of_a_batch_unless_it_has_one() -> None:
+    assert (
+        new_partitioner(settings({"name": "time-based"})).options.interval_ms == settings({}).query.slide_ms
+    )
+    short = {"name": "time-based", "batch_interval": 20, "batch_clock": "processing"}
+    assert new_partitioner(settings(short)).options.interval_ms == 20
+    assert new_partitioner(settings({**short, "options": {"interval_ms": 7}})).options.interval_ms == 7
 
 
 @pytest.mark.parametrize(

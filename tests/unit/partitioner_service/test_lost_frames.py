@@ -10,17 +10,18 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, EvenflowError, ProtocolError
 from evenflow.twostep import combine_task, reduce
+from tests.examples import examples
 from tests.unit.partitioner_service.lossy import WORKERS, Run
 
 SEEDS = st.integers(0, 2**32)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS)
 def test_a_run_that_loses_nothing_gives_every_result_whatever_its_partitioners_do(seed: int) -> None:
     run = Run(Random(seed))
@@ -33,7 +34,7 @@ def test_a_run_that_loses_nothing_gives_every_result_whatever_its_partitioners_d
     assert run.found == run.expected
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(SEEDS)
 def test_any_lost_frame_and_any_lost_tail_is_noticed_before_a_result_is_wrong(seed: int) -> None:
     lost, error = losing(Run(Random(seed)), most=40)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import settings as thoroughness
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
@@ -29,6 +28,7 @@ from evenflow.wire.frame import Frame
 from partitioner_service.in_force import furthest
 from partitioner_service.plans import publish
 from partitioner_service.route import Routed, Router, Slice
+from tests.examples import examples
 from tests.unit.twostep.pipe import Dict
 
 WORKERS, ROUTED = 2, 6
@@ -217,7 +217,7 @@ PLANS = st.lists(
 
 
 @given(blocks=BLOCKS, plans=PLANS, batches=st.integers(1, 4), frame_bytes=st.sampled_from([1_000, 1_000_000]))
-@thoroughness(max_examples=150, deadline=None)
+@examples(150)
 def test_however_the_stream_is_cut_and_whenever_a_plan_is_learned_each_tuple_goes_by_a_plan_of_the_schedule(
     blocks: list[dict[int, list[int]]],
     plans: list[tuple[int, int, int | None]],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from evenflow.partitioners.fitting import online_names
-from evenflow.partitioners.registry import tells
+from evenflow.partitioners.registry import names, tells
 from partitioner_service.precompile import compile_all
 
 
 def test_every_partitioner_of_the_service_and_every_reader_is_run_once() -> None:
     readers = 7
-    several = sum(map(tells, online_names()))
-    assert compile_all() == 3_000 * (len(online_names()) + several + readers) * 2
+    several = sum(map(tells, names()))
+    assert compile_all() == 3_000 * (len(names()) + several + readers) * 2

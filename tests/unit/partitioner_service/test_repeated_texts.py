@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
 from partitioner_service.blocks import MOST_BYTES, Widths, cut
 from partitioner_service.parse import Parser
+from tests.examples import examples
 
 SKUS = {"key": "items.sku", "time": "time", "window": "10s", "explode": "items"}
 
@@ -85,7 +85,7 @@ def test_an_element_that_cannot_be_read_counts_before_the_size_of_its_record() -
 TEXTS = st.text("ab\u00e9", max_size=6)
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     records=st.lists(
         st.fixed_dictionaries(

@@ -30,6 +30,6 @@ def test_times_do_not_fall_and_each_tuple_keeps_its_own_worker(times: list[int])
     router = Router(Settings(input={"partitions": 4}), create("hashing", workers=8))
     router.plans.partitioner = watched  # type: ignore[assignment]
     keys = np.arange(len(times), dtype=np.uint64)
-    cells, epochs = router._assigned(keys, np.array(times, np.int64))
-    assert (cells.tolist(), epochs) == (keys.tolist(), (0,))
+    cells, stretches = router._assigned(keys, np.array(times, np.int64))
+    assert (cells.tolist(), [stretch.epoch for stretch in stretches]) == (keys.tolist(), [0])
     assert watched.times == sorted(times)

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.markers import EndOfStream
@@ -16,6 +16,7 @@ from evenflow.settings import Settings, load_settings
 from evenflow.windows import END_MARK, NO_MARK, panes_closed_by
 from evenflow.wire import decode_frame
 from partitioner_service.route import Router, Slice
+from tests.examples import examples
 
 WORKERS = 5
 
@@ -99,7 +100,7 @@ def test_what_was_told_is_told_again_after_an_abort_or_a_rebalance() -> None:
     assert instance.router.punctuate({}) == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.dictionaries(st.integers(0, 2), st.lists(st.integers(0, 20_000), max_size=8), min_size=1),

@@ -25,6 +25,7 @@ MORE = [
     ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),
     ("dalton-cooperative", {"share_loads": True, "share_steps": True, "window_ms": 1000, "slide_ms": 100}),
     ("time-based", {"interval_ms": 300}),
+    ("partly", {"fallback": False}),
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
     ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),

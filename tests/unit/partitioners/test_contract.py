@@ -3,14 +3,16 @@
 import subprocess
 import sys
 import zlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners import create, restore
+from tests.examples import examples
 from tests.unit.partitioners.cases import CASES, each, each_micro_batch, each_online, keeps_every_key, run
 from tests.unit.partitioners.streams import STREAMS, all_distinct, zipf
 
@@ -43,7 +45,7 @@ def test_a_million_distinct_keys_stay_in_range_and_in_bounded_state(name: str, o
 
 @each_online
 @given(cuts=st.lists(st.integers(0, 3000), max_size=12), seed=st.integers(0, 3))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_the_result_does_not_depend_on_block_cuts(
     name: str, options: dict, cuts: list[int], seed: int
 ) -> None:
@@ -112,6 +114,47 @@ def test_a_batch_may_have_any_size(name: str, options: dict, sizes: list[int]) -
         assert out.max() < 7
         assert q.assign_batch(*batch).tolist() == out.tolist()
         q = restore(q.snapshot())
+
+
+@each
+@pytest.mark.parametrize("cuts", [[1, 2, 999], [500], list(range(0, 1000, 7))])
+def test_a_batch_is_the_same_however_its_tuples_are_added(name: str, options: dict, cuts: list[int]) -> None:
+    keys, times = zipf(2000)
+    p, q = create(name, workers=6, **options), create(name, workers=6, **options)
+    ends = int(times[:1000].max()) + 1
+    for low, high in pairwise([0, *cuts, 1000]):
+        p.add_to_batch(keys[low:high], times[low:high], ends=ends)
+    q.add_to_batch(keys[:1000], times[:1000], ends=ends)
+    assert p.finish_batch().tolist() == q.finish_batch().tolist()
+    assert p.snapshot() == q.snapshot()
+    assert p.finish_batch().tolist() == []
+    rest = keys[1000:], times[1000:]
+    assert p.assign_batch(*rest).tolist() == q.assign_batch(*rest).tolist()
+
+
+@each
+def test_a_batch_that_is_dropped_leaves_no_trace(name: str, options: dict) -> None:
+    keys, times = zipf(1500)
+    p, q = create(name, workers=6, **options), create(name, workers=6, **options)
+    p.assign_batch(keys[:500], times[:500])
+    q.assign_batch(keys[:500], times[:500])
+    p.add_to_batch(keys[700:1500], times[700:1500])
+    with pytest.raises(ValueError, match="a batch of 800 tuples is open"):
+        p.assign_batch(keys[500:], times[500:])
+    p.drop_batch()
+    assert p.snapshot() == q.snapshot()
+    assert (
+        p.assign_batch(keys[500:], times[500:]).tolist() == q.assign_batch(keys[500:], times[500:]).tolist()
+    )
+
+
+@each_micro_batch
+def test_an_open_batch_is_planned_for_the_workers_that_there_are_at_its_end(name: str, options: dict) -> None:
+    keys, times = zipf(1000)
+    p = create(name, workers=6, **options)
+    p.add_to_batch(keys, times)
+    p.rescale(workers=3)
+    assert set(p.finish_batch().tolist()) <= {0, 1, 2}
 
 
 @each_micro_batch
@@ -197,6 +240,7 @@ def test_rescaling_to_the_same_number_changes_nothing(name: str, options: dict) 
 
 SCRIPT = """
 import zlib
+from itertools import pairwise
 from tests.unit.partitioners.cases import CASES, run
 from tests.unit.partitioners.streams import STREAMS
 from evenflow.partitioners import create

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.metrics import window_figures
@@ -14,6 +14,7 @@ from evenflow.partitioners.evenflow.state import DOUBTS
 from evenflow.partitioners.exchange import Table
 from evenflow.partitioners.rounds import Rounds
 from evenflow.simulation.channel import Channel, Exchange
+from tests.examples import examples
 from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer, table_of
 from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import Stream, zipf
@@ -106,7 +107,7 @@ def test_the_exchange_is_the_protocol_in_virtual_time_without_delay(sources: int
     assert routed(parts, stream, exchange_of(parts)).tolist() == expected.run(stream).tolist()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 99), st.sampled_from([50, 100, 300]), st.integers(-3, 3), st.booleans())
 def test_one_cooperative_dalton_equals_dalton_while_the_load_is_steady(
     seed: int, dsync: int, start: int, shuffled: bool

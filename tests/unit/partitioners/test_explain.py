@@ -1,12 +1,15 @@
 """What a partitioner says of a key is true: the next tuple goes where it says, and saying it changes nothing."""
 
+import re
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import hash_keys
 from evenflow.partitioners import create, describe, names, restore
+from tests.examples import examples
 from tests.unit.partitioners.cases import each, each_micro_batch, each_online, run
 from tests.unit.partitioners.streams import SPREAD, STREAMS, zipf
 
@@ -27,7 +30,7 @@ def _next(p, key: int, time: int) -> int:
     later=st.lists(st.sampled_from(LATER), min_size=1, max_size=6),
     source=st.integers(0, 2),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_next_tuple_of_a_key_goes_to_a_worker_that_is_named(
     name, options, stream, workers, tuples, rank, later, source
 ) -> None:
@@ -55,7 +58,7 @@ def test_the_next_tuple_of_a_key_goes_to_a_worker_that_is_named(
 
 @each_online
 @given(rank=st.integers(0, 400), tuples=st.integers(1, 3_000))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_without_a_time_no_slide_ends_before_the_next_tuple(name, options, rank, tuples) -> None:
     keys, times = (column[:tuples] for column in zipf(3_000))
     p = create(name, workers=12, **options)
@@ -159,3 +162,23 @@ def test_every_name_has_an_explanation_of_its_own() -> None:
     rules = {name: create(name, workers=3).explain(1).rule for name in names()}
     assert len(set(rules.values())) > len(names()) / 2
     assert all(describe(name).micro_batch == ("batch by batch" in rules[name]) for name in names())
+
+
+@pytest.mark.parametrize(
+    ("sources", "below", "words"), [(1, 0, "has reached"), (3, 1, "is within a tuple of")]
+)
+def test_evenflow_uses_a_holder_until_it_is_as_full_as_it_says(sources, below, words) -> None:
+    p, hot, _ = _hot("evenflow", source=0, sources=sources)
+    moved_on = 0
+    for time in range(4_000, 4_400):
+        told = p.explain(hot)
+        used = int(
+            re.fullmatch(rf"split: worker (\d+) is used until it {words} the mean load, .*", told.rule)[1]
+        )
+        load = next(holder.load for holder in told.holders if holder.worker == used)
+        mean = (p.observe().loads.sum() + 1) / 4
+        got = _next(p, hot, time)
+        if load <= mean - below:
+            assert got == used
+        moved_on += got != used
+    assert moved_on >= 100, "full holders are left"

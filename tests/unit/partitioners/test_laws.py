@@ -5,19 +5,20 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, replication_factor, worker_loads
 from evenflow.partitioners import create, names
 from evenflow.partitioners.choices.d_choices import find_optimal_choices
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, one_key, with_gaps, zipf
 
 streams = st.builds(
     zipf, st.integers(1, 1500), keys=st.integers(1, 500), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 
 
 def route(name: str, stream: Stream, *, workers: int, seed: int = 7, **options: object) -> np.ndarray:
@@ -297,7 +298,7 @@ def naive_d_choices(
     return out
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.builds(
         zipf, st.integers(1, 300), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.exchange import LAST_ROUND, Merger, Message, Table
 from evenflow.partitioners.rounds import Rounds
+from tests.examples import examples
 
 PATIENCE = 10.0
 
@@ -216,7 +217,7 @@ class Members:
                 self.heard[source] += 1
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.randoms(use_true_random=False), st.integers(1, 5), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
 def test_whatever_the_channel_does_all_that_live_hear_tables_again_when_it_is_well(
     random: Random, count: int, loss: float

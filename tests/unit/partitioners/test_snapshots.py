@@ -5,19 +5,20 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.snapshots import pack, unpack
+from tests.examples import examples
 from tests.unit.partitioners.cases import each, run
 from tests.unit.partitioners.streams import zipf
 
 
 @each
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_a_snapshot_with_any_damaged_byte_is_refused(name: str, options: dict, data: st.DataObject) -> None:
     p = create(name, workers=4, **options)
     run(p, zipf(300))

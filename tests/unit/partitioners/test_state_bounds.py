@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create, restore
+from tests.examples import examples
 from tests.unit.partitioners.cases import CASES, HLL, SLIDING, each, keeps_every_key, over, run
 from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
@@ -67,7 +68,7 @@ def test_state_stays_within_its_bound_along_a_stream_and_two_rescales(
     again=st.integers(0, 2),
     workers=st.integers(1, 40),
 )
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_the_bound_holds_where_arrays_are_just_full(
     name: str, options: dict, sizes: list[int], again: int, workers: int
 ) -> None:
@@ -105,7 +106,18 @@ def test_the_bound_never_falls_with_the_keys_and_says_which_rules_keep_every_key
     assert bounds == sorted(bounds)
     assert keeps_every_key(p) == (bounds[-1] > bounds[-2])
     exact = options.get("cardinality", "exact") == "exact" and options.get("heavy_hitters") != "sketch"
-    known = ("cm", "am", "cam", "lm", "dagreedy", "dalton", "dalton-batch", "dalton-cooperative", "prompt")
+    known = (
+        "cm",
+        "am",
+        "cam",
+        "lm",
+        "dagreedy",
+        "dalton",
+        "dalton-batch",
+        "dalton-cooperative",
+        "prompt",
+        "partly",
+    )
     assert keeps_every_key(p) == (exact and name in known)
 
 
@@ -198,7 +210,7 @@ def test_tables_of_the_others_stay_within_the_bound_too(delay: int) -> None:
 
 @pytest.mark.parametrize("order", ["exact", "quasi"])
 @given(sizes=st.lists(st.integers(1, 6000), min_size=1, max_size=12))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_batches_of_very_different_sizes_stay_within_the_bound_of_prompt(
     order: str, sizes: list[int]
 ) -> None:

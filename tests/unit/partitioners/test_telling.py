@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import Partitioner, create, names, restore
 from evenflow.partitioners.exchange import LAST_ROUND, Message, Table
 from evenflow.partitioners.rounds import Rounds
+from tests.examples import examples
 from tests.unit.partitioners.cases import CASES, over
 from tests.unit.partitioners.streams import zipf
 
@@ -75,7 +76,7 @@ def test_all_hear_what_all_have_told_and_every_round_is_of_all(name: str, option
 
 @each_that_tells
 @given(nows=st.lists(st.integers(-5_000, 20_000), min_size=1, max_size=12))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_telling_twice_at_the_same_moment_is_as_telling_once_and_the_next_time_is_later(
     name: str, options: dict, nows: list[int]
 ) -> None:
@@ -153,7 +154,7 @@ def spoiled(table: Table, random: Random, name: str, options: dict) -> Table:
 
 @each_that_tells
 @given(random=st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_a_table_that_is_refused_changes_nothing(name: str, options: dict, random: Random) -> None:
     p = members(name, options)[1]
     table = together(members(name, options), 5)[-1]
@@ -245,7 +246,7 @@ def test_a_merger_that_was_rescaled_makes_tables_of_both_kinds_of_messages(name:
 
 @each_that_tells
 @given(random=st.randoms(use_true_random=False))
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_whatever_happens_to_messages_and_tables_routing_stays_valid_and_snapshots_continue(
     name: str, options: dict, random: Random
 ) -> None:

@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -24,6 +23,7 @@ from producers.profiles import (
     spike,
     staircase,
 )
+from tests.examples import examples
 
 CURVES = [
     FixedRate(5_000),
@@ -74,7 +74,7 @@ def in_one_batch(profile: Profile) -> np.ndarray:
 
 @pytest.mark.parametrize("profile", ALL, ids=NAMES)
 @given(cuts=st.lists(st.integers(1, 140_000), max_size=4))
-@hypothesis_settings(max_examples=20, deadline=None)
+@examples(20)
 def test_send_times_do_not_depend_on_the_cut_into_batches(profile: Profile, cuts: list[int]) -> None:
     bounds = [0, *sorted(set(cuts)), 140_001]
     parts = [times_of(profile, low, high - low) for low, high in pairwise(bounds)]

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
+from tests.examples import examples
 from tests.hostile import BYTES
 
 
@@ -95,7 +96,7 @@ def _read(data: bytes, suffix: str = ".toml") -> Settings | None:
 
 
 @given(_content(TABLES))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @example({"query": {"name": "q", "aggregates": {"n": "count"}}})
 @example({"query": []})
 @example({"input": {"registry": {"url": "http://x:1", "usrname": "u"}}})
@@ -112,7 +113,7 @@ def test_any_values_of_any_settings_are_taken_or_refused(content: dict[str, Any]
 @given(
     st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @example(b"a = " + b"[" * 5_000)
 @example(b"a = " + b"9" * 5_000)
 @example(b'{"query": ' * 5_000)

@@ -293,6 +293,12 @@ def test_a_transaction_that_would_always_time_out_is_refused(partitioner: dict[s
         load_settings(partitioner=partitioner)
 
 
+def test_reduce_tasks_are_refused_in_the_split_wiring_which_has_no_place_for_them() -> None:
+    with pytest.raises(ConfigError, match=r"needs spark\.wiring = 'fused': .* Leave spark\.reduce at 'hash'"):
+        load_settings(spark={"wiring": "split", "reduce": "prompt"})
+    assert load_settings(spark={"reduce": "prompt"}).spark.wiring == "fused"
+
+
 @given(st.integers(1, 20_000), st.integers(1, 20_000), st.integers(1_000, 20_000))
 def test_of_settings_that_are_accepted_each_transaction_ends_a_block_s_work_before_its_timeout(
     commit_interval: int, linger: int, timeout: int

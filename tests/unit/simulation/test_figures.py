@@ -5,7 +5,7 @@ import doctest
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow import simulation
@@ -15,6 +15,7 @@ from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.window import Lengths, Window
 from evenflow.simulation import Entrant, KeyedStream, Scenario, entrant, from_columns, generated, simulate
 from evenflow.simulation import routing as routing_module
+from tests.examples import examples
 from tests.unit.simulation import naive
 
 LAST = ("hot_keys", "seconds", "ns_per_tuple")
@@ -37,7 +38,7 @@ def assert_figures(found: dict, expected: dict) -> None:
 times = st.lists(st.integers(-400, 1_500), min_size=1, max_size=120)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     times,
     st.integers(1, 12),

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.sketches.hyperloglog import HyperLogLog
+from tests.examples import examples
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 words = st.lists(st.integers(0, 2**64 - 1), max_size=200)
 
 

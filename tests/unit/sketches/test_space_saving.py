@@ -4,14 +4,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.sketches.space_saving import SpaceSaving
+from tests.examples import examples
 from tests.unit.partitioners.streams import all_distinct, zipf
 
 words = st.lists(st.integers(0, 40), max_size=300)
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 def offered(capacity: int, keys: list[int] | np.ndarray) -> SpaceSaving:
@@ -98,7 +99,7 @@ def naive(capacity: int, keys: list[int]) -> list[list[int]]:
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(words, st.integers(1, 50))
 def test_counters_and_their_order_equal_a_plain_list(keys: list[int], capacity: int) -> None:
     """Whatever its layout in memory: the same keys are given up, at the same moments."""

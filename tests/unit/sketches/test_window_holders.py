@@ -4,14 +4,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import LAST_TIME
 from evenflow.kernels import kernel
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, find
+from tests.examples import examples
 
-few = settings(max_examples=80, deadline=None)
+few = examples(80)
 SIZES = [(1000, 100), (300, 100), (100, 100), (1000, 1000), (5, 1)]
 rows = st.lists(
     st.tuples(

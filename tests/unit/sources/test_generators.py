@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -11,6 +11,7 @@ from evenflow.laws import LAWS
 from evenflow.rank_laws import RandomExponent, zipf_cdf
 from evenflow.sources.generators import generate
 from evenflow.sources.source import Batch, SourceOptions
+from tests.examples import examples
 
 SMALL = "keys=500,tuples=20000,rate=5000,period=1s,disorder=300ms"
 
@@ -38,7 +39,7 @@ def key_counts(batch: Batch, keys: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", LAWS)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(size=st.integers(1_000, 21_000))
 def test_the_cut_into_batches_changes_no_tuple(name: str, size: int) -> None:
     assert_same(whole(name, batch=size), whole(name))
@@ -107,7 +108,7 @@ def test_event_times_advance_at_the_rate_from_the_start() -> None:
     assert batch.columns.column("time").to_pylist() == batch.times.tolist()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(disorder=st.integers(0, 2_000), seed=st.integers(0, 100))
 def test_a_tuple_is_never_further_behind_than_the_disorder(disorder: int, seed: int) -> None:
     times = whole("uniform", f"tuples=5000,rate=1000,disorder={disorder}ms,seed={seed}").times

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 from evenflow.arrays import records
+from evenflow.errors import DataLossError
 from evenflow.settings import Settings
+from evenflow.twostep import FrameAt, Stand, Tally
 from evenflow.windows import END_MARK
 from evenflow.wire import LANE, TOLD, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
 from spark_consumers import ending
-from spark_consumers.ending import EndOfTopic
+from spark_consumers.ending import EndOfTopic, check_complete
 from topics.state import TopicState
 
 NO_ROWS = pa.record_batch([pa.array([], pa.int64())], names=["pane"])
@@ -26,12 +28,16 @@ SETTINGS = Settings(input={"partitions": 2}, partitioner={"workers": 3}, spark={
 class Record:
     """A Kafka record, reduced to what is read of it."""
 
-    def __init__(self, partition: int, data: bytes) -> None:
+    def __init__(self, partition: int, offset: int, data: bytes) -> None:
         self._partition = partition
+        self._offset = offset
         self._data = data
 
     def partition(self) -> int:
         return self._partition
+
+    def offset(self) -> int:
+        return self._offset
 
     def value(self) -> bytes:
         return self._data
@@ -77,7 +83,9 @@ class Topic:
     ) -> Iterator[list[Record]]:
         self.reads += 1
         for number, stop in ((n, e) for n, e in end.items() if n < len(self.records)):
-            found = [Record(number, value) for value in self.records[number][begin.get(number, 0) : stop]]
+            first = begin.get(number, 0)
+            values = self.records[number][first:stop]
+            found = [Record(number, offset, value) for offset, value in enumerate(values, first)]
             self.handed_out += len(found)
             yield found
 
@@ -157,3 +165,64 @@ def test_the_marks_of_a_segment_count_only_with_its_last_row(monkeypatch: pytest
     rest = replace(header, segments=(Segment(2, 0, 9, 2, 1, 1, 0),))
     topic.records[0].append(encode_blob(rows.slice(0, 1), rest))
     assert end.reached_by(everything(topic))
+
+
+def numbered(*numbers: int) -> list[bytes]:
+    """Frames of session 1 with these numbers."""
+    header = FrameHeader(
+        fingerprint=SETTINGS.fingerprint, epoch=0, input_partitions=2, routed_partitions=3, session=1
+    )
+    return [encode_frame(NO_ROWS, header, sequence=number) for number in numbers]
+
+
+def test_what_was_read_up_to_the_last_frames_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    Topic(monkeypatch, [numbered(*range(60)), numbered(*range(3)), []])
+    frames = {0: FrameAt(59, 1, 59), 1: FrameAt(2, 1, 2)}
+    check_complete(SETTINGS, Tally(frames=frames), {}, role="routed")
+
+
+@pytest.mark.parametrize(
+    ("now", "standing"),
+    [
+        ([0, 1, 4], "frame 4 of session 1 at offset 2"),
+        ([0, 1], "frame 1 of session 1 at offset 1"),
+        ([], "none"),
+    ],
+)
+def test_a_log_that_was_cut_and_grew_to_where_it_was_read_is_a_loss(
+    monkeypatch: pytest.MonkeyPatch, now: list[int], standing: str
+) -> None:
+    Topic(monkeypatch, [numbered(*now), numbered(0), []])
+    tally = Tally(frames={0: FrameAt(2, 1, 2), 1: FrameAt(0, 1, 0)})
+    with pytest.raises(
+        DataLossError, match=rf"partition 0 .*at offset 2, but .* is {standing}: the log was cut"
+    ):
+        check_complete(SETTINGS, tally, {}, role="routed")
+    # The reduce stage does not read that topic.
+    check_complete(SETTINGS, tally, {}, role="partials")
+
+
+def test_a_frame_that_retention_has_deleted_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(monkeypatch, [[], [], []])
+    state = replace(topic.state, begin={0: 5, 1: 0, 2: 0}, end={0: 5, 1: 0, 2: 0})
+    monkeypatch.setattr(ending, "describe", lambda kafka, names: {names[0]: state})
+    check_complete(SETTINGS, Tally(frames={0: FrameAt(4, 1, 4)}), {}, role="routed")
+
+
+def test_a_frame_is_looked_for_behind_records_that_are_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends of transactions have offsets, too, and are not handed out."""
+    topic = Topic(monkeypatch, [numbered(0), [], []])
+    state = replace(topic.state, end={0: 500, 1: 0, 2: 0})
+    monkeypatch.setattr(ending, "describe", lambda kafka, names: {names[0]: state})
+    check_complete(SETTINGS, Tally(frames={0: FrameAt(0, 1, 0)}), {}, role="routed")
+
+
+def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Topic(monkeypatch, [[], [], []])
+    over = Stand(windows=0, panes=0, next_end=None, marks=(END_MARK, END_MARK))
+    check_complete(SETTINGS, Tally(stands={0: over}), {}, role="partials")
+    tally = Tally(stands={0: over, 1: replace(over, windows=2, panes=2, next_end=9)})
+    with pytest.raises(DataLossError, match="bucket 1 still has 2 open windows"):
+        check_complete(SETTINGS, tally, {}, role="partials")

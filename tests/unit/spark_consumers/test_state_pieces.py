@@ -6,13 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.twostep import merge_leaders, reduce, reduce_leaders
 from spark_consumers.reducer import MapOfBytes
 from spark_consumers.sinks.base import gathered
+from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, INVERTIBLE, ROUTED, SLIDE, Pipe, feed, plan_of
 
 
@@ -142,7 +143,7 @@ def test_a_state_with_any_bit_flipped_or_any_piece_missing_is_refused_or_not_nee
     expected = reduced(pipe, undamaged, blobs)
     refused = []
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(st.data())
     def law(data):
         stored = Map()

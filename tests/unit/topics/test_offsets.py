@@ -29,7 +29,11 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, dict[int, int]]]:
         answer = found.pop(0) if len(found) > 1 else found[0]
         return {part: future(answer.get(part.topic, {}).get(part.partition)) for part in specs}
 
-    monkeypatch.setattr(offsets, "admin", lambda kafka: SimpleNamespace(list_offsets=list_offsets))
+    monkeypatch.setattr(
+        offsets,
+        "admin",
+        lambda kafka: SimpleNamespace(list_offsets=list_offsets, list_topics=lambda timeout: None),
+    )
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
     monkeypatch.setattr(offsets, "time", clock)
     return found

@@ -8,13 +8,14 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError, EvenflowError
 from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import Schemas
+from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.reading.registered_records import avro, record_of
 from topics.registry import Registry, RegistryAway
@@ -139,7 +140,7 @@ def outcome(answering: Answering, ids: list[int]) -> str:
     others=ANSWERS,
     more=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @example(answers={7: (403, b"{}")}, others=ABSENT, more=8)
 @example(answers={7: (404, b'{"error_code":null,"message":null}')}, others=GOOD, more=8)
 @example(answers={7: (404, b'{"error_code":"40403"}')}, others=(200, b"[]"), more=8)
@@ -157,7 +158,7 @@ def test_any_answers_end_in_words(answers: dict[int, Answer], others: Answer, mo
 
 
 @given(answers=st.dictionaries(st.integers(2, 2**32 - 1), ANSWERS, max_size=5))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @example(answers={7: (401, b"")})
 @example(answers={7: (302, b"<html>")})
 def test_once_a_schema_was_read_no_answer_for_other_ids_ends_an_instance(answers: dict[int, Answer]) -> None:

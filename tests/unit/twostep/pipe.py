@@ -10,9 +10,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import UInt64s
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Query
-from evenflow.twostep import Layout, combine_task, reduce
+from evenflow.twostep import Layout, combine_task, reduce, reduce_task
 from evenflow.windows import END_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 
@@ -46,11 +47,15 @@ def plan_of(aggregates: dict[str, str], panes: int, **more: Any) -> AggregatePla
 
 @dataclass
 class Pipe:
-    """Frames in, results out, without a broker: one offset counter per routed partition."""
+    """Frames in, results out, without a broker: one offset counter per routed partition.
+
+    reduce_tasks: how many merge clusters before the buckets do, None for none.
+    """
 
     plan: AggregatePlan
     buckets: int = 2
     max_bytes: int = 1_000_000
+    reduce_tasks: int | None = None
     tasks: tuple[tuple[int, ...], ...] = ((0, 2), (1,))
     offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
     numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
@@ -63,12 +68,21 @@ class Pipe:
         self.states = [Dict() for _ in range(self.buckets)]
         self.history = [[] for _ in range(self.buckets)]
 
-    def write(self, routed: int, rows: list[Row], marks: dict[int, int], *, came: int | None = None) -> None:
+    def write(
+        self,
+        routed: int,
+        rows: list[Row],
+        marks: dict[int, int],
+        *,
+        came: int | None = None,
+        batch: int | None = None,
+        split: UInt64s | None = None,
+    ) -> None:
         columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
         columns["f"] = [r[3] for r in rows]
         columns["time"] = [r[0] * SLIDE for r in rows]
         schema = self.plan.frame_schema
-        batch = pa.record_batch(
+        tuples = pa.record_batch(
             [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
         )
         at = self.offsets[routed]
@@ -78,26 +92,47 @@ class Pipe:
             told=records_of([(partition, mark, at + 1) for partition, mark in marks.items()], TOLD),
             came=came,
             session=SESSION,
+            batch=batch,
+            split=split,
             **LAYOUT,
         )
         number = self.numbers[routed]
-        self.frames[routed].append((at, encode_frame(batch, header, sequence=number)))
+        self.frames[routed].append((at, encode_frame(tuples, header, sequence=number)))
         self.numbers[routed] += 1
         self.offsets[routed] += 2  # transaction markers leave gaps
 
     def combine(self) -> list[list[bytes]]:
         """Blobs per bucket of the frames written since."""
-        blobs: list[list[bytes]] = [[] for _ in range(self.buckets)]
+        blobs = self.clusters()
+        return blobs if self.reduce_tasks is None else self.merge(blobs)
+
+    def clusters(self) -> list[list[bytes]]:
+        """Blobs per receiver of the combiner, of the frames written since."""
+        blobs: list[list[bytes]] = [[] for _ in range(self.layout.receivers)]
         for task in self.tasks:
             for blob in combine_task(self.plan, self.layout, [(r, self.frames[r]) for r in task]):
                 blobs[blob.bucket].append(blob.data)
         self.frames = [[] for _ in range(ROUTED)]
         return blobs
 
+    def merge(self, clusters: list[list[bytes]]) -> list[list[bytes]]:
+        """Pieces per bucket, of the clusters of each reduce task."""
+        pieces: list[list[bytes]] = [[] for _ in range(self.buckets)]
+        for task, blobs in enumerate(clusters):
+            for blob in reduce_task(self.plan, self.layout, task, blobs):
+                pieces[blob.bucket].append(blob.data)
+        return pieces
+
     @property
     def layout(self) -> Layout:
         """Of the topic "t"."""
-        return Layout(topic_id="t", buckets=self.buckets, max_bytes=self.max_bytes, **LAYOUT)
+        return Layout(
+            topic_id="t",
+            buckets=self.buckets,
+            max_bytes=self.max_bytes,
+            reduce_tasks=self.reduce_tasks,
+            **LAYOUT,
+        )
 
     def reduce(self, blobs: list[list[bytes]]) -> None:
         for bucket, data in enumerate(blobs):

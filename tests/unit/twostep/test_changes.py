@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import every_form
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep import reduce
 from evenflow.twostep.layers import Layers
+from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,
     INPUTS,
@@ -69,7 +70,7 @@ def around(pipe: Pipe, whole: Rows) -> set[int]:
 
 
 @pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING, LISTS], ids=["invertible", "tree", "lists"])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     stream=streams(),
     panes=st.sampled_from([1, 2, 3, 5, 8]),
@@ -103,7 +104,7 @@ def test_changes_folded_up_are_all_rows_of_every_window(
 
 
 @pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(stream=streams(), panes=st.sampled_from([1, 3, 4]), data=st.data())
 def test_no_row_comes_out_that_is_as_it_was(
     aggregates: dict[str, str], stream: list[Any], panes: int, data: st.DataObject
@@ -168,7 +169,7 @@ def test_the_first_window_that_comes_out_is_whole() -> None:
     ]
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     steps=st.lists(
         st.dictionaries(st.integers(0, 30), st.integers(0, 3), max_size=8), min_size=1, max_size=12

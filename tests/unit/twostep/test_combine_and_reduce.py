@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
@@ -15,6 +15,7 @@ from evenflow.twostep import combine_task, reduce
 from evenflow.twostep import combiner as combiner_module
 from evenflow.windows import NO_MARK
 from evenflow.wire import decode_blob
+from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,
     INPUTS,
@@ -31,7 +32,7 @@ from tests.unit.twostep.pipe import (
 
 
 @pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(stream=streams(), panes=st.sampled_from([1, 2, 3, 5, 7, 8]), data=st.data())
 def test_results_are_those_of_a_direct_aggregation(
     aggregates: dict[str, str], stream: list[Any], panes: int, data: st.DataObject
@@ -56,7 +57,7 @@ def test_results_are_those_of_a_direct_aggregation(
 
 
 @pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(stream=streams(), data=st.data())
 def test_parts_of_a_blob_may_arrive_in_different_micro_batches_and_more_than_once(
     aggregates: dict[str, str], stream: list[Any], data: st.DataObject

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.grammar.emission import Emission
 from evenflow.twostep import Tally, merge_leaders, reduce_leaders
 from evenflow.twostep.top import _first
+from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, ROUTED, SLIDE, Dict, Pipe, feed, plan_of, streams
 
 COLUMNS = {"n": "count", "s": "sum(i)", "lo": "min(f)", "f": "sum(f)"}
@@ -65,7 +66,7 @@ def _place(value: Any, ascending: bool) -> Any:
     return 0, value if ascending else -value
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     stream=streams(),
     panes=st.sampled_from([1, 2, 5]),
@@ -121,7 +122,7 @@ def test_a_window_waits_for_a_bucket_that_has_no_row_of_it() -> None:
     assert [(row["window_start"], row["key"], row["rank"]) for row in merging.found] == [(0, b"a", 1)]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     values=st.lists(
         st.sampled_from([None, math.nan, 0.0, -0.0, 1.5, -1.5, math.inf, -math.inf]), max_size=60

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ProtocolError
+from tests.examples import examples
 from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, ROUTED, Pipe, Row, direct, feed, plan_of, streams
 
 TASKS = [((0, 1, 2),), ((0,), (1,), (2,)), ((2, 0), (1,)), ((1,), (0, 2))]
@@ -35,7 +36,7 @@ def test_other_frame_bytes_after_a_torn_micro_batch_lose_nothing(before: int, af
     assert pipe.results() == direct(pipe.plan, rows)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(stream=streams(), data=st.data())
 def test_other_tasks_and_sizes_after_a_torn_micro_batch_change_no_result(
     stream: list[Any], data: st.DataObject

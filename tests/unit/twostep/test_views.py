@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Query
+from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, ROUTED, SLIDE, Pipe, Row
 
 AGGREGATES = {"n": "count", "s": "sum(i)", "lo": "min(i)"}
@@ -50,7 +51,7 @@ class Direct:
         return {output.label: told[output.label] for output in self.plan.outputs}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rows=st.lists(ROWS, max_size=30),
     slides=st.integers(1, 4),

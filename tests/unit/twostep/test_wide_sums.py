@@ -7,10 +7,11 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.twostep import json_rows
+from tests.examples import examples
 from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, Pipe, Row, direct, feed, plan_of
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -40,7 +41,7 @@ def test_a_window_slides_over_the_least_int64_and_over_sums_that_do_not_fit(
 
 
 @EITHER
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     values=st.lists(st.one_of(st.none(), st.sampled_from([MIN, MAX, -1]), st.integers(MIN, MAX)), max_size=9),
     panes=st.integers(1, 4),

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.wire.result_frames import METADATA_KEY, ResultHeader, decode_results, encode_results
+from tests.examples import examples
 
 SCHEMA = pa.schema(
     [
@@ -139,7 +140,7 @@ def test_no_flipped_bit_changes_a_row_or_the_header() -> None:
     assert refused > 0.7 * len(RECORD)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.data())
 def test_a_damaged_record_is_refused_or_means_the_same(data: st.DataObject) -> None:
     record = bytearray(RECORD)
@@ -152,7 +153,7 @@ def test_a_damaged_record_is_refused_or_means_the_same(data: st.DataObject) -> N
     assert (header, batch) == decoded(RECORD), "a byte that means nothing was changed"
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.one_of(st.binary(max_size=200), st.binary(max_size=200).map(lambda rest: RECORD[:700] + rest)))
 def test_any_bytes_are_refused_with_a_reason(value: bytes) -> None:
     with pytest.raises(ProtocolError, match="result frame"):

@@ -6,12 +6,13 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.partitioners.exchange import LAST_ROUND, Message, Table
 from evenflow.wire.sync import SYNC_VERSION, SyncRecord, decode_sync, encode_sync
+from tests.examples import examples
 
 IDENTITY = "a query and its partitioner"
 RECORD = SyncRecord(IDENTITY, 7, 2, 1_700_000_000_000, Table(5, (0, 2, 3), b"body"))
@@ -70,7 +71,7 @@ def test_a_record_that_was_cut_is_noticed(length: int) -> None:
         decode_sync(BYTES[:length], identity=IDENTITY)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary(max_size=60), st.binary(max_size=20))
 def test_any_bytes_with_the_right_checksum_are_read_or_refused(raw: bytes, body: bytes) -> None:
     for data in (raw, sealed(raw, body)):

@@ -22,6 +22,7 @@ from evenflow.wire import (
     SEQUENCE,
     TOLD,
     TOTAL,
+    Piece,
     Segment,
     cut,
     decode_blob,
@@ -54,6 +55,18 @@ def test_a_blob_reads_back_as_what_it_was() -> None:
     assert blob.header.marks.tolist() == header.marks.tolist()
     assert blob.header.lanes.tolist() == header.lanes.tolist()
     assert blob.header.sequences.tolist() == header.sequences.tolist()
+
+
+def test_a_piece_reads_back_as_what_it_was_and_its_segments_count_no_rows() -> None:
+    segments = tuple(segment._replace(total=0, begin=0, rows=0) for segment in blob_header().segments)
+    header = blob_header(piece=Piece(1, 3), segments=segments)
+    read = decode_blob(encode_blob(blob_rows(), header, part=1, parts=2), fingerprint="f")
+    assert (read.header.piece, read.header.segments, read.header.for_task) == (Piece(1, 3), segments, False)
+    assert (read.part, read.parts, read.batch) == (1, 2, blob_rows())
+    assert decode_blob(encode_blob(blob_rows(), blob_header(for_task=True)), fingerprint="f").header.for_task
+    for wrong in ({"piece": Piece(1, 3)}, {"piece": Piece(3, 3), "segments": segments}):
+        with pytest.raises(ProtocolError):
+            decode_blob(encode_blob(blob_rows(), blob_header(**wrong)), fingerprint="f")
 
 
 @pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.main import app
+from tests.examples import examples
 from tests.unit.workbench.look.samples import NOW, order, sample, settings
 from topics.state import TopicState
 from workbench.query_check import Check, kept_of, of_sample
@@ -25,7 +25,7 @@ def checked(rows: list[Any], *, records: int | None = None, **query: Any) -> Che
     return of_sample(settings(query=query), state, sample(rows), now=NOW)
 
 
-@hypothesis_settings(max_examples=25, deadline=None)
+@examples(25)
 @given(rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20)), min_size=1, max_size=60))
 def test_keys_of_panes_and_of_the_fullest_window_are_counted_right(rows: list[tuple[int, int]]) -> None:
     records = [{"user": f"u{user}", "amount": 1, "at": NOW + 500 * half} for user, half in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import urllib.request
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from prometheus_client import generate_latest
@@ -14,7 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import (
+    BatchesState,
     BatchRecord,
+    BatchState,
     DecisionRecord,
     HeartbeatRecord,
     HotKey,
@@ -28,6 +30,7 @@ from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from partitioner_service.exchange.figures import REASONS
+from partitioner_service.gate import Why
 from partitioner_service.rejected import EVERY_REASON
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
@@ -45,6 +48,7 @@ LABELS = {
     "cause",
     "kind",
     "direction",
+    "clock",
 }
 
 
@@ -131,6 +135,72 @@ def test_an_instance_that_tells_others_says_its_exchange_and_one_that_does_not_s
     for alone in (STATUS, STATUS | {"exchange": None}):
         instruments.watch(lambda alone=alone: alone, lambda: None)
         assert not [name for name, _ in scraped(instruments) if "exchange" in name]
+
+
+BATCHES = BatchesState(
+    interval_ms=2_000,
+    clock="processing",
+    count=9,
+    cut_short={"memory": 3},
+    held=70,
+    held_bytes=4_096,
+    release_ms=60.0,
+    last=BatchState(
+        tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
+        reduce_mpi=4.0, took_ms=250.0, late=0.04,
+    ),
+)  # fmt: skip
+
+
+def said_of_batches(batches: BatchesState | None) -> dict[tuple[str, tuple[str, ...]], float]:
+    shown = batches and batches.model_dump(mode="json")
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS | {"batches": shown}, lambda: None)
+    prefix = "evenflow_partitioner_"
+    return {
+        (name.removeprefix(prefix), labels): value
+        for (name, labels), value in scraped(instruments).items()
+        if name.startswith(prefix)
+    }
+
+
+def test_an_instance_says_how_it_cuts_batches_and_what_the_last_one_was_like() -> None:
+    seen = said_of_batches(BATCHES)
+    short = {labels[0]: value for (name, labels), value in seen.items() if name == "batches_cut_short_total"}
+    assert short == dict.fromkeys(get_args(Why), 0) | {"memory": 3}, "each reason from the start"
+    assert {key: value for key, value in seen.items() if key[0] != "batches_cut_short_total"} == {
+        ("batches_total", ()): 9,
+        ("batch_interval_seconds", ("processing",)): 2,
+        ("held_tuples", ()): 70,
+        ("held_bytes", ()): 4_096,
+        ("batch_early_release_seconds", ()): 0.06,
+        ("batch_tuples", ()): 900,
+        ("batch_keys", ()): 40,
+        ("batch_split_keys", ()): 2,
+        ("batch_size_imbalance", ("map",)): 4,
+        ("batch_size_imbalance", ("reduce",)): 5,
+        ("batch_cardinality_imbalance", ("map",)): 3,
+        ("batch_cardinality_imbalance", ("reduce",)): 6,
+        ("batch_key_split_ratio", ("map",)): 1.05,
+        ("batch_key_split_ratio", ("reduce",)): 1,
+        ("batch_index", ("map",)): 2.7,
+        ("batch_index", ("reduce",)): 4,
+        ("batch_seconds", ()): 0.25,
+        ("batch_lateness_ratio", ()): 0.04,
+    }
+
+
+def test_batches_of_event_time_are_never_late_and_before_the_first_one_nothing_is_said_of_it() -> None:
+    by_event = BATCHES.model_copy(update={"clock": "event", "release_ms": None, "last": None})
+    names = {name for name, _ in said_of_batches(by_event)}
+    assert names == {
+        "batches_total",
+        "batches_cut_short_total",
+        "batch_interval_seconds",
+        "held_tuples",
+        "held_bytes",
+    }
+    assert said_of_batches(None) == {}
 
 
 def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:

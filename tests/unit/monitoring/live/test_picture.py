@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from evenflow.settings import load_settings
 from evenflow.telemetry import (
+    BatchesState,
     BatchRecord,
+    BatchState,
     DecisionRecord,
     ExchangeState,
     HeartbeatRecord,
@@ -21,8 +22,9 @@ from evenflow.telemetry import (
     PartWork,
 )
 from monitoring.live import picture as module
-from monitoring.live.glance import ExchangeGlance
+from monitoring.live.glance import BatchesGlance, ExchangeGlance
 from monitoring.live.picture import Picture
+from tests.examples import examples
 from tests.unit.test_telemetry import BATCH, DECISION, HEARTBEAT, PARTITIONER
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 4}, partitioner={"workers": 4})
@@ -268,7 +270,7 @@ def test_a_picture_of_very_many_instances_decisions_and_micro_batches_stays_smal
     assert glance.decisions[-1].at == 999
 
 
-@examples(max_examples=60)
+@examples(60)
 @given(st.lists(PARTITIONER | BATCH | HEARTBEAT | DECISION, max_size=12))
 def test_whatever_telemetry_says_the_view_is_json(records: list[Any]) -> None:
     picture, _ = make()
@@ -288,3 +290,28 @@ def test_what_an_instance_hears_of_the_others_is_shown_and_grows_older_while_it_
     assert shown["0"] == ExchangeGlance(
         elected=True, round=7, members=2, instances=3, age_s=3.5, unanswered=1
     )
+
+
+def test_micro_batches_of_an_instance_are_shown() -> None:
+    picture, _ = make()
+    last = BatchState(
+        tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
+        reduce_mpi=4.0, took_ms=40.0, late=0.03,
+    )  # fmt: skip
+    known = BatchesState(
+        interval_ms=1_500, clock="processing", count=9, cut_short={"memory": 2, "end": 1}, held=70, last=last
+    )
+    for name, batches in {"0": known, "1": known.model_copy(update={"last": None}), "2": None}.items():
+        picture.add(instance(1.0, [1, 1, 1, 1], name, batches=batches))
+    shown = {one.name: one.batches for one in picture.glance().instances}
+    empty = {"tuples": None, "split": None, "took_s": None, "late": None}
+    common: dict[str, Any] = {
+        "interval_s": 1.5,
+        "clock": "processing",
+        "count": 9,
+        "cut_short": 3,
+        "held": 70,
+    }
+    assert shown["0"] == BatchesGlance(**common, tuples=900, split=2, took_s=0.04, late=0.03)
+    assert shown["1"] == BatchesGlance(**common, **empty)
+    assert shown["2"] is None

@@ -13,7 +13,7 @@ from textual.widgets import DataTable, Static
 from evenflow.talking.words import printable
 from evenflow.telemetry import HotKey
 from monitoring.live import top as module
-from monitoring.live.glance import Glance
+from monitoring.live.glance import BatchesGlance, Glance
 from monitoring.live.top import Top, workers
 from tests.unit.monitoring.live.test_picture import batch, decision, instance, make
 
@@ -115,6 +115,25 @@ def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
         assert heard == [("Spark", "not yet"), ("partitioner", "not yet")]
 
     played(make()[0].glance(), play)
+
+
+def test_micro_batches_of_all_instances_have_one_line() -> None:
+    glance = a_glance()
+    known = BatchesGlance(
+        interval_s=1.5, clock="processing", count=1_200, cut_short=3, held=70, tuples=9, split=1, took_s=0.04, late=0.03
+    )  # fmt: skip
+    slower = replace(known, count=4, took_s=0.1, late=0.2)
+    first = replace(known, count=0, cut_short=0, held=0, tuples=None, split=None, took_s=None, late=None)
+    instances = [replace(glance.instances[0], batches=one) for one in (None, known, slower, first)]
+
+    async def play(app: Top, pilot: Any) -> None:
+        line = shown(app, "#flow").splitlines()[-1]
+        assert line == (
+            "micro-batches of 1.5 s of processing time: 1,204, 6 cut short, 140 tuples wait, "
+            "the slowest of the last ones took 0.10 s, the latest came 20% of its interval late"
+        )
+
+    played(replace(glance, instances=instances), play, size=(200, 40))
 
 
 def test_of_a_hundred_workers_the_fullest_are_shown() -> None:

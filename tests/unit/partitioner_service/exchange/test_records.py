@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.partitioners.exchange import Message, Table
@@ -16,6 +16,7 @@ from partitioner_service.exchange.inbox import MOST_BYTES, MOST_TABLES, Inbox
 from partitioner_service.exchange.outbox import MOST_UNANSWERED
 from partitioner_service.exchange.reading import LARGEST
 from partitioner_service.exchange.senders import COMES_BACK, TAKEN_OVER, Senders
+from tests.examples import examples
 from tests.unit.partitioner_service.exchange.telling import (
     SLIDE,
     Group,
@@ -240,7 +241,7 @@ Payloads = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_whatever_comes_every_instance_goes_on_and_rounds_go_on_after_it(data: st.DataObject) -> None:
     with telling():

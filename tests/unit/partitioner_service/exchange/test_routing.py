@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.partitioners.exchange import Message, Table
@@ -15,6 +15,7 @@ from evenflow.wire import decode_frame
 from evenflow.wire.sync import SyncRecord, encode_sync
 from partitioner_service.in_force import furthest
 from partitioner_service.route import Router, Slice
+from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.exchange.telling import Instance, Topic, settings_of, telling
 
@@ -45,7 +46,7 @@ Steps = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(Steps)
 def test_each_tuple_goes_into_exactly_one_frame_whatever_is_told_between_the_blocks(
     steps: list[tuple[str, object]],

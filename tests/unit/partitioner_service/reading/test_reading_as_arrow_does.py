@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import Parser
+from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.reading.one_by_one import OneByOne
 from workbench.verify.strict import StrictReader, Unreadable, cell_types
@@ -155,7 +156,7 @@ def json_records(draw: Any) -> bytes:
 
 
 @given(st.lists(json_records(), min_size=1, max_size=8), UNITS, TYPES, st.sampled_from(["int64", "string"]))
-@settings(deadline=None, max_examples=100)
+@examples(100)
 def test_json_records_are_read_as_arrow_reads_each_alone(
     records: list[bytes], unit: str, kind: str, key: str
 ) -> None:
@@ -216,7 +217,7 @@ def csv_records(draw: Any) -> bytes:
 
 
 @given(st.lists(csv_records(), min_size=1, max_size=8), UNITS, TYPES, st.sampled_from(["int64", "string"]))
-@settings(deadline=None, max_examples=100)
+@examples(100)
 def test_csv_records_are_read_as_arrow_reads_each_alone(
     records: list[bytes], unit: str, kind: str, key: str
 ) -> None:

@@ -7,12 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import Schemas
+from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.reading.registered_records import (
     URL,
@@ -101,7 +102,7 @@ AVRO = Both(make("avro", **QUERY), Kept("avro", json.dumps(WHOLE)))
 PROTO = Both(make("protobuf", **PROTOBUF), Kept("protobuf", text_of(FILE)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(ROWS, min_size=1, max_size=8))
 def test_avro_records_that_fastavro_writes_are_read_as_they_were(rows: list[dict[str, Any]]) -> None:
     found = AVRO.agree([avro(WHOLE, row) for row in rows])
@@ -116,7 +117,7 @@ def test_avro_records_that_fastavro_writes_are_read_as_they_were(rows: list[dict
             assert one == values | {"key": row["k"], "time": row["t"]}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(MESSAGES, min_size=1, max_size=8))
 def test_protobuf_records_that_its_library_writes_are_read_as_they_were(rows: list[dict[str, Any]]) -> None:
     found = PROTO.agree([prefix(1) + b"\0" + RECORD(**row).SerializeToString() for row in rows])
@@ -140,7 +141,7 @@ GOOD_PROTOBUF = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 60))
 @example(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 0, 0)
 @example(b"\x80" * 40, 0, 0)

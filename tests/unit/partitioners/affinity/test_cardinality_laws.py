@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -13,6 +13,7 @@ from evenflow.keys import candidate
 from evenflow.metrics import imbalance, worker_loads
 from evenflow.partitioners import create, restore
 from evenflow.sketches.hyperloglog import HyperLogLog
+from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, with_gaps, zipf
 
@@ -23,7 +24,7 @@ MODES = [
     {"window": "tumbling", "window_ms": 250},
     {"window": "cumulative"},
 ]
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 streams = st.builds(
     lambda rows: (
         np.array([key for key, _ in rows], np.uint64),
@@ -92,7 +93,7 @@ def recount(
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("options", MODES, ids=lambda o: "-".join(map(str, o.values())))
 @pytest.mark.parametrize("precision", [None, 4])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(streams, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.0, 0.5, 1.0]))
 def test_every_decision_equals_a_recount_of_the_window(
     name: str, options: dict, precision: int | None, stream: Stream, n: int, d: int, p: float

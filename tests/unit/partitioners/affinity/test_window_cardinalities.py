@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import LAST_TIME, UInt64s
@@ -16,6 +16,7 @@ from evenflow.partitioners.affinity.window_cardinalities import (
     window_cardinalities,
 )
 from evenflow.sketches.hyperloglog import HyperLogLog, sketch_hash
+from tests.examples import examples
 
 
 @kernel
@@ -39,7 +40,7 @@ def expected(rows: list[tuple[int, int, int]], window_ms: int, slide_ms: int, wo
     return sketch
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     st.lists(
         st.tuples(

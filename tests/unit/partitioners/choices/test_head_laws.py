@@ -4,18 +4,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
 from evenflow.partitioners import create
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
 HEAD = ["d-choices", "w-choices", "rr-head"]
 WINDOWED = {"window": "sliding", "window_ms": 200, "slide_ms": 100}
 loads_of = st.sampled_from([{}, WINDOWED])
-few = settings(max_examples=30, deadline=None)
+few = examples(30)
 streams = st.builds(
     zipf, st.integers(1, 400), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

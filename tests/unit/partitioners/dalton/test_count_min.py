@@ -5,14 +5,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.partitioners.dalton.count_min import CountMin, width_for
+from tests.examples import examples
 from tests.unit.partitioners.streams import SPREAD, all_distinct, zipf
 
 words = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=200)
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 def counted(keys: np.ndarray | list[int], width: int, depth: int = 4, seed: int = 0) -> CountMin:

@@ -4,16 +4,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.batch import DaltonBatch
+from tests.examples import examples
 from tests.unit.partitioners.dalton.dalton_model import SlowDaltonBatch
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, with_gaps, zipf
 
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 small = st.builds(
     zipf, st.integers(1, 500), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

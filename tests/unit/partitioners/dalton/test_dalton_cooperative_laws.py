@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError, IncompatibleStateError
@@ -14,10 +14,11 @@ from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.q_table import Home, admit, apply_deferred, defer, find, learn
 from evenflow.partitioners.dalton.reducer import dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeys
+from tests.examples import examples
 from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer, table_of, told
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
 
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 
 
 @pytest.mark.parametrize("dsync", [100, 50, 300])

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -13,6 +13,7 @@ from evenflow.metrics import fragmentation, window_imbalance
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.bandit import reward
 from evenflow.partitioners.dalton.dalton import Dalton
+from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.dalton.dalton_model import SlowDalton
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, backwards, with_gaps, zipf
@@ -25,7 +26,7 @@ class Weights(NamedTuple):
     p2: float
 
 
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 small = st.builds(
     zipf, st.integers(1, 600), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

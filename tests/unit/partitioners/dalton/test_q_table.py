@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import NEVER
@@ -22,8 +22,9 @@ from evenflow.partitioners.dalton.q_table import (
     slide_on,
 )
 from evenflow.partitioners.dalton.split_keys import SplitKeys
+from tests.examples import examples
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:

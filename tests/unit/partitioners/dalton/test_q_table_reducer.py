@@ -4,17 +4,18 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.dalton.messages import GlobalTable
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.exchange import Message
+from tests.examples import examples
 from tests.unit.partitioners.dalton.cooperation import reducer
 from tests.unit.partitioners.dalton.sync_rounds import bodies, reduced, rounds, told
 
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 
 
 # the table

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.exchange import Message
+from tests.examples import examples
 from tests.unit.partitioners.dalton.sync_rounds import bodies, reduced, rounds, told
 
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 
 
 @few

@@ -3,12 +3,13 @@
 from collections import Counter
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import NEVER
 from evenflow.kernels import kernel
 from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
+from tests.examples import examples
 
 windows = st.lists(st.lists(st.integers(0, 60) | st.integers(0, 2**64 - 1), max_size=150), max_size=6)
 
@@ -24,7 +25,7 @@ def _count_all(keys: np.ndarray, counts: Counts, window: int, first: int) -> int
     return keys.shape[0]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(windows)
 def test_every_window_counts_its_own_keys_only(streams: list[list[int]]) -> None:
     table = TumblingCounts()

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import UInt64s
@@ -11,8 +11,9 @@ from evenflow.eights import WIDTH
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
 from evenflow.partitioners.evenflow.frequent import Frequent, due, frequent, halve, move_all, offer
+from tests.examples import examples
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Rings against lists: order of adoption, membership, dropping, and a pool that neither leaks nor overflows."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.partitioners.evenflow.holder_rings import (
@@ -12,6 +12,7 @@ from evenflow.partitioners.evenflow.holder_rings import (
     edge_to,
     rings,
 )
+from tests.examples import examples
 
 OWNERS, WORKERS, POOL = 4, 6, 12
 
@@ -40,7 +41,7 @@ actions = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(actions, max_size=80))
 def test_rings_behave_as_lists(steps: list[tuple[str, int, int]]) -> None:
     r = rings(OWNERS, POOL)

@@ -1,7 +1,7 @@
 """Homes of cells against a dictionary that forgets nothing too early."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.kernels import kernel
@@ -18,6 +18,7 @@ from evenflow.partitioners.evenflow.placements import (
     without_workers_from,
     worker_of,
 )
+from tests.examples import examples
 
 
 @kernel
@@ -37,7 +38,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(moves, st.sampled_from([1, 3, 10, 1024]))
 def test_a_home_lasts_as_long_as_the_cell_is_in_the_window(moves: list, slides: int) -> None:
     places = placements(16, slides)
@@ -52,7 +53,7 @@ def test_a_home_lasts_as_long_as_the_cell_is_in_the_window(moves: list, slides: 
         assert living <= places.meta["live"] == np.count_nonzero(places.cell) <= 16
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(moves, st.sampled_from([1025, 5000, 100_000]))
 def test_of_a_window_of_very_many_slides_no_home_is_forgotten_early(moves: list, slides: int) -> None:
     places = placements(16, slides)

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.keys import candidate
@@ -20,9 +20,10 @@ from evenflow.metrics import key_codes, window_figures, worker_loads
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.evenflow.state import DOUBTS
 from evenflow.simulation.channel import Channel, Exchange
+from tests.examples import examples
 from tests.unit.partitioners.streams import SPREAD, Stream, zipf
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 SLIDE, SLIDES = 100, 4
 WINDOW = {"window_ms": SLIDE * SLIDES, "slide_ms": SLIDE}
 

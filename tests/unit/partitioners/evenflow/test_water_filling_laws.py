@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -15,11 +15,12 @@ from evenflow.metrics import fragmentation, key_codes, replication_factor, windo
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS
 from evenflow.partitioners.evenflow.water_filling import watch_factor
+from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, one_key, with_gaps, zipf
 
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 WINDOW = {"window_ms": 2000, "slide_ms": 100}
 
 

@@ -4,18 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import Int64s, UInt64s
 from evenflow.partitioners import create
+from tests.examples import examples
 from tests.unit.partitioners.dalton.dalton_model import mix64
 from tests.unit.partitioners.evenflow.water_filling_model import SlowEvenflow, route
 from tests.unit.partitioners.streams import SPREAD, Stream, backwards, with_gaps
 
 SEED = 7
 SLIDE = 50
-few = settings(max_examples=150, deadline=None)
+few = examples(150)
 
 
 def compare(

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import record
@@ -15,9 +15,10 @@ from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.grouping.cg import META, VirtualWorkers, _rebalance
 from evenflow.partitioners.snapshots import unpack
 from evenflow.sketches.window_loads import window_loads
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 streams = st.builds(
     zipf, st.integers(1, 400), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import LAST_TIME
@@ -12,6 +12,7 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, worker_loads
 from evenflow.partitioners import create, restore
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
 SLIDING = {"window": "sliding", "window_ms": 300, "slide_ms": 100}
@@ -79,7 +80,7 @@ streams = st.one_of(
 
 
 @pytest.mark.parametrize("options", [SLIDING, TUMBLING, CUMULATIVE], ids=lambda o: o["window"])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     streams, st.integers(1, 9), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.0, 0.02, 0.1, 0.4])
 )

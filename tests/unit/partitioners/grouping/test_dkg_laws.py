@@ -4,16 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.snapshots import unpack
 from evenflow.sketches.space_saving import SpaceSaving
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, one_key, zipf
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 streams = st.builds(
     zipf, st.integers(1, 400), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

@@ -5,12 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import LAST_TIME
 from evenflow.kernels import kernel
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
+from tests.examples import examples
 
 
 @kernel
@@ -46,7 +47,7 @@ class Recount:
         return sum(until >= self.now for until in self.until.values()) if self.now is not None else 0
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     st.lists(
         st.tuples(
@@ -111,7 +112,7 @@ def test_the_last_window_of_all_does_not_end() -> None:
     assert hot.hot > 0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(1, 150), min_size=2, max_size=6), st.sampled_from([0.0, 0.3]))
 def test_memory_stays_within_the_bound_of_two_windows(sizes: list[int], share: float) -> None:
     hot = HotKeys(window_ms=100)

@@ -4,17 +4,18 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.draws import generator
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
 from evenflow.partitioners import create
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, zipf
 
 WORD = 2**64
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 
 
 def mixed(x: int) -> int:

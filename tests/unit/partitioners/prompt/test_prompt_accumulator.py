@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.partitioners.prompt.accumulator import Accumulator, BufferedBatch, descending
+from tests.examples import examples
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, one_key, zipf
 
 orders = pytest.mark.parametrize("order", ["exact", "quasi"])
@@ -74,7 +75,7 @@ def naive(stream: Stream, budget: int, past: tuple[float, float] | None) -> list
 
 @orders
 @given(stream=batches, budget=st.integers(1, 20))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_counts_are_exact_and_tuples_are_conserved(order: str, stream: Stream, budget: int) -> None:
     batch = buffered(stream, order=order, budget=budget)
     keys, counts = np.unique(stream[0], return_counts=True)
@@ -87,7 +88,7 @@ def test_counts_are_exact_and_tuples_are_conserved(order: str, stream: Stream, b
 
 
 @given(stream=batches)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_exact_list_is_sorted_by_count_and_then_by_key(stream: Stream) -> None:
     batch = buffered(stream)
     listed = list(zip((-batch.counts).tolist(), batch.keys.tolist(), strict=True))
@@ -95,7 +96,7 @@ def test_the_exact_list_is_sorted_by_count_and_then_by_key(stream: Stream) -> No
 
 
 @given(stream=batches, budget=st.integers(1, 20), warm=st.booleans(), pause=st.integers(0, 50))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_tree_equals_a_naive_model_of_the_listing(
     stream: Stream, budget: int, warm: bool, pause: int
 ) -> None:
@@ -113,7 +114,7 @@ def test_the_tree_equals_a_naive_model_of_the_listing(
 
 
 @given(stream=batches, budget=st.integers(1, 20))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_tree_counts_never_exceed_the_counts_and_renewals_never_the_budget(
     stream: Stream, budget: int
 ) -> None:
@@ -126,7 +127,7 @@ def test_tree_counts_never_exceed_the_counts_and_renewals_never_the_budget(
 
 @orders
 @given(stream=batches, cuts=st.lists(st.integers(0, 800), max_size=6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_a_batch_may_arrive_in_any_pieces(order: str, stream: Stream, cuts: list[int]) -> None:
     whole, pieces = buffered(stream, order=order), buffered(stream, tuple(cuts), order=order)
     for name in ("keys", "counts", "entry", "order"):

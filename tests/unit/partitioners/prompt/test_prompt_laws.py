@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.metrics import (
@@ -17,9 +17,10 @@ from evenflow.metrics import (
 )
 from evenflow.partitioners import create
 from evenflow.partitioners.prompt.data_blocks import DataBlockPlan, plan_data_blocks
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 streams = st.builds(
     zipf, st.integers(1, 1500), keys=st.integers(1, 400), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

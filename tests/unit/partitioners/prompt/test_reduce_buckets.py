@@ -4,16 +4,17 @@ from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import bucket_of
 from evenflow.metrics import block_size_imbalance
 from evenflow.partitioners import create
 from evenflow.partitioners.prompt.reduce_buckets import allocate, allocate_all, clusters_of
+from tests.examples import examples
 from tests.unit.partitioners.streams import Stream, zipf
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 streams = st.builds(
     zipf, st.integers(0, 1200), keys=st.integers(1, 300), z=st.floats(0, 2.5), seed=st.integers(0, 99)
 )

@@ -4,15 +4,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
 from evenflow.partitioners.prompt.time_based import span_borders
+from tests.examples import examples
 from tests.unit.partitioners.streams import with_gaps, zipf
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 LEAST, MOST = -(2**63), 2**63 - 1
 instants = st.one_of(
     st.integers(-1000, 1000), st.integers(LEAST, MOST), st.sampled_from([LEAST, LEAST + 1, MOST - 1, MOST])

@@ -12,7 +12,9 @@ from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.settings.query import Query
 from evenflow.telemetry import (
+    BatchesState,
     BatchRecord,
+    BatchState,
     DecisionRecord,
     ExchangeState,
     HeartbeatRecord,
@@ -38,6 +40,10 @@ STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms
 SPARK = Part(at=NOW - 2_000, said=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
 WAITING = HeartbeatRecord(**STAGE)
 WAITING_PART = Part(at=NOW, said=WAITING)
+LAST_BATCH = BatchState(
+    tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
+    reduce_mpi=4.0, took_ms=40.0, late=0.03,
+)  # fmt: skip
 PARTITIONER = PartitionerRecord(
     **WHO, instance="0", started=NOW, owned=2, epoch=3, workers=4, tuples=900, rejected=0, period_ms=1_000, rate=450.2,
     busy=0.25, lag=7,
@@ -259,6 +265,27 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
         (
             PARTITIONER.model_copy(update={"rate": None, "busy": None, "lag": None, "epoch": 0, "plans_ignored": 2}),
             "no rate yet, 4 workers by the settings, 2 hostile records in the plan topic",
+        ),
+        (
+            PARTITIONER.model_copy(
+                update={"batches": BatchesState(interval_ms=1_500, clock="event", count=1)}
+            ),
+            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, 1 micro-batch of 1.5 s of event time",
+        ),
+        (
+            PARTITIONER.model_copy(
+                update={
+                    "batches": BatchesState(
+                        interval_ms=1_000,
+                        clock="processing",
+                        count=1_204,
+                        cut_short={"skew": 2, "memory": 10},
+                        last=LAST_BATCH,
+                    )
+                }
+            ),
+            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, 1,204 micro-batches of 1 s of processing time, "
+            "cut short: memory 10, skew 2, the last took 40 ms and came 3 % of its interval late",
         ),
         (
             PARTITIONER.model_copy(update={"exchange": ExchangeState(instances=3, elected=False)}),

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
+from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
 
 _AGGREGATES = {
@@ -411,7 +411,7 @@ _records = st.one_of(_tuples, _tuples, _tuples, st.builds(Record, _poison, st.no
     slide=st.sampled_from([10, 20, 40]),
     idle=st.booleans(),
 )
-@hypothesis_settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_stream_through_a_correct_pipeline_has_no_difference(
     partitions: list[list[Record]], ended: bool, delay: int, jump: int | None, slide: int, idle: bool
 ) -> None:

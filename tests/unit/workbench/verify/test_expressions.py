@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
+from tests.examples import examples
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.records import load
 
@@ -179,7 +179,7 @@ def csv_records(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@hypothesis_settings(max_examples=15, deadline=None)
+@examples(15)
 @given(records=st.lists(json_records(), min_size=1, max_size=12))
 @example(
     records=[
@@ -194,7 +194,7 @@ def test_json_records_become_the_same_tuples(name: str, records: list[bytes]) ->
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@hypothesis_settings(max_examples=15, deadline=None)
+@examples(15)
 @given(records=st.lists(csv_records(), min_size=1, max_size=12))
 def test_csv_records_become_the_same_tuples(name: str, records: list[bytes]) -> None:
     settings = query(name, "csv")

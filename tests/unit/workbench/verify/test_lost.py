@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
+from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
 from workbench.verify import Kept
 from workbench.verify.inputs import gone_below
@@ -155,7 +155,7 @@ _records = st.one_of(_tuples, _tuples, _tuples, st.just(Record(b"{", None)))
     jump=st.sampled_from([None, 60]),
     idle=st.booleans(),
 )
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, suppress_health_check=[HealthCheck.too_slow])
 def test_wherever_the_input_is_trimmed_nothing_is_called_different(
     partitions: list[list[Record]], below: list[int], ended: bool, jump: int | None, idle: bool
 ) -> None:
@@ -174,7 +174,7 @@ def test_wherever_the_input_is_trimmed_nothing_is_called_different(
 
 
 @given(partitions=st.lists(st.lists(_records, max_size=15), min_size=2, max_size=2), gone=st.integers(1, 9))
-@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(30, suppress_health_check=[HealthCheck.too_slow])
 def test_however_many_rejections_are_lost_nothing_is_called_different(
     partitions: list[list[Record]], gone: int
 ) -> None:

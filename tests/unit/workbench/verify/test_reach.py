@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Settings
+from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
 
 SETTINGS = Settings(
@@ -156,7 +156,7 @@ def test_typed_results_that_were_trimmed_are_judged_by_bucket() -> None:
     below=st.dictionaries(st.integers(0, 1), st.integers(0, 30), max_size=2),
     ended=st.booleans(),
 )
-@hypothesis_settings(max_examples=40, deadline=None)
+@examples(40)
 def test_however_results_are_trimmed_nothing_is_called_different(
     times: list[int], keys: list[str], below: dict[int, int], ended: bool
 ) -> None:

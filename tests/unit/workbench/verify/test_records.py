@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
+from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.deep import read_deep
@@ -254,7 +254,7 @@ _units = st.sampled_from(["s", "ms", "us", "iso"])
     kind=st.sampled_from(["int64", "float64"]),
 )
 @example(values=['{"key": "a", "time": 1.797693134862316e+305}'], unit="s", kind="int64")
-@hypothesis_settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100, suppress_health_check=[HealthCheck.too_slow])
 def test_sql_never_reads_a_json_record_otherwise_than_the_strict_reader(
     values: list[str], unit: str, kind: str
 ) -> None:
@@ -268,7 +268,7 @@ def test_sql_never_reads_a_json_record_otherwise_than_the_strict_reader(
     unit=_units,
     kind=st.sampled_from(["int64", "float64"]),
 )
-@hypothesis_settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100, suppress_health_check=[HealthCheck.too_slow])
 def test_sql_never_reads_a_csv_record_otherwise_than_the_strict_reader(
     values: list[str], unit: str, kind: str
 ) -> None:
@@ -299,7 +299,7 @@ def _as_fields(value: Any) -> Any:
 
 
 @given(fields=st.lists(st.tuples(st.text(max_size=3), _json_nested), max_size=4), cut=st.integers(0, 40))
-@hypothesis_settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_reader_of_deep_json_reads_what_pythons_own_reads(fields: list[Any], cut: int) -> None:
     text = "{" + ", ".join(f"{json.dumps(name)} : {json.dumps(value)}" for name, value in fields) + " }"
     for shown in (text, text[:cut] + text[cut + 1 :]):

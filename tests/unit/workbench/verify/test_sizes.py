@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow import partitioners
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.route import Router, Slice
+from tests.examples import examples
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
 
 BOUNDS = {"max_key_bytes": 16, "max_value_bytes": 24}
@@ -119,7 +119,7 @@ def settings_of(name: str, **query: Any) -> Settings:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@hypothesis_settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_the_partitioner_and_verify_reject_the_same_records_as_too_large(
     name: str, data: st.DataObject

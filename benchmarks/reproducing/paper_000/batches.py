@@ -1,0 +1,127 @@
+"""Figures 8 and 9b of 000 as a part of the section: cells, measuring, claims, tables and picture."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from benchmarks.reproducing.charts import Emphasis, curves, heights, ranges
+from benchmarks.reproducing.markdown import figure, table
+from benchmarks.reproducing.paper_000.batch_claims import CLAIMS
+from benchmarks.reproducing.paper_000.batch_rates import (
+    BATCH_RULES,
+    MEASURED,
+    MOST,
+    PERIOD,
+    PLACES,
+    SCALED,
+    TWEETS,
+    batch_cell,
+    batch_tuples,
+    cells,
+    measure,
+    streams,
+    turns_cell,
+)
+from benchmarks.reproducing.paper_000.grid import SLIDES
+from benchmarks.reproducing.plan import Plan
+from benchmarks.reproducing.store import Found
+from evenflow.charts.page import page
+
+if TYPE_CHECKING:
+    import altair
+
+__all__ = ["CLAIMS", "cells", "measure", "pictures", "text"]
+_DRAWN = ("hashing", "shuffle", "pkg", "cam", "cm", "prompt", "dalton-batch", "evenflow")
+_EMPHASIS = Emphasis("dalton-batch", ("hashing", "shuffle", "prompt", "evenflow"))
+
+
+def text(results: Found, plan: Plan) -> list[str]:
+    """Set-up and the tables of figures 8 and 9b."""
+    tweets = ", ".join(f"{name} ({of:,} keys, Zipf {zipf:g})" for name, (of, zipf) in TWEETS.items())
+    lines = [
+        f"Figures 8 and 9b: micro-batches of {batch_tuples(plan):,} tuples, a replay with the same kept costs. Of 8, 16, 32 "
+        f"and 64 places 1, 2, 4 and 8 are reducers. Combiners reduce a batch, and with every rule each key goes to the "
+        "reducer that its hash names. A combiner folds the tuples of its data block, and sends a partial result for each "
+        "key. A reducer merges them, takes each key into the window, and makes the row of each key of the batch. Rows of "
+        "other keys of the window are left out: they are the same work with every rule. A *rate*, in million tuples a "
+        "second, is the highest with which no combiner and no reducer is ever behind by more than a batch. Streams are read "
+        f"in a circle. {MEASURED} batches count, after a window of {SLIDES}. The tweets are not at hand. Zipf streams with "
+        f"the keys and the p1 of the paper's table 2 stand for them: {tweets}. `cam` has 2 candidates. The claims take the "
+        "best of 2, 4 and 8. The last column is the rate if reducers took no time.",
+        "",
+    ]
+    for stream in SCALED:
+        lines += [f"Micro-batches of {stream}, rate by places", ""]
+        lines += table(
+            ["rule", *map(str, PLACES), f"{MOST}, combiners alone"],
+            (
+                [
+                    f"`{rule}`",
+                    *(figure(results, batch_cell(plan, stream, places, rule), "rate") for places in PLACES),
+                    figure(results, batch_cell(plan, stream, MOST, rule), "combiners"),
+                ]
+                for rule in BATCH_RULES
+            ),
+        )
+        lines.append("")
+    others = [name for name in streams(plan) if name not in SCALED]
+    return [
+        *lines,
+        f"Micro-batches of other streams, rate with {MOST} places",
+        "",
+        *table(
+            ["rule", *others],
+            (
+                [
+                    f"`{rule}`",
+                    *(figure(results, batch_cell(plan, stream, MOST, rule), "rate") for stream in others),
+                ]
+                for rule in BATCH_RULES
+            ),
+        ),
+        "",
+        f"Figure 9b: micro-batches of {batch_tuples(plan):,} tuples of 100,000 keys, uniform and Zipf 1.5 by "
+        f"turns, {PERIOD} batches each, {MOST} places. Figures are the lowest rates of the skewed and of the uniform "
+        "periods. The first uniform period warms up.",
+        "",
+        *table(
+            ["rule", "skewed", "uniform"],
+            (
+                [
+                    f"`{rule}`",
+                    *(figure(results, turns_cell(plan, rule), name) for name in ("skewed", "flat")),
+                ]
+                for rule in BATCH_RULES
+            ),
+        ),
+        "",
+        "![Throughput of micro-batches by number of places](reproducing/micro-batches.svg)",
+        "",
+    ]
+
+
+def pictures(results: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+    """Charts by file name."""
+    if not all(batch_cell(plan, *at) in results for at in product(SCALED, PLACES, _DRAWN)):
+        return {}
+    panels = []
+    for stream in SCALED:
+        drawn = {
+            rule: ranges(
+                list(PLACES),
+                [results.values(batch_cell(plan, stream, places, rule), "rate") for places in PLACES],
+            )
+            for rule in _DRAWN
+        }
+        panels.append(
+            curves(
+                drawn,
+                _EMPHASIS,
+                x_title="places",
+                y=heights(drawn),
+                title=f"{stream}: million tuples a second",
+            )
+        )
+    notes = ["Highest rate that the replayed queues of combiners and reducers sustain. Higher is better."]
+    return {"micro-batches": page(panels, title="Micro-batches, by number of places", subtitle=notes)}

@@ -1,0 +1,210 @@
+"""The replayed queues of figures 13 to 15 of 000: what is counted, what it costs, and which rate it allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.reproducing.kept_costs import Costs, kept
+from benchmarks.reproducing.paper_000.converging import courses
+from benchmarks.reproducing.paper_000.replay import WAYS, Counts, Routing, counted, shortest_slide
+from benchmarks.reproducing.paper_000.several import (
+    COOPERATIVE,
+    Run,
+    announced_rate,
+    counts,
+    forwards,
+    rate,
+    run,
+    tabled,
+    whole_keys_imbalance,
+)
+from benchmarks.reproducing.plan import Stream
+from benchmarks.stage_costs import COSTS, Size, costs
+from evenflow.arrays import Int32s
+from evenflow.elasticity.queues import lindley
+from evenflow.simulation import KeyedStream
+from tests.examples import examples
+
+COMBINERS, REDUCERS, KEYS, SLIDES, SPAN = 3, 2, 6, 5, 2
+NOTHING = Costs(tuple=0, make=0, send=0, receive=0, hold=0, emit=0, hear=0)
+
+
+def column(draw: st.DrawFn, length: int, most: int) -> Int32s:
+    """So many numbers from 0 to `most` - 1."""
+    return np.array(draw(st.lists(st.integers(0, most - 1), min_size=length, max_size=length)), np.int32)
+
+
+@st.composite
+def routings(draw: st.DrawFn) -> Routing:
+    tuples = draw(st.integers(1, 60))
+    panes = np.sort(column(draw, tuples, SLIDES)).astype(np.int64)
+    panes[-1] = SLIDES - 1
+    return Routing(
+        workers=column(draw, tuples, COMBINERS),
+        codes=column(draw, tuples, KEYS),
+        panes=panes,
+        sources=column(draw, tuples, 2),
+        homes=column(draw, KEYS, COMBINERS),
+        reducers=column(draw, KEYS, REDUCERS),
+        combiners=COMBINERS,
+        reducer_count=REDUCERS,
+    )
+
+
+def count(routing: Routing) -> Counts:
+    return counted(routing, span=SPAN, first=0)
+
+
+@given(routings())
+def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: Routing) -> None:
+    found = count(routing)
+    in_window = [
+        len(np.unique(routing.codes[(routing.panes <= last) & (routing.panes > last - SPAN)]))
+        for last in range(SLIDES)
+    ]
+    for way in WAYS:
+        share = found.shares[way]
+        assert (share.finished.sum(axis=1) + share.rows.sum(axis=1) == in_window).all()
+        assert (share.sent.sum(axis=1) == share.received.sum(axis=1)).all(), "what is sent is received"
+    assert (found.distinct == in_window).all()
+    assert found.tuples.sum() == len(routing.codes)
+
+
+@given(routings())
+def test_forwarding_never_makes_a_reducer_do_more(routing: Routing) -> None:
+    found = count(routing)
+    none, forwarded, announced = (found.work(way, kept())[1] for way in WAYS)
+    assert (forwarded <= none).all()
+    # A key at home is handed on as one partial of the window, where its slide may have none.
+    assert (found.shares["announced"].rows <= found.shares["none"].rows).all()
+    assert announced.shape == none.shape
+
+
+@given(routings())
+def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing: Routing) -> None:
+    found = count(replace(routing, workers=routing.homes[routing.codes]))
+    assert found.heard.sum() == 0
+    for way in ("forwarded", "announced"):
+        assert found.shares[way].received.sum() == 0
+        assert (found.shares[way].finished.sum(axis=1) == found.distinct).all()
+
+
+def test_a_window_by_hand() -> None:
+    """Two slides, one window. Key 0 is whole at combiner 1, its home; key 1, of home 0, is on 0 and 2."""
+    routing = Routing(
+        workers=np.array([1, 0, 1, 2, 2], np.int32),
+        codes=np.array([0, 1, 0, 1, 1], np.int32),
+        panes=np.array([0, 0, 1, 1, 1]),
+        sources=np.array([0, 1, 0, 0, 1], np.int32),
+        homes=np.array([1, 0], np.int32),
+        reducers=np.array([1, 1], np.int32),
+        combiners=3,
+        reducer_count=2,
+    )
+    found = counted(routing, span=2, first=1)
+    assert found.tuples.tolist() == [[0, 1, 2]]
+    assert found.made.tolist() == [[0, 1, 1]]
+    assert found.heard.tolist() == [[2, 0, 0]], "both sources announce key 1 to combiner 0"
+    assert found.load.tolist() == [[1, 2, 2]]
+    assert found.imbalance == pytest.approx(2 / 5 - 1 / 3)
+    assert found.ksr == 1.5
+    assert found.shares["none"].received.tolist() == [[0, 2]], "the partial results of the last slide"
+    assert found.shares["forwarded"].finished.tolist() == [[0, 1, 0]]
+    assert found.shares["forwarded"].received.tolist() == [[0, 1]]
+    assert found.shares["announced"].held.tolist() == [[1, 1, 0]], "each key at its home"
+    assert found.shares["announced"].received.tolist() == [[0, 2]], (
+        "home's window of key 1, and the slide of combiner 2"
+    )
+    assert found.shares["announced"].rows.tolist() == [[0, 1]]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=12),
+    st.lists(st.lists(st.integers(0, 50), min_size=2, max_size=2), min_size=1, max_size=12),
+)
+def test_at_the_shortest_slide_lindleys_waits_stay_below_a_slide_and_below_it_they_do_not(
+    some: list[list[int]], others: list[list[int]]
+) -> None:
+    work = [np.array(some, float), np.array(others, float)]
+    length = shortest_slide(work)
+    for parts in work:
+        for services in parts.T:
+            # The work that waits when one more slide begins.
+            with_end = np.append(services, 0.0)
+            waits = lindley(np.concatenate([[0.0], np.full(len(services), length)]), with_end)
+            assert (waits <= length + 1e-6).all()
+    if length > 0:
+        shorter = 0.99 * length
+        late = [
+            lindley(np.concatenate([[0.0], np.full(len(services), shorter)]), np.append(services, 0.0)).max()
+            for parts in work
+            for services in parts.T
+        ]
+        assert max(late) > shorter
+
+
+@given(routings(), st.integers(0, SLIDES - 1))
+@examples(30)
+def test_a_rate_is_that_of_the_slowest_and_tables_only_help_where_reducers_are_it(
+    routing: Routing, at: int
+) -> None:
+    found = count(routing)
+    only_reducers = replace(kept(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)
+    tables = np.zeros(SLIDES, np.bool_)
+    without = rate(found, tables, only_reducers) if found.shares["none"].received.sum() else None
+    tables[at] = True
+    if without is not None and found.shares["forwarded"].received.sum():
+        assert rate(found, tables, only_reducers) >= without - 1e-9
+    assert rate(found, tables, replace(NOTHING, tuple=10.0)) == announced_rate(
+        found, replace(NOTHING, tuple=10.0)
+    )
+
+
+def test_a_table_counts_in_the_slide_in_which_it_was_heard() -> None:
+    assert tabled([0, 19, 40, 99], 4, 20).tolist() == [True, False, True, False]
+
+
+def test_the_kept_costs_are_those_that_are_measured() -> None:
+    assert set(vars(kept())) == set(COSTS)
+    assert all(cost > 0 for cost in vars(kept()).values())
+    assert kept().mark != replace(kept(), hear=1.0).mark
+
+
+def test_the_costs_can_be_measured() -> None:
+    assert set(costs(Size(keys=200, tuples=2_000, repetitions=1))) == set(COSTS)
+
+
+def test_the_most_frequent_key_is_on_one_combiner_if_keys_are_hashed() -> None:
+    stream, slide = Stream("uniform+zipf", 4_000, 50).opened(Path()), 400
+    routed = run(stream, "hashing", seed=1, slide=slide, partitioners=2)
+    imbalance, hottest = courses(stream, routed, slide)
+    assert set(hottest.tolist()) == {1}
+    assert imbalance[-1] == pytest.approx(count_of(stream, routed).imbalance, abs=0.02)
+
+
+def test_keys_that_stay_whole_are_as_level_as_hashing_if_that_is_all_of_them() -> None:
+    stream, slide = Stream("uniform", 4_000, 500).opened(Path()), 400
+    routed = run(stream, "hashing", seed=1, slide=slide, partitioners=1)
+    loads = np.bincount(routed.workers, minlength=64)
+    assert whole_keys_imbalance(stream, workers=64, seed=1) == pytest.approx(loads.max() / 4_000 - 1 / 64)
+
+
+def test_only_partitioners_that_hear_tables_forward() -> None:
+    stream, slide = Stream("uniform+zipf", 4_000, 50).opened(Path()), 400
+    heard = run(stream, COOPERATIVE, seed=1, slide=slide, partitioners=2, dsync=1)
+    never = run(stream, COOPERATIVE, seed=1, slide=slide, partitioners=2)
+    copies = run(stream, "dalton", seed=1, slide=slide, partitioners=2)
+    assert forwards(COOPERATIVE, heard, first=1).all()
+    assert not forwards(COOPERATIVE, never, first=1).any()
+    assert not forwards("dalton", copies, first=1).any()
+    assert forwards("hashing", copies, first=1).all()
+
+
+def count_of(stream: KeyedStream, routed: Run) -> Counts:
+    return counts(stream, routed, first=9)
