@@ -124,18 +124,20 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
     assert used[2] <= set(range(4))
 
 
+@pytest.mark.timeout(560)  # on a slow machine a micro-batch of the overload alone takes a minute
 def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_are_exact(
     tmp_path: Path,
 ) -> None:
     child = evenflow(
         None,
         tmp_path / "demo.log",
-        *("demo", "--control", "prompt-plus:d=2,proportional=true,max_step=2", "--seconds", "60", "--json"),
-        *("--profile", "spike:base=1000,peak=2200,at=15s,for=45s"),
+        *("demo", "--control", "prompt-plus:d=2,proportional=true,max_step=2", "--seconds", "75", "--json"),
+        *("--profile", "spike:base=1000,peak=2200,at=15s,for=60s"),
     )
     assert child.wait(480) == 0, child.output()
     found = json.loads(child.output().splitlines()[-1])
     assert found["differences"] == 0
     assert found["actions"] >= 1
     assert found["plans"][0]["p"] > 2
-    assert max(moment["executors"] for moment in found["course"]) > 1
+    # Not by micro-batches: those that were under way when an executor came may last until the end.
+    assert found["most_executors"] > 1

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from evenflow.settings import Settings
 from evenflow.strict_json import read_object
-from evenflow.telemetry import BatchRecord, DecisionRecord, PartitionerRecord, Telemetry, parse
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    HeartbeatRecord,
+    PartitionerRecord,
+    Telemetry,
+    parse,
+)
 from topics.reader import read_range
 
 _LARGEST_ROW = 1_000_000
@@ -49,7 +56,7 @@ class Course:
 
     interval: batch interval in seconds. p, r: what was in force at the beginning. batches, changes: in the order of time.
     decisions: how many observations a controller has judged. rates: (at, tuples/s) as partitioners told it. latencies:
-    (at, ms) of result rows.
+    (at, ms) of result rows. most_executors: most that Spark told of, also within a micro-batch. None if it told of none.
     """
 
     interval: float
@@ -60,6 +67,7 @@ class Course:
     decisions: int
     rates: tuple[tuple[float, float], ...]
     latencies: tuple[tuple[float, float], ...]
+    most_executors: int | None = None
 
 
 def course_of(settings: Settings, *, began: float, until: float) -> Course:
@@ -85,6 +93,14 @@ def course_of(settings: Settings, *, began: float, until: float) -> Course:
             if isinstance(record, PartitionerRecord) and record.rate is not None
         ),
         latencies=tuple(_latencies(settings, began)),
+        most_executors=max(
+            (
+                record.executors
+                for _, record in told
+                if isinstance(record, BatchRecord | HeartbeatRecord) and record.executors is not None
+            ),
+            default=None,
+        ),
     )
 
 

@@ -87,6 +87,7 @@ def fields(result: LoopResult) -> dict[str, object]:
         "differences": result.report.differences,
         "tuples": result.report.read,
         "rows": result.report.rows,
+        "most_executors": result.course.most_executors,
         "course": [
             {
                 "at": round(batch.at, 1),
