@@ -69,17 +69,6 @@ class Start:
     epoch: int
 
 
-_SQL_TYPES = {
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    pa.binary(): "binary",
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-}
-
-
 class ResultSink(ABC):
     """Takes the rows of the stage that emits windows. A sink has no state: every method gets the settings.
 
@@ -166,18 +155,3 @@ def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterat
             waiting, count = [], 0
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks()
-
-
-def spark_types(schema: pa.Schema) -> str:
-    """The schema in Spark's notation: "`key` binary, `value` string"."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_sql_type(field.type)}" for field in schema)
-
-
-def _sql_type(type_: pa.DataType) -> str:
-    if pa.types.is_decimal(type_):
-        return f"decimal({type_.precision},{type_.scale})"
-    if pa.types.is_list(type_):
-        return f"array<{_sql_type(type_.value_type)}>"
-    if pa.types.is_struct(type_):
-        return f"struct<{','.join(f'`{field.name}`:{_sql_type(field.type)}' for field in type_)}>"
-    return _SQL_TYPES[type_]
