@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
@@ -22,11 +21,10 @@ from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, save_settings
 from evenflow.settings.views import view
 from evenflow.spark import results, routed
-from evenflow.twostep import readable, readable_schema
 from spark_consumers.session import make_session
-from spark_consumers.sinks import sink_of
 from tests.pipeline.spark_stream import Stream, make_settings
-from topics import admin, clients, reader
+from tests.pipeline.written_results import BYTES, NUMBERS, settings_of_results, write_results
+from topics import admin, reader
 
 pytestmark = pytest.mark.pipeline
 
@@ -145,75 +143,13 @@ def test_a_session_that_would_hold_thousands_of_frames_at_once_is_refused(
         spark.conf.set(ONE_AT_A_TIME, before)
 
 
-def result_table(settings: Settings, end: int, keys: list[bytes]) -> pa.Table:
-    """Rows of one window as the reducer hands them to a sink."""
-    rows = [
-        {
-            "window_start": end - 4000,
-            "window_end": end,
-            "key": key,
-            "n": 2,
-            "total": None if key == b"b" else 0.5,
-        }
-        for key in keys
-    ]
-    return (
-        pa.Table.from_pylist(rows)
-        .select(["window_start", "window_end", "key", "n", "total"])
-        .cast(
-            pa.schema(
-                [
-                    ("window_start", pa.int64()),
-                    ("window_end", pa.int64()),
-                    ("key", pa.binary()),
-                    ("n", pa.int64()),
-                    ("total", pa.float64()),
-                ]
-            )
-        )
-    )
-
-
-def write_results(settings: Settings, folder: Path) -> None:
-    """Two windows. In a topic, the micro-batch of both was written twice."""
-    tables = [result_table(settings, 4000, KEYS_OF[settings.query.key]), result_table(settings, 5000, [b"8"])]
-    if settings.results.sink == "parquet":
-        Path(str(settings.results.path)).mkdir(parents=True)
-        for number, table in enumerate(tables):
-            ours = readable(table, readable_schema(settings.query))
-            pq.write_table(ours, f"{settings.results.path}/q-{number}.parquet")
-        return
-    shape = sink_of(settings).shaper(settings)
-    client = clients.producer(settings.kafka)
-    for _ in range(2):
-        for table in shape(iter(tables), 0):
-            for record in table.to_pylist():
-                client.produce(settings.topic("results"), record["value"], record["key"], partition=0)
-    clients.flush(client, settings.kafka)
-
-
-KEYS_OF = {"k": [b"8", b"-5", b"0"], "@key": [b"8", b"\xff\x00", b"b"]}
-
-
 @pytest.mark.parametrize("sink", ["kafka", "frames", "parquet"])
 @pytest.mark.parametrize("key", ["k", "@key"])
 def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
     spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str, key: str
 ) -> None:
-    place = {"path": str(tmp_path / "results")} if sink == "parquet" else {}
-    settings = make_settings(
-        kafka_settings,
-        query_name,
-        tmp_path,
-        query={
-            "key": key,
-            "types": {"k": "int64"} if key == "k" else {},
-            "aggregates": {"n": "count", "total": "sum(f)"},
-        },
-        results={"sink": sink, **place},
-        spark={"buckets": 1},
-    )
-    write_results(settings, tmp_path)
+    settings = settings_of_results(kafka_settings, query_name, tmp_path, sink=sink, key=key)
+    write_results(settings)
     frame = results(spark, settings)
     assert frame.dtypes == [
         ("window_start", "timestamp"),
@@ -222,9 +158,8 @@ def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
         ("n", "bigint"),
         ("total", "double"),
     ]
-    expected = sorted(
-        [(4000, each, 2, None if each == b"b" else 0.5) for each in KEYS_OF[key]] + [(5000, b"8", 2, 0.5)]
-    )
+    keys = NUMBERS if key == "k" else BYTES
+    expected = [(4000, each, 2, None if each == keys[2] else 0.5) for each in keys] + [(5000, b"8", 2, 0.5)]
     name = f"results_{sink}_{key.strip('@')}"
     for rows in (frame.collect(), streamed(results(spark, settings, stream=True), name)):
         found = [
@@ -251,7 +186,7 @@ def test_the_results_of_a_view_are_read_by_its_name(
     )
     totals = view(settings, "totals")
     admin.ensure_topics(settings.kafka, admin.pipeline_topics(totals).values())
-    write_results(totals, tmp_path)
+    write_results(totals)
     assert results(spark, settings, view="totals").count() == 4
     assert [at_ms(row.window_end) for row in function("newest")(spark, totals).collect()] == [5000]
     with pytest.raises(ConfigError, match="no view 'total'") as refused:
@@ -263,14 +198,8 @@ def test_the_results_of_a_view_are_read_by_its_name(
 def test_the_example_joins_results_with_a_table(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
-    settings = make_settings(
-        kafka_settings,
-        query_name,
-        tmp_path,
-        query={"key": "k", "types": {"k": "int64"}, "aggregates": {"n": "count", "total": "sum(f)"}},
-        results={"sink": "parquet", "path": str(tmp_path / "results")},
-    )
-    write_results(settings, tmp_path)
+    settings = settings_of_results(kafka_settings, query_name, tmp_path, sink="parquet")
+    write_results(settings)
     save_settings(settings, tmp_path / "evenflow.json")
     (tmp_path / "names.csv").write_text("id,name\n8,eight\n-5,minus five\n")
     words = [tmp_path / "evenflow.json", tmp_path / "names.csv", tmp_path / "joined"]
