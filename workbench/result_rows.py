@@ -125,17 +125,14 @@ def page(settings: Settings, *, window: int | None, key: bytes | None, most: int
         ]
         if not windows:
             return Page(window=None, table=readable_schema(settings.query).empty_table(), windows=0)
-        if key is not None:
-            chosen = windows[-1]
-            found = db.execute(
-                f"SELECT * FROM rows WHERE {_KEY_BYTES} = ? ORDER BY window_start DESC LIMIT {most}", [key]
-            )
-        else:
-            chosen = windows[-1] if window is None else _window(windows, window)
-            found = db.execute(
-                f"SELECT * FROM rows WHERE epoch_ms(window_start) = ? ORDER BY {_order(settings.query)} LIMIT {most}",
-                [chosen.start],
-            )
+        chosen = windows[-1] if window is None or key is not None else _window(windows, window)
+        wanted, value, order = (
+            ("epoch_ms(window_start) = ?", chosen.start, _order(settings.query))
+            if key is None
+            else (f"{_KEY_BYTES} = ?", key, "window_start DESC")
+        )
+        # `execute` would make a copy of the rows, and say so.
+        found = db.sql(f"SELECT * FROM rows WHERE {wanted} ORDER BY {order} LIMIT {most}", params=[value])
         table: pa.Table = found.to_arrow_table()
         return Page(window=chosen, table=table.cast(readable_schema(settings.query)), windows=len(windows))
 
