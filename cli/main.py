@@ -26,6 +26,7 @@ COMMANDS = (
     "rename",
     "replay",
     "reset",
+    "results",
     "skip",
     "spark",
     "status",

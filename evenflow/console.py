@@ -29,6 +29,7 @@ SERVICES = (
     "rename",
     "replay",
     "reset",
+    "results",
     "skip",
     "status",
     "top",

@@ -14,6 +14,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from evenflow.errors import EvenflowError, ServiceError
+from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import Settings
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
@@ -34,7 +35,7 @@ from spark_consumers.run_folder import make_run
 from spark_consumers.run_watch import RunWatch
 from spark_consumers.runs import newest_epoch
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Start, spark_types
+from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
 from spark_consumers.storage import told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -27,6 +27,9 @@ Names = Callable[[str], list[str]]
 
 Text = Callable[[str], str | None]
 """Returns the text of a file. None if there is no such file."""
+
+Position: TypeAlias = Mapping[int, int] | frozenset[str]
+"""Up to where results were read: the next offset of each partition of the results topic, or the names of the files."""
 
 Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
 """(result tables of one bucket in one micro-batch, number of that bucket) -> tables of the sink's `schema`.
@@ -67,17 +70,6 @@ class Start:
     spark: SparkSession
     run: str
     epoch: int
-
-
-_SQL_TYPES = {
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    pa.binary(): "binary",
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-}
 
 
 class ResultSink(ABC):
@@ -136,11 +128,17 @@ class ResultSink(ABC):
         """
 
     @abstractmethod
-    def read_back(self, settings: Settings) -> pa.Table | pa.RecordBatchReader:
+    def position(self, settings: Settings) -> Position:
+        """Behind the results that are committed now. Raises ServiceError if there is nothing to read from."""
+
+    @abstractmethod
+    def read_back(
+        self, settings: Settings, *, after: Position | None = None, until: Position | None = None
+    ) -> pa.Table | pa.RecordBatchReader:
         """All results that were committed before this call: JSON_RECORDS, or the columns of `readable_schema`.
 
-        Large results come as a reader. Raises ServiceError if there is nothing to read from, DataLossError if
-        committed results are gone.
+        after, until: read only what lies behind the one position and before the other. Large results come as a
+        reader. Raises ServiceError if there is nothing to read from, DataLossError if committed results are gone.
         """
 
     def begins(self, settings: Settings) -> Mapping[int, int]:
@@ -166,18 +164,3 @@ def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterat
             waiting, count = [], 0
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks()
-
-
-def spark_types(schema: pa.Schema) -> str:
-    """The schema in Spark's notation: "`key` binary, `value` string"."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_sql_type(field.type)}" for field in schema)
-
-
-def _sql_type(type_: pa.DataType) -> str:
-    if pa.types.is_decimal(type_):
-        return f"decimal({type_.precision},{type_.scale})"
-    if pa.types.is_list(type_):
-        return f"array<{_sql_type(type_.value_type)}>"
-    if pa.types.is_struct(type_):
-        return f"struct<{','.join(f'`{field.name}`:{_sql_type(field.type)}' for field in type_)}>"
-    return _SQL_TYPES[type_]

@@ -17,9 +17,8 @@ from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.settings import Settings
 from evenflow.twostep import readable, readable_schema
 from evenflow.wire.result_frames import ResultHeader, decode_results, encode_results
-from spark_consumers.sinks.base import Shape
-from spark_consumers.sinks.topic import TopicSink, results_end, topic_options
-from topics import reader
+from spark_consumers.sinks.base import Position, Shape
+from spark_consumers.sinks.topic import TopicSink, topic_options
 from topics.records import Record
 
 _RECORDS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
@@ -44,14 +43,17 @@ class ResultFrames(TopicSink):
         """
         return topic_options(settings, settings.topic("results"), compression_type="none", linger_ms="0")
 
-    def read_back(self, settings: Settings) -> pa.RecordBatchReader:
+    def read_back(
+        self, settings: Settings, *, after: Position | None = None, until: Position | None = None
+    ) -> pa.RecordBatchReader:
         """Rows of all records.
 
         The reader raises ProtocolError, with the record's place, for a damaged record. It raises
         IncompatibleStateError for a record of another query.
         """
         schema = readable_schema(settings.query)
-        return pa.RecordBatchReader.from_batches(schema, _rows(settings, schema))
+        rows = _rows(settings, schema, self.records(settings, after, until))
+        return pa.RecordBatchReader.from_batches(schema, rows)
 
 
 def _frames(
@@ -74,9 +76,9 @@ def _records(values: list[bytes], bucket: int) -> pa.Table:
     return pa.table(columns, schema=_RECORDS)
 
 
-def _rows(settings: Settings, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _rows(settings: Settings, schema: pa.Schema, blocks: Iterable[list[Record]]) -> Iterator[pa.RecordBatch]:
     topic, fingerprint = settings.topic("results"), settings.fingerprint
-    for messages in reader.read_range(settings.kafka, topic, end=results_end(settings)):
+    for messages in blocks:
         for message in messages:
             try:
                 header, batch = decode_results(message.value(), schema=schema, fingerprint=fingerprint)

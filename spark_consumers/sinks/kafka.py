@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from evenflow.settings import Settings
 from evenflow.twostep import json_rows, key_type, typed_keys
-from spark_consumers.sinks.base import JSON_RECORDS, Shape, gathered
-from spark_consumers.sinks.topic import TopicSink, results_end
+from spark_consumers.sinks.base import JSON_RECORDS, Position, Shape, gathered
+from spark_consumers.sinks.topic import TopicSink
 from topics import reader
 
 _ROWS = pa.schema([("key", pa.binary()), ("value", pa.string())])
@@ -31,10 +31,11 @@ class KafkaRows(TopicSink):
     def shaper(self, settings: Settings) -> Shape:
         return partial(_json, kind=key_type(settings.query))
 
-    def read_back(self, settings: Settings) -> pa.RecordBatchReader:
-        blocks = reader.read_range(settings.kafka, settings.topic("results"), end=results_end(settings))
+    def read_back(
+        self, settings: Settings, *, after: Position | None = None, until: Position | None = None
+    ) -> pa.RecordBatchReader:
         batches = reader.record_batches(
-            blocks,
+            self.records(settings, after, until),
             JSON_RECORDS,
             lambda record: (record.partition(), record.offset(), record.value(), record.key()),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.twostep import key_type, typed_keys
 from spark_consumers.folders import Folder
 from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, visible
-from spark_consumers.sinks.base import Found, ResultSink, Shape, Start, gathered
+from spark_consumers.sinks.base import Found, Position, ResultSink, Shape, Start, gathered
 from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
@@ -74,34 +74,47 @@ class Parquet(ResultSink):
         files.prepare()
         return files.write
 
-    def read_back(self, settings: Settings) -> pa.RecordBatchReader:
+    def position(self, settings: Settings) -> Position:
+        return frozenset(visible(os.listdir(_own_folder(settings))))
+
+    def read_back(
+        self, settings: Settings, *, after: Position | None = None, until: Position | None = None
+    ) -> pa.RecordBatchReader:
         """Every row of every file that a reader of `*.parquet` sees."""
-        path = _path(settings)
-        if _URI.match(path) and not path.startswith("file:"):
-            raise ConfigError(
-                f"results.path {path} is not a folder of this machine, which is all that verify reads",
-                hint="copy or mount it, and verify with results.path set to that folder",
-            )
-        folder = Path(path.removeprefix("file:"))
-        if not (folder / MARKER).is_file():
-            raise ServiceError(f"{folder} has no {MARKER}", hint="has the job written results yet?")
-        owner = Owner.read((folder / MARKER).read_bytes(), path)
-        if owner.fingerprint != settings.fingerprint:
-            raise IncompatibleStateError(
-                f"{folder} holds the results of query {owner.query} ({owner.fingerprint}), but the settings describe "
-                f"query {settings.fingerprint}",
-                hint="verify with the settings that the pipeline ran with",
-            )
-        return read_parquet_results(folder)
+        folder = _own_folder(settings)
+        names = self.position(settings) if until is None else until
+        assert isinstance(names, frozenset)
+        return read_parquet_results(folder, sorted(names.difference(after or ())))
 
 
-def read_parquet_results(path: str | Path) -> pa.RecordBatchReader:
-    """The rows of all files that lie in this local folder now, in the order of the files' names.
+def _own_folder(settings: Settings) -> Path:
+    """The folder of these settings' results, which is this query's own and on this machine."""
+    path = _path(settings)
+    if _URI.match(path) and not path.startswith("file:"):
+        raise ConfigError(
+            f"results.path {path} is not a folder of this machine, which is all that is read here",
+            hint="copy or mount it, and set results.path to that folder",
+        )
+    folder = Path(path.removeprefix("file:"))
+    if not (folder / MARKER).is_file():
+        raise ServiceError(f"{folder} has no {MARKER}", hint="has the job written results yet?")
+    owner = Owner.read((folder / MARKER).read_bytes(), path)
+    if owner.fingerprint != settings.fingerprint:
+        raise IncompatibleStateError(
+            f"{folder} holds the results of query {owner.query} ({owner.fingerprint}), but the settings describe "
+            f"query {settings.fingerprint}",
+            hint="take the settings that the pipeline ran with",
+        )
+    return folder
+
+
+def read_parquet_results(path: str | Path, names: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    """The rows of these files of a local folder, or of all that lie there now, in the order of the files' names.
 
     Without files there are no columns. Raises IncompatibleStateError for a file that is not Parquet or has
     other columns than the first file, DataLossError for a file that is removed meanwhile.
     """
-    files = [Path(path) / name for name in visible(os.listdir(path))]
+    files = [Path(path) / name for name in (visible(os.listdir(path)) if names is None else names)]
     with _readable(files[0] if files else None):
         schema = pq.read_schema(files[0]).remove_metadata() if files else pa.schema([])
     return pa.RecordBatchReader.from_batches(schema, _batches(files, schema))

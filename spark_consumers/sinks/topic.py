@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
-from spark_consumers.sinks.base import Found, ResultSink, Start
+from spark_consumers.sinks.base import Found, Position, ResultSink, Start
 from spark_consumers.writing import Write, into_kafka
+from topics import reader
 from topics.admin import ROLES, describe
+from topics.records import Record
 
 _PRODUCER = {
     "kafka.acks": "all",
@@ -67,6 +69,18 @@ class TopicSink(ResultSink):
     def options(self, settings: Settings) -> dict[str, str]:
         """Options of Spark's writer to Kafka."""
         return topic_options(settings, settings.topic("results"))
+
+    def position(self, settings: Settings) -> Position:
+        return results_end(settings)
+
+    def records(
+        self, settings: Settings, after: Position | None, until: Position | None
+    ) -> Iterator[list[Record]]:
+        """The records of the topic between two positions, in offset order within each partition."""
+        assert not isinstance(after, frozenset)
+        assert not isinstance(until, frozenset)
+        end = results_end(settings) if until is None else until
+        return reader.read_range(settings.kafka, settings.topic("results"), begin=after, end=end)
 
     def begins(self, settings: Settings) -> Mapping[int, int]:
         topic = settings.topic("results")

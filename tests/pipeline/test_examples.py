@@ -28,7 +28,8 @@ def run(script: str, *words: str) -> str:
 
 def test_every_example_has_its_test() -> None:
     here, in_the_first_hour = {"route_list.py", "route_topic.py"}, {"orders.py"}
-    assert {path.name for path in EXAMPLES.glob("*.py")} == here | in_the_first_hour
+    with_spark = {"spark_join.py"}  # test_own_spark.py
+    assert {path.name for path in EXAMPLES.glob("*.py")} == here | in_the_first_hour | with_spark
 
 
 def test_the_example_without_kafka_shows_what_splitting_is_worth() -> None:

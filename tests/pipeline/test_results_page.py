@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.twostep import readable, readable_schema
 from evenflow.wire.result_frames import encode_results
@@ -25,7 +26,6 @@ from spark_consumers.folders import Folder
 from spark_consumers.result_files import Owner, ResultFiles
 from spark_consumers.session import make_session
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import spark_types
 from tests.pipeline.spark_stream import make_settings
 from topics import clients
 

@@ -40,6 +40,7 @@ from tests.pipeline.spark_stream import (
     with_spark,
 )
 from topics import clients, reader
+from workbench.result_rows import export
 
 pytestmark = pytest.mark.pipeline
 _STATE_OF_A_BUCKET = 200
@@ -265,6 +266,9 @@ def test_what_a_sink_wrote_is_read_back_as_the_direct_results_with_whole_numbers
     else:
         assert table.schema == readable_schema(settings.query)
         assert _rows(table) == stream.expected()
+    assert export(settings, tmp_path / "all.parquet") == len(stream.expected())
+    exported = read_parquet_results(tmp_path, ["all.parquet"]).read_all()
+    assert _rows(exported.cast(readable_schema(settings.query))) == stream.expected()
 
 
 def test_labels_map_one_to_one_onto_the_shuffle_partitions_of_real_spark(

@@ -14,7 +14,7 @@ HEAVY = ("pyspark", "pyarrow", "numba", "faust", "confluent_kafka", "pydantic", 
 SERVICES = ("pyspark", "faust", "confluent_kafka", "duckdb", "polars", "pandas", "kubernetes", "textual")
 READ_SETTINGS = [
     *([name] for name in ("partition", "aggregate", "combine", "reduce", "control", "verify")),
-    *([name] for name in ("doctor", "status", "top", "reset")),
+    *([name] for name in ("doctor", "status", "top", "reset", "results")),
     ["plan", "--workers", "2"],
     ["key", "k"],
     ["query", "check"],

@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 import spark_consumers.sinks
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import ResultSinkName, Settings, load_settings
 from partitioner_service.parse import Parser
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import SINKS, ResultSink, sink_of
-from spark_consumers.sinks.base import Found, spark_types
+from spark_consumers.sinks.base import Found
 from spark_consumers.sinks.parquet import read_parquet_results
 from spark_consumers.sinks.topic import TopicSink
 from tests.hostile import BYTES

@@ -1,0 +1,189 @@
+"""`evenflow results`: look at the rows that came out, follow them, export them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenflow.commands.context import milliseconds, settings_of
+
+if TYPE_CHECKING:
+    from evenflow.settings import Settings
+    from workbench.result_rows import Page
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("results")(results)
+
+
+def results(
+    context: typer.Context,
+    view: Annotated[str | None, typer.Option("--view", metavar="NAME", help="Of this view.")] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window",
+            metavar="TIME",
+            help="The window that begins then, such as 2026-11-20T10:00:00Z. Default: the newest, or with --out all.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key", metavar="KEY", help="This key alone, as it stands in results, in every window."
+        ),
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Show at most so many rows.")] = 20,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with what is written from now on, until Ctrl-C.")
+    ] = False,
+    every: Annotated[
+        str, typer.Option("--every", metavar="DURATION", help="With --follow: how often to look.")
+    ] = "1s",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the rows to this .csv or .parquet file instead."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each row.")] = False,
+) -> None:
+    """Show the results of the query, each row once, from whatever `results.sink` they went to.
+
+    Without an option: the rows of the newest window, the largest of the first number
+    first. Exit 1 if there are no results yet.
+    """
+    from evenflow.errors import ConfigError
+    from evenflow.settings.typed_key import key_bytes
+
+    of_query = settings_of(context)
+    settings = _of_view(of_query, view)
+    if follow and (out is not None or window is not None or key is not None):
+        raise ConfigError(
+            "--follow shows every new row, so it does not go with --out, --window or --key",
+            hint="leave --follow or the other option out",
+        )
+    start = None if window is None else _time(window)
+    wanted = None if key is None else key_bytes(settings.query, key.encode("utf-8", "surrogateescape"))
+    pause = milliseconds("--every", every) / 1000
+
+    from topics.settled import admitted
+
+    settings = _of_view(admitted(of_query), view)
+
+    from workbench import result_rows
+
+    if follow:
+        _follow(settings, pause, as_json=as_json)
+        return
+    if out is not None:
+        count = result_rows.export(settings, out, window=start, key=wanted)
+        typer.echo(f"{count:,} rows in {out}")
+        raise typer.Exit(0 if count else 1)
+    found = result_rows.page(settings, window=start, key=wanted, most=rows)
+    if as_json:
+        for line in result_rows.json_lines(found.table):
+            typer.echo(line)
+    else:
+        _print(found, by_key=wanted is not None)
+    raise typer.Exit(0 if found.table.num_rows else 1)
+
+
+def _of_view(settings: Settings, name: str | None) -> Settings:
+    from evenflow.errors import ConfigError
+    from evenflow.nearest import did_you_mean
+    from evenflow.settings.views import view
+
+    if name is None:
+        return settings
+    if name not in settings.query.views:
+        raise ConfigError(
+            f"the query has no view {name!r}{did_you_mean(name, settings.query.views)}",
+            hint=f"its views: {', '.join(settings.query.views) or 'none'}",
+        )
+    return view(settings, name)
+
+
+def _time(text: str) -> int:
+    from evenflow.errors import ConfigError
+    from evenflow.settings.input import parse_start, start_time
+
+    try:
+        found = start_time(parse_start(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise ConfigError(f"--window: {text!r} is no time", hint="write one like 2026-11-20T10:00:00Z")
+    return found
+
+
+def _follow(settings: Settings, pause: float, *, as_json: bool) -> None:
+    import time
+
+    from workbench.result_rows import ResultRows, json_lines
+
+    reader = ResultRows(settings)
+    reader.pass_over()
+    typer.echo("results that are written from now on (Ctrl-C ends this):", err=True)
+    try:
+        while True:
+            for table in reader.new():
+                if as_json:
+                    for line in json_lines(table):
+                        typer.echo(line)
+                else:
+                    _print_table(table, windows=True)
+            time.sleep(pause)
+    except KeyboardInterrupt:
+        return
+
+
+def _print(page: Page, *, by_key: bool) -> None:
+    if page.window is None:
+        typer.echo(
+            "no results yet: a window comes out when every partition is past its end. `evenflow status` says what it "
+            "waits for",
+            err=True,
+        )
+        return
+    shown = page.table.num_rows
+    if by_key:
+        typer.echo(f"{shown:,} rows of this key, the newest first; {page.windows:,} windows have results")
+    else:
+        typer.echo(
+            f"window {page.window}: {shown:,} of {page.window.rows:,} rows; {page.windows:,} windows have results"
+        )
+    if shown:
+        _print_table(page.table, windows=by_key)
+
+
+def _print_table(table: Any, *, windows: bool) -> None:
+    """The rows as a table. windows: with the bounds of their windows."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from evenflow.talking.words import clock, printable
+
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=200)
+    names = [name for name in table.schema.names if windows or name not in ("window_start", "window_end")]
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        numeric = str(table.schema.field(name).type).startswith(("int", "double", "decimal"))
+        drawn.add_column(printable(name), justify="right" if numeric else "left", overflow="fold")
+    for row in table.select(names).to_pylist():
+        cells = []
+        for name in names:
+            value = row[name]
+            if name in ("window_start", "window_end"):
+                cells.append(clock(round(value.timestamp() * 1000)))
+            elif value is None:
+                cells.append("-")
+            elif isinstance(value, bytes):
+                cells.append(printable(value.decode("utf-8", "backslashreplace")))
+            else:
+                cells.append(printable(str(value)))
+        drawn.add_row(*map(Text, cells))
+    console.print(drawn)

@@ -1,0 +1,277 @@
+"""What evenflow wrote, as data frames of your own Spark job: the routed tuples, and the results (docs/own-spark.md).
+
+The two functions are for programs that keep their Spark job and take over from evenflow step by step. They need
+pyspark, Spark's connector for Kafka (`KAFKA_PACKAGE`), and evenflow on the executors. evenflow's own stages do not use
+them.
+
+Admission rule: the only file of the library that knows Spark. It reads, and never writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
+from evenflow.grammar.spark_types import spark_types
+from evenflow.settings import Settings, load_settings
+from evenflow.settings.kafka import spark_options
+from evenflow.settings.views import view as view_of
+from evenflow.twostep import key_type, readable_schema, typed_keys
+from evenflow.wire import decode_frame
+from evenflow.wire.result_frames import PART_BYTES, decode_results
+
+KAFKA_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+"""Spark's connector for Kafka, as `spark.jars.packages` and `spark-submit --packages` name it."""
+
+Batches: TypeAlias = Iterable[pa.RecordBatch]
+
+_TIME = pa.timestamp("us", "UTC")
+_ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_MOST_BYTES = 2**30
+"""Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column overflows."""
+
+
+def routed(
+    spark: SparkSession,
+    settings: Settings | Path | str,
+    *,
+    stream: bool = True,
+    starting: str = "earliest",
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The routed tuples of a query, one row for each. A Spark partition holds the tuples of one worker.
+
+    Columns: `worker` (int), `pane_start` (timestamp: where the tuple's slide begins), `key` (bigint, string, or binary
+    for `key = "@key"`), `time` (timestamp, only if an aggregate asks for event times), then each column that an
+    aggregate reads, under its own name, unless that is one of these. Then it is called `value_NAME`.
+
+    Every tuple comes once: the frames of a transaction that was given up are not read. Order within a worker is that
+    of the topic.
+
+    settings: or the file that holds them. stream: whether the frame is a stream or a batch. starting: Spark's
+    `startingOffsets`. options: further options of Spark's Kafka source, such as `maxOffsetsPerTrigger`. An offset is a
+    whole frame of tuples.
+
+    Raises ConfigError for settings that are not valid or do not say `input.partitions`, and for a session that would
+    hand over too many frames at once. The job ends with ProtocolError at a record that is no frame, and with
+    IncompatibleStateError at a frame of another query.
+    """
+    settings = _known(settings).origin
+    plan = AggregatePlan.of(settings.query)
+    _refuse_large_batches(spark, settings.partitioner.frame_bytes)
+    schema = _routed_schema(plan, key_type(settings.query))
+    read = _frames_of(settings.fingerprint, settings.query.slide_ms, key_type(settings.query), schema)
+    source = _records(spark, settings, settings.topic("routed"), stream, starting, options)
+    return source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
+
+
+def results(
+    spark: SparkSession,
+    settings: Settings | Path | str,
+    *,
+    view: str | None = None,
+    stream: bool = False,
+    patience: str = "1 hour",
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The results of a query or of one of its views, each row once, from any `results.sink`.
+
+    Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`), what `emit`
+    adds, the aggregates, and the columns that count tuples (docs/results.md).
+
+    settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
+    is a stream or a batch. patience: a stream forgets a window so much event time after its end. A row that is
+    repeated still later comes twice. The sink `parquet` repeats nothing. options: further options of Spark's source.
+
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for frames if the settings do
+    not say `input.partitions`, and for a session that would hand over too many frames at once. The job ends with
+    ProtocolError or IncompatibleStateError at a record that is not this query's.
+    """
+    settings = _known(settings)
+    if view is not None:
+        settings = _view(settings, view)
+    schema = _with_times(readable_schema(settings.query))
+    sink = settings.results.sink
+    if sink == "parquet":
+        path = str(settings.results.path)
+        given = dict(options or {})
+        if stream:
+            return spark.readStream.schema(spark_types(schema)).options(**given).parquet(path)
+        return spark.read.options(**given).parquet(path)
+    topic = settings.topic("results")
+    if sink == "frames":
+        _refuse_large_batches(spark, PART_BYTES)
+        source = _records(spark, settings, topic, stream, "earliest", options)
+        read = _result_frames_of(settings.fingerprint, readable_schema(settings.query))
+        rows = source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
+        return _once(rows, "key", stream, patience)
+    records = _records(spark, settings, topic, stream, "earliest", options)
+    return _json_rows(records, schema, stream, patience)
+
+
+def _known(settings: Settings | Path | str) -> Settings:
+    return settings if isinstance(settings, Settings) else load_settings(Path(settings))
+
+
+def _view(settings: Settings, name: str) -> Settings:
+    views = settings.query.views
+    if name not in views:
+        there = ", ".join(views) or "it has none"
+        raise ConfigError(f"the query has no view {name!r}", hint=f"its views: {there}")
+    return view_of(settings, name)
+
+
+def _refuse_large_batches(spark: SparkSession, bytes_each: int) -> None:
+    """ConfigError if the rows that Spark hands over at once might be more than an Arrow column holds."""
+    rows = int(spark.conf.get(_ROWS_CONF) or 0)
+    most = max(1, _MOST_BYTES // bytes_each)
+    if not 0 < rows <= most:
+        raise ConfigError(
+            f"{_ROWS_CONF} is {rows}, and each row may be a frame of {bytes_each:,} bytes: too many to hold at once",
+            hint=f'set it to {most} or less, for example spark.conf.set("{_ROWS_CONF}", "{min(most, 32)}")',
+        )
+
+
+def _records(
+    spark: SparkSession,
+    settings: Settings,
+    topic: str,
+    stream: bool,
+    starting: str,
+    options: Mapping[str, str] | None,
+) -> DataFrame:
+    reader: Any = spark.readStream if stream else spark.read
+    ours = {
+        "subscribe": topic,
+        "startingOffsets": starting,
+        "failOnDataLoss": "true",
+        "kafka.isolation.level": "read_committed",
+        **spark_options(settings.kafka),
+        **(options or {}),
+    }
+    return reader.format("kafka").options(**ours).load()
+
+
+def _routed_schema(plan: AggregatePlan, key: pa.DataType) -> pa.Schema:
+    """Columns of `routed`."""
+    fields = [pa.field("worker", pa.int32()), pa.field("pane_start", _TIME), pa.field("key", key)]
+    fields += [pa.field("time", _TIME)] if plan.timed else []
+    ours = {field.name.lower() for field in fields}
+    # Spark does not tell names apart by case.
+    fields += [
+        pa.field(f"value_{name}" if name.lower() in ours else name, type_) for name, type_ in plan.values
+    ]
+    return pa.schema(fields)
+
+
+def _frames_of(
+    fingerprint: str, slide: int, kind: pa.DataType, schema: pa.Schema
+) -> Callable[[Batches], Batches]:
+    """The function of a task: records (partition, offset, value) -> tuples (columns: `schema`)."""
+
+    def read(batches: Batches) -> Batches:
+        for worker, offset, value in _each(batches):
+            try:
+                rows = decode_frame(value, fingerprint=fingerprint).batch
+                keys = typed_keys(pa.table({"key": rows["key"]}), kind)["key"].combine_chunks()
+            except (ProtocolError, IncompatibleStateError) as error:
+                raise _at(error, "routed", worker, offset) from None
+            if rows.num_rows == 0:
+                continue
+            panes = rows["pane"].to_numpy() * (slide * 1000)
+            columns = [pa.array(np.full(rows.num_rows, worker, np.int32)), pa.array(panes).cast(_TIME), keys]
+            rest = rows.columns[2:]
+            if "time" in rows.schema.names:
+                columns.append(rest.pop(0).cast(pa.timestamp("ms", "UTC")).cast(_TIME))
+            yield pa.RecordBatch.from_arrays([*columns, *rest], schema=schema)
+
+    return read
+
+
+def _result_frames_of(fingerprint: str, schema: pa.Schema) -> Callable[[Batches], Batches]:
+    """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has them."""
+    ours = _with_times(schema)
+
+    def read(batches: Batches) -> Batches:
+        for bucket, offset, value in _each(batches):
+            try:
+                _, rows = decode_results(value.to_pybytes(), schema=schema, fingerprint=fingerprint)
+            except (ProtocolError, IncompatibleStateError) as error:
+                raise _at(error, "results", bucket, offset) from None
+            yield from pa.Table.from_batches([rows]).cast(ours).to_batches()
+
+    return read
+
+
+def _each(batches: Batches) -> Iterable[tuple[int, int, pa.Buffer]]:
+    for batch in batches:
+        partitions, offsets = batch["partition"].to_pylist(), batch["offset"].to_pylist()
+        for partition, offset, value in zip(partitions, offsets, batch["value"], strict=True):
+            yield partition, offset, value.as_buffer() or pa.py_buffer(b"")
+
+
+def _at(
+    error: ProtocolError | IncompatibleStateError, what: str, partition: int, offset: int
+) -> ProtocolError | IncompatibleStateError:
+    where = f"{what} partition {partition}, offset {offset}: {error.message}"
+    return type(error)(where, hint=error.hint or "are these the settings with which the query was begun?")
+
+
+def _with_times(schema: pa.Schema) -> pa.Schema:
+    """The schema with points in time as Spark has them: in microseconds."""
+    return pa.schema(
+        [
+            field.with_type(_TIME).remove_metadata() if pa.types.is_timestamp(field.type) else field
+            for field in schema
+        ]
+    )
+
+
+def _json_rows(records: DataFrame, schema: pa.Schema, stream: bool, patience: str) -> DataFrame:
+    """The rows of JSON records (docs/results.md), each once."""
+    raw = schema.field("key").type == pa.binary()
+    as_json = pa.schema(
+        [
+            field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field
+            for field in schema
+            if not (raw and field.name == "key")  # the record's own key has the bytes
+        ]
+    )
+    row = f.from_json(f.col("value").cast("string"), spark_types(as_json), {"mode": "FAILFAST"})
+    rows = _once(
+        records.select(f.col("key").alias("record key"), row.alias("row")).select(
+            "record key",
+            f.timestamp_millis(f.col("row.window_end")).alias("window_end"),
+            f.col("row"),
+        ),
+        "record key",
+        stream,
+        patience,
+    )
+
+    def column(name: str) -> Column:
+        if name == "window_end":
+            return f.col(name)
+        if name == "window_start":
+            return f.timestamp_millis(f.col("row.window_start")).alias(name)
+        if name == "key" and raw:
+            return f.col("record key").alias(name)
+        return f.col("row")[name].alias(name)
+
+    return rows.select(*(column(name) for name in schema.names))
+
+
+def _once(rows: DataFrame, key: str, stream: bool, patience: str) -> DataFrame:
+    """The rows without repetitions. A repeated row has the same window and key."""
+    if not stream:
+        return rows.dropDuplicates(["window_end", key])
+    return rows.withWatermark("window_end", patience).dropDuplicatesWithinWatermark(["window_end", key])

@@ -1,0 +1,69 @@
+"""Results as a sink writes them, without Spark: two windows, and in a topic the micro-batch of both twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.settings import KafkaSettings, Settings
+from evenflow.twostep import readable, readable_schema
+from spark_consumers.result_files import MARKER, Owner, file_name
+from spark_consumers.sinks import sink_of
+from tests.pipeline.spark_stream import make_settings
+from topics import clients
+
+NUMBERS, BYTES = [b"8", b"-5", b"0"], [b"8", b"\xff\x00", b"b"]
+"""Keys of the first window, if keys are whole numbers, and if they are any bytes. The second window has the first alone."""
+
+
+def settings_of_results(
+    kafka: KafkaSettings, name: str, folder: Path, *, sink: str, key: str = "k", **query: Any
+) -> Settings:
+    """A query with the aggregates `n` (2 in every row) and `total` (0.5, but null for the last key)."""
+    place = {"path": str(folder / "results")} if sink == "parquet" else {}
+    aggregates = {"n": "count", "total": "sum(f)"}
+    types = {"k": "int64"} if key == "k" else {}
+    return make_settings(
+        kafka,
+        name,
+        folder,
+        query={"key": key, "types": types, "aggregates": aggregates, **query},
+        results={"sink": sink, **place},
+        spark={"buckets": 1},
+    )
+
+
+def window(settings: Settings, end: int, keys: list[bytes]) -> pa.Table:
+    """Rows of one window as the reducer hands them to a sink."""
+    plan = AggregatePlan.of(settings.query)
+    lengths = {"window_start": [end - settings.query.window], "window_end": [end], "n": [2]}
+    columns = {name: values * len(keys) for name, values in lengths.items()}
+    columns |= {"key": keys, "total": [None if number == 2 else 0.5 for number in range(len(keys))]}
+    return pa.table({name: columns[name] for name in plan.result_schema.names}, schema=plan.result_schema)
+
+
+def write_results(settings: Settings, *, later: bool = False) -> None:
+    """Windows that end at 4 s and 5 s, or one that ends at 6 s if `later`."""
+    keys = NUMBERS if settings.query.key_kind == "int64" else BYTES
+    tables = [window(settings, 4000, keys), window(settings, 5000, keys[:1])]
+    tables = [window(settings, 6000, keys[:2])] if later else tables
+    if settings.results.sink == "parquet":
+        folder = Path(str(settings.results.path))
+        folder.mkdir(parents=True, exist_ok=True)
+        owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run="r")
+        (folder / MARKER).write_text(owner.text())
+        for number, table in enumerate(tables, 2 * later):
+            ours = readable(table, readable_schema(settings.query))
+            pq.write_table(ours, folder / file_name(settings.query.name, number, 0))
+        return
+    shape = sink_of(settings).shaper(settings)
+    client = clients.producer(settings.kafka)
+    for _ in range(2):
+        for table in shape(iter(tables), 0):
+            for record in table.to_pylist():
+                client.produce(settings.topic("results"), record["value"], record["key"], partition=0)
+    clients.flush(client, settings.kafka)

@@ -1,0 +1,348 @@
+"""The results of a query as typed rows, each once, whatever its sink: for a person to look at, to follow and to export.
+
+sink --read_back--> tables --once--> new rows --follow--> screen
+                       \\--into DuckDB--> one window, one key, or a file of all
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.errors import ConfigError, EvenflowError, ProtocolError, ServiceError
+from evenflow.settings import Query, Settings
+from evenflow.talking.words import clock
+from evenflow.twostep import json_rows, readable_schema
+from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import Position
+
+FORMATS = {".csv": "CSV, HEADER", ".parquet": "PARQUET"}
+"""Ending of an exported file -> DuckDB's options of its format."""
+_WINDOWS_REMEMBERED = 1_000
+"""A row that is repeated is known by its window and key. So many windows are remembered."""
+
+
+class Window(NamedTuple):
+    """A window of the results: [start, end) in ms, and how many rows it has."""
+
+    start: int
+    end: int
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{clock(self.start)} to {clock(self.end)} UTC"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Rows of one window, the largest first.
+
+    window: None if there are no results. table: columns of `readable_schema`. windows: how many windows have results.
+    """
+
+    window: Window | None
+    table: pa.Table
+    windows: int
+
+
+class ResultRows:
+    """Reads the results of these settings. `new` gives what was written since the last call, each row once."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises ConfigError for settings with which the sink cannot work."""
+        self._settings = settings
+        self._sink = sink_of(settings)
+        self._after: Position | None = None
+        self._once = Once()
+
+    def pass_over(self) -> None:
+        """Begin behind the results that are there now, or at the beginning if there is nothing to read from yet."""
+        with suppress(ServiceError):
+            self._after = self._sink.position(self._settings)
+
+    def new(self) -> Iterator[pa.Table]:
+        """Tables (`readable_schema`) of the rows that were written since the last call, without repetitions.
+
+        Raises as `ResultSink.read_back` does, and ProtocolError for a record that is no row of the query.
+        """
+        until = self._sink.position(self._settings)
+        for table in _tables(self._settings, after=self._after, until=until):
+            fresh = self._once.of(table)
+            if fresh.num_rows:
+                yield fresh
+        self._after = until
+
+
+class Once:
+    """Drops rows whose window and key came before. It forgets the oldest windows, but never the newest 1,000."""
+
+    def __init__(self) -> None:
+        self._keys: dict[int, set[Any]] = {}
+
+    def of(self, table: pa.Table) -> pa.Table:
+        """The rows of the table that are new."""
+        ends = pc.cast(table["window_end"], pa.int64()).to_pylist()
+        keys = table["key"].to_pylist()
+        fresh = []
+        for row, (end, key) in enumerate(zip(ends, keys, strict=True)):
+            known = self._keys.setdefault(end, set())
+            if key not in known:
+                known.add(key)
+                fresh.append(row)
+        while len(self._keys) > _WINDOWS_REMEMBERED:
+            del self._keys[min(self._keys)]
+        return table if len(fresh) == table.num_rows else table.take(pa.array(fresh, pa.int64()))
+
+
+def page(settings: Settings, *, window: int | None, key: bytes | None, most: int) -> Page:
+    """Rows of one window, or of every window that has the key.
+
+    window: when it begins (ms), None for the newest. key: only rows of this key, of every window, the newest first.
+    most: how many rows at most.
+
+    Raises as `ResultRows.new` does, and ConfigError for a window that has no results.
+    """
+    with _loaded(settings) as db:
+        windows = [
+            Window(*row)
+            for row in db.execute(
+                "SELECT epoch_ms(window_start), epoch_ms(window_end), count(*) FROM rows GROUP BY ALL ORDER BY 1"
+            ).fetchall()
+        ]
+        if not windows:
+            return Page(window=None, table=readable_schema(settings.query).empty_table(), windows=0)
+        chosen = windows[-1] if window is None or key is not None else _window(windows, window)
+        wanted, value, order = (
+            ("epoch_ms(window_start) = ?", chosen.start, _order(settings.query))
+            if key is None
+            else (f"{_KEY_BYTES} = ?", key, "window_start DESC")
+        )
+        # `execute` would make a copy of the rows, and say so.
+        found = db.sql(f"SELECT * FROM rows WHERE {wanted} ORDER BY {order} LIMIT {most}", params=[value])
+        table: pa.Table = found.to_arrow_table()
+        return Page(window=chosen, table=table.cast(readable_schema(settings.query)), windows=len(windows))
+
+
+def export(settings: Settings, file: Path, *, window: int | None = None, key: bytes | None = None) -> int:
+    """Write results to a CSV or Parquet file, by its ending, ordered by window and key. Returns how many rows.
+
+    The file appears whole, and replaces an older one. window: only the one that begins then (ms). key: only this key.
+
+    Raises as `page` does, and ConfigError for another ending and for a folder that cannot be written to.
+    """
+    how = FORMATS.get(file.suffix.lower())
+    if how is None:
+        raise ConfigError(
+            f"{file} ends with neither {' nor '.join(FORMATS)}", hint="its ending says the format"
+        )
+    if not os.access(file.parent, os.W_OK):
+        raise ConfigError(f"{file.parent} is no folder that can be written to")
+    with _loaded(settings) as db:
+        wanted, values = ["true"], list[Any]()
+        if window is not None:
+            wanted.append("epoch_ms(window_start) = ?")
+            values.append(window)
+        if key is not None:
+            wanted.append(f"{_KEY_BYTES} = ?")
+            values.append(key)
+        chosen = f"FROM rows WHERE {' AND '.join(wanted)}"
+        count = int(db.execute(f"SELECT count(*) {chosen}", values).fetchall()[0][0])
+        part = file.with_name(f".{file.name}.{os.getpid()}.part")
+        try:
+            # DuckDB takes no parameters in COPY, so the rows are chosen first.
+            db.execute(f"CREATE TABLE chosen AS SELECT * {chosen}", values)
+            place = str(part).replace("'", "''")
+            db.execute(
+                f"COPY (SELECT * FROM chosen ORDER BY window_start, {_KEY_BYTES}) TO '{place}' (FORMAT {how})"
+            )
+            part.replace(file)
+        finally:
+            with suppress(FileNotFoundError):
+                part.unlink()
+        return count
+
+
+def json_lines(table: pa.Table) -> list[str]:
+    """Rows (`readable_schema`) as results have them in Kafka: one JSON object each."""
+    for at, name in enumerate(("window_start", "window_end")):
+        table = table.set_column(at, name, table[name].cast(pa.int64()))
+    lines: list[str] = json_rows(table.combine_chunks()).to_pylist()
+    return lines
+
+
+_KEY_BYTES = "(CASE WHEN typeof(key) = 'BLOB' THEN key::BLOB ELSE encode(key::VARCHAR) END)"
+"""The key as it is between the parts of the pipeline."""
+
+
+@contextmanager
+def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB with the table `rows`: the results, each once. It lies in a folder of its own, which goes with it."""
+    trouble: list[EvenflowError] = []
+    reader = pa.RecordBatchReader.from_batches(readable_schema(settings.query), _batches(settings, trouble))
+    with (
+        TemporaryDirectory(prefix="evenflow-results-") as folder,
+        duckdb.connect(str(Path(folder) / "rows.db")) as db,
+    ):
+        db.execute("SET TimeZone = 'UTC'")
+        db.register("source", reader)
+        try:
+            # A repeated row is equal to the first in every column.
+            db.execute("CREATE TABLE rows AS SELECT DISTINCT * FROM source")
+        except duckdb.Error:
+            if trouble:  # DuckDB wraps what the reader raised
+                raise trouble[0] from None
+            raise
+        yield db
+
+
+def _batches(settings: Settings, trouble: list[EvenflowError]) -> Iterator[pa.RecordBatch]:
+    try:
+        sink = sink_of(settings)
+        for table in _tables(settings, after=None, until=sink.position(settings)):
+            yield from table.to_batches()
+    except EvenflowError as error:
+        trouble.append(error)
+        raise
+
+
+def _tables(settings: Settings, *, after: Position | None, until: Position) -> Iterator[pa.Table]:
+    """The results between two positions, repetitions included, with the columns of `readable_schema`."""
+    schema = readable_schema(settings.query)
+    found = sink_of(settings).read_back(settings, after=after, until=until)
+    if not found.schema.names:  # a Parquet sink without files
+        return
+    batches: Iterable[pa.RecordBatch] = found.to_batches() if isinstance(found, pa.Table) else found
+    for batch in batches:
+        if "window_start" not in found.schema.names:
+            yield typed_rows(batch, settings.query)
+        else:
+            table = pa.Table.from_batches([batch])
+            if set(table.schema.names) != set(schema.names):
+                raise ProtocolError(
+                    f"the results have the columns {', '.join(table.schema.names)}, but the query gives "
+                    f"{', '.join(schema.names)}",
+                    hint="take the settings that the pipeline ran with",
+                )
+            yield table.select(schema.names).cast(schema)
+
+
+def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
+    """JSON rows (columns JSON_RECORDS) as typed columns (`readable_schema`).
+
+    Raises ProtocolError, with the place, for a record that is no row of the query.
+    """
+    schema = readable_schema(query)
+    readers = [_reader(field) for field in schema]
+    columns: list[list[Any]] = [[] for _ in schema]
+    for number, text in enumerate(records["value"].to_pylist()):
+        try:
+            row = json.loads(text, parse_float=Decimal)
+            for column, read in zip(columns, readers, strict=True):
+                column.append(read(row))
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+            at = f"partition {records['partition'][number]}, offset {records['offset'][number]}"
+            raise ProtocolError(
+                f"the record at {at} of the results is no row of query {query.name}: "
+                f"{type(error).__name__} {str(error)[:100]}",
+                hint="take the settings that the pipeline ran with. Who else writes to this topic? Give the results a topic "
+                "of their own (results.topic)",
+            ) from None
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _reader(field: pa.Field) -> Callable[[dict[str, Any]], Any]:
+    """What takes a column's value out of a JSON row."""
+    name, value = field.name, _value_reader(field.type)
+    if field.type == pa.binary() and name == "key":
+
+        def raw(row: dict[str, Any]) -> bytes:
+            return row["key"].encode() if "key" in row else base64.b64decode(row["key_base64"], validate=True)
+
+        return raw
+
+    return lambda row: value(row[name])
+
+
+def _value_reader(kind: pa.DataType) -> Callable[[Any], Any]:
+    if pa.types.is_list(kind):
+        entry = _value_reader(kind.value_type)
+        read: Callable[[Any], Any] = lambda value: [entry(each) for each in value]  # noqa: E731
+    elif pa.types.is_struct(kind):
+        entries = {field.name: _value_reader(field.type) for field in kind}
+        read = lambda value: {name: entry(value[name]) for name, entry in entries.items()}  # noqa: E731
+    elif pa.types.is_floating(kind):
+        read = float  # "NaN" and "Infinity" are texts
+    elif pa.types.is_decimal(kind):
+        read = _decimal
+    elif pa.types.is_date(kind):
+        read = date.fromisoformat
+    elif pa.types.is_string(kind):
+        read = _of(str)
+    elif pa.types.is_boolean(kind):
+        read = _of(bool)
+    else:
+        read = _whole
+    return lambda value: None if value is None else read(value)
+
+
+def _of(wanted: type[Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not wanted:
+            raise TypeError(f"{str(value)[:50]!r} is no {wanted.__name__}")
+        return value
+
+    return read
+
+
+_whole = _of(int)
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no decimal")
+    return Decimal(value)
+
+
+def _window(windows: list[Window], start: int) -> Window:
+    for window in windows:
+        if window.start == start:
+            return window
+    raise ConfigError(
+        f"no window with results begins at {clock(start)} UTC",
+        hint=f"{len(windows):,} windows have results, the first begins at {clock(windows[0].start)} and the last at "
+        f"{clock(windows[-1].start)} UTC",
+    )
+
+
+def _order(query: Query) -> str:
+    """SQL of the order of a window's rows: by rank if there is one, or by the first number, the largest first."""
+    schema = readable_schema(query)
+    if "rank" in query.emission.columns:
+        return "rank"
+    numbers = [
+        field.name
+        for field in schema
+        if field.name in query.aggregates
+        and (
+            pa.types.is_integer(field.type)
+            or pa.types.is_floating(field.type)
+            or pa.types.is_decimal(field.type)
+        )
+    ]
+    largest = [f'"{numbers[0].replace(chr(34), chr(34) * 2)}" DESC NULLS LAST'] if numbers else []
+    return ", ".join([*largest, _KEY_BYTES])
