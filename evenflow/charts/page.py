@@ -13,8 +13,10 @@ from evenflow.errors import ConfigError
 if TYPE_CHECKING:
     import altair
 
-SUBTITLE_LETTERS = 105
-"""Letters that fit below the title over two panels, in a wide font."""
+TWO_PANELS = 105
+"""Letters of a subtitle that fit over two panels, in a wide font."""
+ONE_PANEL = 58
+"""Letters that fit over one panel with the names beside it."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "html": {"inline": True},
@@ -44,14 +46,16 @@ def page(
     subtitle: Sequence[str] = (),
     columns: int = 2,
     spacing: int = 28,
-    letters: int = SUBTITLE_LETTERS,
+    letters: int | None = None,
 ) -> altair.TopLevelMixin:
     """The panels side by side, `columns` in a row, below a title that says in words what can be seen.
 
-    letters: most letters in a line of the subtitle. A longer line is wrapped, because a picture is as wide as its panels
-    and cuts what is wider.
+    letters: most letters in a line of the subtitle. A longer line is wrapped, because a picture cuts in some fonts what is
+    wider than its panels. None: lines are as they are.
     """
-    wrapped = [part for line in subtitle for part in textwrap.wrap(line, letters)]
+    wrapped = list(subtitle)
+    if letters is not None:
+        wrapped = [part for line in subtitle for part in textwrap.wrap(line, letters, break_on_hyphens=False)]
     words = drawing().TitleParams(title, subtitle=wrapped, fontSize=15, subtitleFontSize=11, offset=14)
     made = drawing().concat(*panels, columns=columns, spacing=spacing, title=words)
     return made.configure(**CONFIG)

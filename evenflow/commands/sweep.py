@@ -37,11 +37,11 @@ Level = Annotated[float, typer.Option(help="Level of the interval.")]
 
 def register(app: typer.Typer) -> None:
     """Add the command with its subcommands."""
-    group = typer.Typer(help="Simulate a grid of cells into one table; compare and draw what it says.")
-    group.callback(invoke_without_command=True)(sweep)
-    group.command()(compare)
-    group.command()(plot)
-    app.add_typer(group, name="sweep")
+    program = typer.Typer(help="Simulate a grid of cells into one table; compare and draw what it says.")
+    program.callback(invoke_without_command=True)(sweep)
+    program.command()(compare)
+    program.command()(plot)
+    app.add_typer(program, name="sweep")
 
 
 def sweep(

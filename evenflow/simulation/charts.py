@@ -15,7 +15,7 @@ from evenflow.charts.axes import PLAIN_POWERS, Axis, decades, linear
 from evenflow.charts.emphasis import FEW, best, equal, looks
 from evenflow.charts.lines import Line, lines
 from evenflow.charts.looks import Look
-from evenflow.charts.page import drawing, page, save
+from evenflow.charts.page import TWO_PANELS, drawing, page, save
 from evenflow.charts.points import points
 from evenflow.errors import ConfigError
 from evenflow.simulation.provenance import Provenance
@@ -29,6 +29,8 @@ CURVE_POINTS = 200
 """Most points of a curve in the picture. Of a longer curve the picture takes the largest value of each stretch."""
 _FLOOR = 1e-7
 """Least imbalance of the logarithmic axes. Smaller imbalances, also 0, are drawn at this value."""
+_ALL = (_FLOOR, 1.0)
+"""Every imbalance: the same axis in each picture."""
 _KNOWN = ("hashing", "shuffle", "d-choices")
 """Well-known partitioners, which are named in every picture."""
 
@@ -72,16 +74,21 @@ def picture(
 ) -> altair.TopLevelMixin:
     """The charts side by side. evenflow, the well-known partitioners and the best ones stand out.
 
-    about: the provenance of one of the results, for the caption. neutral: no partitioner stands out, all are named, and
-    the title makes no claim.
+    about: the provenance of one of the results, for the caption. neutral: no partitioner stands out, all are named, the
+    title makes no claim, and the axes are as long as their values need.
     """
     by_name = {result.figures.partitioner: result for result in results}
     at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
     front = best(at)
     found = equal(by_name) if neutral else looks(by_name, named=[*_KNOWN, *front])
-    panels = [_balance(at, found), _over_time(by_name, found), _loads(by_name, found)]
+    panels = [
+        _balance(at, found, fit=neutral),
+        _over_time(by_name, found, fit=neutral),
+        _loads(by_name, found),
+    ]
     title = "Balance, its price, and loads" if neutral else _title(front)
-    return page(panels, title=title, subtitle=_subtitle(results, found, about), columns=3, spacing=40)
+    subtitle = _subtitle(results, found, about)
+    return page(panels, title=title, subtitle=subtitle, columns=3, spacing=40, letters=TWO_PANELS)
 
 
 def _title(front: Sequence[str]) -> str:
@@ -127,13 +134,14 @@ def thinned(result: Result, most: int = CURVE_POINTS) -> Line:
     return Line(result.at[pieces].tolist(), result.over_time[pieces].tolist())
 
 
-def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look]) -> Any:
+def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look], *, fit: bool) -> Any:
     shares = [ksr for ksr, _ in at.values()]
     x = linear("replication factor (1 = no key is split)", [1.0, *shares, 1.05])
-    return points(at, found, x=x, y=_level("imbalance"), title="balance and its price: bottom left is best")
+    y = _level("imbalance", [imbalance for _, imbalance in at.values()] if fit else _ALL)
+    return points(at, found, x=x, y=y, title="balance and its price: bottom left is best")
 
 
-def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
+def _over_time(results: Mapping[str, Result], found: Mapping[str, Look], *, fit: bool) -> Any:
     windowed = any(result.figures.window_imbalance is not None for result in results.values())
     drawn = {name: thinned(result) for name, result in results.items()}
     ends = [float(at) for line in drawn.values() for at in (line.x[0], line.x[-1])]
@@ -142,7 +150,10 @@ def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
         ends,
         words=f"format(datum.value, '{',~f' if windowed else '~s'}')",
     )
-    y = _level("imbalance of the window" if windowed else "imbalance of the stream so far")
+    y = _level(
+        "imbalance of the window" if windowed else "imbalance of the stream so far",
+        [value for line in drawn.values() for value in line.y] if fit else _ALL,
+    )
     return lines(drawn, found, x=x, y=y, title="imbalance over time", height=260)
 
 
@@ -165,5 +176,5 @@ def _imbalance(result: Result) -> float:
     return figures.imbalance if figures.window_imbalance is None else figures.window_imbalance
 
 
-def _level(title: str) -> Axis:
-    return decades(title, [_FLOOR, 1.0], floor=_FLOOR, words=PLAIN_POWERS)
+def _level(title: str, values: Sequence[float]) -> Axis:
+    return decades(title, values, floor=_FLOOR, words=PLAIN_POWERS)

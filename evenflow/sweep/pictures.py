@@ -16,7 +16,7 @@ from evenflow.charts.axes import Axis, decades, linear, ratios
 from evenflow.charts.emphasis import equal
 from evenflow.charts.lines import Line, lines
 from evenflow.charts.looks import Look
-from evenflow.charts.page import page, save
+from evenflow.charts.page import ONE_PANEL, TWO_PANELS, page, save
 from evenflow.errors import ConfigError
 from evenflow.simulation.charts import check_target
 from evenflow.sweep.comparing import CONDITIONS, Centre, Summary, summarised
@@ -108,7 +108,7 @@ def picture(
             cut=any(_low(point) < axes[1].low for point in points),
         ),
         columns=min(2, len(drawn)),
-        letters=105 if len(drawn) > 1 else 80,
+        letters=TWO_PANELS if len(drawn) > 1 else ONE_PANEL,
     )
 
 

@@ -81,7 +81,7 @@ class Store:
         return [cell for key, cell in self._cells.items() if not self._is_finished(key)]
 
     def add(self, outcome: Outcome) -> None:
-        """Keep a finished cell. It is on disk when this returns."""
+        """Keep a finished cell. It outlives this process when this returns."""
         assert self._journal is not None, "the store is not open"
         points = None
         if self._series is not None:
