@@ -8,9 +8,9 @@ import re
 import subprocess
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 
 from evenflow.errors import EvenflowError
+from evenflow.simulation.provenance import commit, cores, cpu_model
 from spark_consumers.jars import java_command
 from workbench.broker_jars import kafka_broker_jars
 
@@ -25,8 +25,9 @@ def machine() -> dict[str, object]:
 @cache
 def _lasting() -> dict[str, object]:
     return {
-        "cores": len(os.sched_getaffinity(0)),
-        "cpu": _first(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo")) or platform.machine(),
+        "cores": cores(),
+        "cpu": cpu_model(),
+        "commit": commit(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -34,14 +35,6 @@ def _lasting() -> dict[str, object]:
         "kafka": _kafka(),
         "packages": {name: version(name) for name in _PACKAGES},
     }
-
-
-def _first(pattern: str, file: Path) -> str | None:
-    try:
-        found = re.search(pattern, file.read_text(encoding="utf-8"))
-    except OSError:
-        return None
-    return found[1].strip() if found else None
 
 
 def _java() -> str | None:

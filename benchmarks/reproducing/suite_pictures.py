@@ -13,7 +13,7 @@ from benchmarks.reproducing.charts import Emphasis, curves, scatter
 from evenflow.charts.axes import Axis, decades
 from evenflow.charts.emphasis import OURS
 from evenflow.charts.lines import Line
-from evenflow.charts.page import page
+from evenflow.charts.page import TWO_PANELS, page
 
 if TYPE_CHECKING:
     import altair
@@ -48,7 +48,7 @@ def suite(placed: Placed, *, workers: int) -> altair.TopLevelMixin:
     ]
     grey = max(0, len(next(iter(over.values()))) - len(EMPHASIS.named) - 1)
     said = f"{workers} workers, windows of 60 slides. Bottom left is best. Grey: {grey} other partitioners."
-    return page(panels, title=claim(over), subtitle=[*figures(over), said])
+    return page(panels, title=claim(over), subtitle=[*figures(over), said], letters=TWO_PANELS)
 
 
 def claim(over: Placed) -> str:

@@ -14,7 +14,7 @@ from evenflow.advice.rule import Tried, chosen, judged, paper_rule
 from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
 from evenflow.advice.sizing import Size, Wishes, size
 from evenflow.metrics import window_figures
-from evenflow.simulation import KeyedStream, Scenario, simulate
+from evenflow.simulation import KeyedStream, Origin, Scenario, provenance_of, simulate
 
 HOT = 5
 """A key is hot if it has at least 1 / (HOT x workers) of the tuples. D-Choices has the same threshold (002)."""
@@ -88,6 +88,9 @@ def advise(
         input_partitions=fits.input_partitions,
         size_reasons=fits.reasons,
         capacity=wishes.capacity,
+        provenance=provenance_of(
+            Origin(stream=sample.name, rate=wishes.rate), scenario, best.entrant, stream
+        ),
     )
 
 

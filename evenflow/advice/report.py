@@ -10,6 +10,7 @@ from typing import Any
 from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
 from evenflow.advice.sample import HotKey
 from evenflow.advice.sizing import UTILISATION
+from evenflow.simulation import Provenance
 from evenflow.written import name_of
 
 ENOUGH_A_WORKER = 100
@@ -60,6 +61,8 @@ class Advice:
     input_partitions: int
     size_reasons: tuple[str, ...]
     capacity: float | None
+    provenance: Provenance
+    """Where the figures of the chosen candidate come from."""
     """Tuples per second that a worker can take, if the user said it."""
 
     @property
@@ -138,7 +141,7 @@ class Advice:
     def as_json(self) -> dict[str, Any]:
         """Every field, and the figures and sentences that follow from them, as plain JSON. The names are stable."""
         fields = asdict(self)
-        for inner in ("chosen", "candidates"):
+        for inner in ("chosen", "candidates", "provenance"):
             del fields[inner]
         return {
             "partitioner": self.partitioner,
@@ -156,6 +159,7 @@ class Advice:
             "fullest_worker_rate": self.fullest_worker_rate,
             "candidates": [{**asdict(one), "chosen": one is self.chosen} for one in self.candidates],
             "settings": self.settings(),
+            "provenance": self.provenance.as_json(),
         }
 
     def _rule(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from evenflow.charts.looks import HERO, NAMED, REST, SUBJECT, Look
+from evenflow.charts.looks import EQUAL, HERO, NAMED, REST, SUBJECT, Look
 from evenflow.written import name_of
 
 OURS = "evenflow"
@@ -25,6 +25,11 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
     found = dict.fromkeys(there, REST)
     found |= {name: NAMED[at % len(NAMED)] for at, name in enumerate(others)}
     return found if strong is None else found | {strong: HERO if hero == OURS else SUBJECT}
+
+
+def equal(names: Iterable[str]) -> dict[str, Look]:
+    """The looks of names of which none is stressed, in the order of the names. Colours recur after the eighth name."""
+    return {name: EQUAL[at % len(EQUAL)] for at, name in enumerate(dict.fromkeys(names))}
 
 
 def best(points: dict[str, tuple[float, float]]) -> list[str]:

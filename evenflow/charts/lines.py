@@ -20,7 +20,7 @@ _GAP, _BESIDE = 14.0, 14.0
 
 
 class Line(NamedTuple):
-    """The points of a line. low, high: the ends of a vertical bar at each point, or empty for no bars."""
+    """The points of a line. low, high: the ends of a vertical bar or of a band at each point, or empty for neither."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -37,10 +37,15 @@ def lines(
     title: str,
     width: int = 260,
     height: int = 220,
+    bands: bool = False,
 ) -> altair.LayerChart:
-    """A panel of lines. drawn: the line of each name. found: the look of each name. width, height: pixels."""
+    """A panel of lines. drawn: the line of each name. found: the look of each name. width, height: pixels.
+
+    bands: whether `low` and `high` of a line are joined to a band, or drawn as a bar at each point.
+    """
     names = [name for name in grey_first(dict(found)) if name in drawn]
-    layers = [_bars(drawn, found, x, y), strokes([(name, drawn[name], found[name]) for name in names], x, y)]
+    behind = _bands(drawn, found, x, y) if bands else _bars(drawn, found, x, y)
+    layers = [behind, strokes([(name, drawn[name], found[name]) for name in names], x, y)]
     ends = [
         Dot(name, x.share(drawn[name].x[-1]) * width, (1 - y.share(drawn[name].y[-1])) * height, found[name])
         for name in names
@@ -118,6 +123,28 @@ def _bars(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis
         return None
     bars = alt.Chart(alt.Data(values=rows)).mark_rule(opacity=0.25)
     return bars.encode(x.x(), y.y(), alt.Y2("high:Q"), alt.Color("colour:N", scale=None, legend=None))
+
+
+def _bands(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis) -> Any:
+    alt = drawing()
+    rows = [
+        {"name": name, "x": at, "y": low, "high": high, "colour": found[name].colour}
+        for name, line in drawn.items()
+        for at, low, high in zip(line.x, line.low, line.high, strict=False)
+    ]
+    if not rows:
+        return None
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_area(opacity=0.18)
+        .encode(
+            x.x(),
+            y.y(),
+            alt.Y2("high:Q"),
+            alt.Detail("name:N"),
+            alt.Color("colour:N", scale=None, legend=None),
+        )
+    )
 
 
 def _beside(ends: Sequence[Dot], width: int, height: int) -> list[Label]:

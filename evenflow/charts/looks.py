@@ -30,6 +30,13 @@ NAMED = tuple(
     for colour in ("#343a40", "#5b7fa6", "#2f7d6b", "#7b5a91", "#85692b", "#7a4452", "#5c6770")
 )
 """The looks of series that the strong one is compared with: muted colours, in the order of naming."""
+EQUAL = tuple(
+    Look(colour, point=55, line=1.8, font=11)
+    for colour in (
+        "#0072b2", "#d55e00", "#009e73", "#9c4f7d", "#8a6d00", "#3a3f44", "#3d8fc4", "#8c3b1f",
+    )
+)  # fmt: skip
+"""The looks of series of which none is stressed. Okabe and Ito's colours, darkened so that words can be read in them."""
 REST = Look("#ced4da", point=28, line=1.0)
 """The look of all other series, which are context."""
 

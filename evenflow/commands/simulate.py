@@ -7,36 +7,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenflow.commands.context import counted, milliseconds
-from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened, options_of_file
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, options_of_file
+from evenflow.commands.streams import Kind, channel_of, disorder_of, refuse, stream_of_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evenflow.simulation import Channel, Entrant, Figures, KeyedStream, Result, Scenario
-    from evenflow.sources.source import SourceOptions
+    from evenflow.simulation import Channel, Entrant, Figures, Provenance, Result, Scenario
 
-Kind = Literal[
-    "zipf",
-    "uniform",
-    "shift",
-    "alternating",
-    "drift",
-    "replaced",
-    "random-exponent",
-    "wandering-exponent",
-    "wandering-load",
-    "giant",
-    "wrong-clock",
-    "silence",
-]
-"""The names in `simulation.STREAMS`, written out so that the help needs no import of the simulation."""
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
-_DISORDER_MS = 60_000
 
 
 def register(app: typer.Typer) -> None:
@@ -132,8 +116,16 @@ def simulate(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time. Default: the cores.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Write charts: imbalance against replication, over time, loads (.png .svg .html)."),
+        typer.Option(
+            help="Write charts: imbalance against replication, over time, loads (.png .svg .pdf .html)."
+        ),
     ] = None,
+    neutral: Annotated[
+        bool,
+        typer.Option(
+            "--neutral", help="The charts of --plot stress no partitioner, and their title claims nothing."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines, one object per partitioner.")] = False,
 ) -> None:
     """Route a stream through partitioners without Kafka, and compare balance, replication and cost."""
@@ -141,7 +133,7 @@ def simulate(
 
     from evenflow.errors import ConfigError
     from evenflow.partitioners import names
-    from evenflow.simulation import Scenario, entrant, generated
+    from evenflow.simulation import Origin, Scenario, entrant, generated, origin_of, provenance_of
     from evenflow.simulation import simulate as run
     from evenflow.simulation.charts import check_target
     from evenflow.simulation.charts import plot as draw
@@ -151,7 +143,7 @@ def simulate(
     scenario = Scenario(
         workers=workers,
         sources=sources,
-        exchange=_channel(exchange, exchange_delay, exchange_loss, seed),
+        exchange=channel_of(exchange, exchange_delay, exchange_loss, seed),
         seed=seed if hash_seed is None else hash_seed,
         window_ms=None if window is None else milliseconds("--window", window),
         slide_ms=milliseconds("--slide", slide),
@@ -166,7 +158,7 @@ def simulate(
     stream_said = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
     with TemporaryDirectory(prefix="evenflow-simulate-") as folder:
         if input is not None:
-            _refuse(stream_said, "describes a generated stream", "drop it, or drop --input")
+            refuse(stream_said, "describes a generated stream", "drop it, or drop --input")
             options = options_of_file(
                 key=key,
                 time=time,
@@ -178,7 +170,8 @@ def simulate(
                 keep_order=True,
                 first=tuples,
             )
-            routed = _read(input, options, rate, _disorder(max_disorder, scenario))
+            routed = stream_of_file(input, options, rate, disorder_of(max_disorder, scenario))
+            origin = Origin(stream=input, rate=rate, key=key, time=time)
         else:
             file_said = {
                 "--key": key,
@@ -190,65 +183,25 @@ def simulate(
                 "--encoding": encoding if encoding != "utf-8" else None,
                 "--max-disorder": max_disorder,
             }
-            _refuse(file_said, "describes a file", "name it with --input")
-            routed = generated(
-                stream or "zipf",
-                tuples=_TUPLES if tuples is None else tuples,
-                keys=_KEYS if keys is None else keys,
-                zipf=_ZIPF if zipf is None else zipf,
-                seed=seed,
-                rate=rate,
-                period_ms=milliseconds("--period", period or _PERIOD),
-                folder=Path(folder),
-            )
+            refuse(file_said, "describes a file", "name it with --input")
+            kind = stream or "zipf"
+            law: dict[str, Any] = {
+                "keys": _KEYS if keys is None else keys,
+                "zipf": _ZIPF if zipf is None else zipf,
+                "seed": seed,
+                "rate": rate,
+                "period_ms": milliseconds("--period", period or _PERIOD),
+            }
+            count = _TUPLES if tuples is None else tuples
+            routed = generated(kind, tuples=count, folder=Path(folder), **law)
+            origin = origin_of(kind, **law)
         with _progress_bars(entrants, len(routed)) as watch:
             results = run(routed, entrants, scenario, processes=jobs, watch=watch)
-    _show(results, scenario, as_json=as_json)
+        made = [provenance_of(origin, scenario, who, routed) for who in entrants]
+    _show(results, made, scenario, as_json=as_json)
     if plot is not None:
-        draw(results, plot)
+        draw(results, plot, about=made[0], neutral=neutral)
         typer.echo(f"charts: {plot}", err=True)
-
-
-def _channel(exchange: bool, delay: str | None, loss: float | None, seed: int) -> Channel | None:
-    """The channel of the exchange. None if there is none."""
-    from evenflow.simulation import Channel
-
-    if exchange:
-        delay_ms = 0 if delay is None else milliseconds("--exchange-delay", delay)
-        return Channel(delay_ms=delay_ms, loss=loss or 0.0, seed=abs(seed))
-    said = {"--exchange-delay": delay, "--exchange-loss": loss}
-    _refuse(said, "says how the messages of an exchange travel", "give --exchange too")
-    return None
-
-
-def _read(path: str, options: SourceOptions, rate: float | None, disorder_ms: int) -> KeyedStream:
-    """The tuples of a file. Without a time column they are numbered at `rate`."""
-    from evenflow.errors import ConfigError
-    from evenflow.sources.sample import stream_of
-
-    timed, tuples = options.time is not None, options.first
-    if timed and rate is not None:
-        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
-    if tuples is not None and tuples < 1:
-        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
-    return stream_of(
-        opened(path, options), tuples=tuples, timed=timed, rate=rate, max_disorder_ms=disorder_ms
-    )
-
-
-def _disorder(said: str | None, scenario: Scenario) -> int:
-    """How far times may lie behind earlier ones, in ms."""
-    if said is not None:
-        return milliseconds("--max-disorder", said)
-    return scenario.window_ms or _DISORDER_MS
-
-
-def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
-    from evenflow.errors import ConfigError
-
-    for option, value in given.items():
-        if value is not None:
-            raise ConfigError(f"{option} {why}", hint=hint)
 
 
 @contextmanager
@@ -269,11 +222,13 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
         yield watch
 
 
-def _show(results: Sequence[Result], scenario: Scenario, *, as_json: bool) -> None:
+def _show(
+    results: Sequence[Result], made: Sequence[Provenance], scenario: Scenario, *, as_json: bool
+) -> None:
     """Print the figures: as JSON lines, or as a table."""
     if as_json:
-        for result in results:
-            typer.echo(json.dumps(result.figures.as_json()))
+        for result, provenance in zip(results, made, strict=True):
+            typer.echo(json.dumps(result.figures.as_json() | {"provenance": provenance.as_json()}))
         return
     _print_table(results, scenario)
     if scenario.exchange is not None:

@@ -54,7 +54,7 @@ def partly(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the curve when training ends (.png .svg .html).")
+        Path | None, typer.Option(help="Draw the curve when training ends (.png .svg .pdf .html).")
     ] = None,
 ) -> None:
     """Train a policy of `partly` with PPO on simulated batches, on one core."""

@@ -3,8 +3,8 @@
 Admission rule: streams as arrays, their routing through any registered partitioner, and the figures of the result. No
 service belongs here, and no clock except the one that measures `assign`. `streams` makes and stores the tuples,
 `scenario` says how they are routed, `channel` carries what sources tell each other, `routing` routes the tuples,
-`results` computes the figures, `run` runs several partitioners in processes, and `charts` draws. Importing the package
-also registers the Gymnasium environments of `evenflow.elasticity.environments`.
+`results` computes the figures, `provenance` says where they come from, `run` runs several partitioners in processes, and
+`charts` draws. Importing the package also registers the Gymnasium environments of `evenflow.elasticity.environments`.
 
 >>> from evenflow.simulation import Scenario, entrant, generated, simulate
 >>> stream = generated("zipf", tuples=10_000, keys=1_000, zipf=1.4)
@@ -16,6 +16,7 @@ also registers the Gymnasium environments of `evenflow.elasticity.environments`.
 from gymnasium.envs.registration import register, registry
 
 from evenflow.simulation.channel import Channel
+from evenflow.simulation.provenance import Origin, Provenance, origin_of, provenance_of
 from evenflow.simulation.results import Figures, Result
 from evenflow.simulation.run import simulate
 from evenflow.simulation.scenario import Entrant, Scenario, entrant
@@ -27,11 +28,15 @@ __all__ = [
     "Entrant",
     "Figures",
     "KeyedStream",
+    "Origin",
+    "Provenance",
     "Result",
     "Scenario",
     "entrant",
     "from_columns",
     "generated",
+    "origin_of",
+    "provenance_of",
     "simulate",
 ]
 

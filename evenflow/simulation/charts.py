@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenflow.charts.axes import PLAIN_POWERS, Axis, decades, linear
-from evenflow.charts.emphasis import FEW, best, looks
+from evenflow.charts.emphasis import FEW, best, equal, looks
 from evenflow.charts.lines import Line, lines
 from evenflow.charts.looks import Look
-from evenflow.charts.page import drawing, page, save
+from evenflow.charts.page import TWO_PANELS, drawing, page, save
 from evenflow.charts.points import points
 from evenflow.errors import ConfigError
+from evenflow.simulation.provenance import Provenance
 from evenflow.simulation.results import Result
 
 if TYPE_CHECKING:
     import altair
 
-FORMATS = (".png", ".svg", ".html")
+FORMATS = (".png", ".svg", ".pdf", ".html")
+CURVE_POINTS = 200
+"""Most points of a curve in the picture. Of a longer curve the picture takes the largest value of each stretch."""
 _FLOOR = 1e-7
 """Least imbalance of the logarithmic axes. Smaller imbalances, also 0, are drawn at this value."""
+_ALL = (_FLOOR, 1.0)
+"""Every imbalance: the same axis in each picture."""
 _KNOWN = ("hashing", "shuffle", "d-choices")
 """Well-known partitioners, which are named in every picture."""
 
@@ -56,20 +61,34 @@ def _probe(path: Path) -> None:
         raise ConfigError(f"{path} cannot be written: {reason}", hint="name another file") from None
 
 
-def plot(results: Sequence[Result], path: Path) -> None:
-    """Write the picture. The ending of the path decides the format (`FORMATS`)."""
+def plot(
+    results: Sequence[Result], path: Path, *, about: Provenance | None = None, neutral: bool = False
+) -> None:
+    """Write the picture. The ending of the path decides the format (`FORMATS`). The rest is as for `picture`."""
     check_target(path)
-    save(picture(results), path)
+    save(picture(results, about=about, neutral=neutral), path)
 
 
-def picture(results: Sequence[Result]) -> altair.TopLevelMixin:
-    """The charts side by side. evenflow, the well-known partitioners and the best ones stand out."""
+def picture(
+    results: Sequence[Result], *, about: Provenance | None = None, neutral: bool = False
+) -> altair.TopLevelMixin:
+    """The charts side by side. evenflow, the well-known partitioners and the best ones stand out.
+
+    about: the provenance of one of the results, for the caption. neutral: no partitioner stands out, all are named, the
+    title makes no claim, and the axes are as long as their values need.
+    """
     by_name = {result.figures.partitioner: result for result in results}
     at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
     front = best(at)
-    found = looks(by_name, named=[*_KNOWN, *front])
-    panels = [_balance(at, found), _over_time(by_name, found), _loads(by_name, found)]
-    return page(panels, title=_title(front), subtitle=_subtitle(results, found), columns=3, spacing=40)
+    found = equal(by_name) if neutral else looks(by_name, named=[*_KNOWN, *front])
+    panels = [
+        _balance(at, found, fit=neutral),
+        _over_time(by_name, found, fit=neutral),
+        _loads(by_name, found),
+    ]
+    title = "Balance, its price, and loads" if neutral else _title(front)
+    subtitle = _subtitle(results, found, about)
+    return page(panels, title=title, subtitle=subtitle, columns=3, spacing=40, letters=TWO_PANELS)
 
 
 def _title(front: Sequence[str]) -> str:
@@ -79,29 +98,62 @@ def _title(front: Sequence[str]) -> str:
     return f"No partitioner is both more even and splits fewer keys than {shown}"
 
 
-def _subtitle(results: Sequence[Result], found: Mapping[str, Look]) -> list[str]:
+def _subtitle(results: Sequence[Result], found: Mapping[str, Look], about: Provenance | None) -> list[str]:
     figures = results[0].figures
-    said = f"{figures.tuples:,} tuples, {figures.keys:,} keys, {figures.workers} workers"
+    conditions = f"{figures.tuples:,} tuples, {figures.keys:,} keys, {figures.workers} workers"
+    if about is not None:
+        conditions = f"{caption(about)}, {conditions}"
     grey = sum(not look.labelled for look in found.values())
-    return [f"{said}; grey: {grey} others" if len(found) > FEW and grey else said]
+    lines = [f"{conditions}; grey: {grey} others" if len(found) > FEW and grey else conditions]
+    if any(len(result.at) > CURVE_POINTS for result in results):
+        lines.append("Imbalance over time: the largest value of each stretch.")
+    return lines
 
 
-def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look]) -> Any:
+def caption(about: Provenance) -> str:
+    """The stream, its window and the seed in words."""
+    exponent = "" if about.exponent is None else f" {about.exponent:g}"
+    words = [
+        f"stream {about.stream}{exponent}",
+        f"seed {about.hash_seed if about.seed is None else about.seed}",
+    ]
+    if about.window_ms is not None:
+        words.append(f"window {about.window_ms / 1000:g} s, slide {about.slide_ms / 1000:g} s")
+    if about.sources > 1:
+        words.append(f"{about.sources} sources")
+    return ", ".join(words)
+
+
+def thinned(result: Result, most: int = CURVE_POINTS) -> Line:
+    """The series of a result with at most so many points: the largest value of each stretch, at its own place."""
+    stretch = -(-len(result.at) // most)
+    pieces = [
+        first + int(result.over_time[first : first + stretch].argmax())
+        for first in range(0, len(result.at), stretch)
+    ]
+    return Line(result.at[pieces].tolist(), result.over_time[pieces].tolist())
+
+
+def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look], *, fit: bool) -> Any:
     shares = [ksr for ksr, _ in at.values()]
     x = linear("replication factor (1 = no key is split)", [1.0, *shares, 1.05])
-    return points(at, found, x=x, y=_level("imbalance"), title="balance and its price: bottom left is best")
+    y = _level("imbalance", [imbalance for _, imbalance in at.values()] if fit else _ALL)
+    return points(at, found, x=x, y=y, title="balance and its price: bottom left is best")
 
 
-def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
+def _over_time(results: Mapping[str, Result], found: Mapping[str, Look], *, fit: bool) -> Any:
     windowed = any(result.figures.window_imbalance is not None for result in results.values())
-    drawn = {name: Line(result.at.tolist(), result.over_time.tolist()) for name, result in results.items()}
+    drawn = {name: thinned(result) for name, result in results.items()}
     ends = [float(at) for line in drawn.values() for at in (line.x[0], line.x[-1])]
     x = linear(
         "event time, s" if windowed else "tuples",
         ends,
         words=f"format(datum.value, '{',~f' if windowed else '~s'}')",
     )
-    y = _level("imbalance of the window" if windowed else "imbalance of the stream so far")
+    y = _level(
+        "imbalance of the window" if windowed else "imbalance of the stream so far",
+        [value for line in drawn.values() for value in line.y] if fit else _ALL,
+    )
     return lines(drawn, found, x=x, y=y, title="imbalance over time", height=260)
 
 
@@ -124,5 +176,5 @@ def _imbalance(result: Result) -> float:
     return figures.imbalance if figures.window_imbalance is None else figures.window_imbalance
 
 
-def _level(title: str) -> Axis:
-    return decades(title, [_FLOOR, 1.0], floor=_FLOOR, words=PLAIN_POWERS)
+def _level(title: str, values: Sequence[float]) -> Axis:
+    return decades(title, values, floor=_FLOOR, words=PLAIN_POWERS)

@@ -15,9 +15,6 @@ from evenflow.simulation.routing import Routed
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
-CURVE_POINTS = 200
-"""Most points of a curve in a result. Longer curves are thinned."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
@@ -63,13 +60,13 @@ class Figures:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
-    """Figures, and the curves that the charts show."""
+    """Figures, and the whole series that the charts show."""
 
     figures: Figures
     at: Float64s
     """Where the imbalance over time was taken: seconds of event time (windowed), or tuples so far."""
     over_time: Float64s
-    """Imbalance at these points: of the window, or of the stream so far."""
+    """Imbalance at each of these points: of the window of every slide, or of the stream so far."""
     loads: Int64s
     """Tuples of each worker over the whole stream."""
 
@@ -93,7 +90,6 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         windows = all_windows[int(np.searchsorted(all_windows.ends, first)) :]
     # Without a window there is one value, which stays a whole number.
     mean = _only if scenario.window_ms is None else _mean
-    thin = slice(None, None, -(-len(at) // CURVE_POINTS))  # every k-th point, k rounded up
     figures = Figures(
         partitioner=who.label,
         workers=n,
@@ -113,7 +109,7 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         seconds=routed.seconds,
         ns_per_tuple=routed.seconds * 1e9 / tuples,
     )
-    return Result(figures=figures, at=at[thin], over_time=over_time[thin], loads=loads)
+    return Result(figures=figures, at=at, over_time=over_time, loads=loads)
 
 
 def _bytes_per_second(sent: Sent, stream: KeyedStream, scenario: Scenario) -> float:

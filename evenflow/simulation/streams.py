@@ -114,6 +114,11 @@ class _Kind:
     by_halves: bool = False
     """Whether the law's period is 0 in the first half of the tuples and 1 in the second, whatever the time."""
 
+    @property
+    def has_exponent(self) -> bool:
+        """Whether the law has an exponent that can be set."""
+        return "z" in LAWS[self.law].settings
+
     def made(self, keys: int, zipf: float, seed: int) -> RankLaw:
         """The law over this many keys. zipf: exponent of a law that has one."""
         law = LAWS[self.law]

@@ -150,6 +150,7 @@ PLACES = {
         ),
         "of a block": ("partitioner_service/framing.py", "partitioner_service/route.py"),
         "of a grid": ("evenflow/queries", "evenflow/sources", "producers/profiles.py"),
+        "of a sweep": ("evenflow/commands/sweep.py", "evenflow/sweep"),
     },
     "group": {
         "of micro-batches": (

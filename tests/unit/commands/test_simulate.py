@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evenflow.commands.simulate import Kind
+from evenflow.commands.streams import Kind
 from evenflow.errors import ConfigError
 from evenflow.partitioners import names
 from evenflow.simulation import STREAMS
@@ -52,7 +52,10 @@ def test_json_lines_have_exactly_the_fields_one_object_a_partitioner() -> None:
     found = rows(
         *SMALL, "--partitioner", "pkg:d=3", "--partitioner", "hashing", "--zipf", 1.4, "--sources", 3
     )
-    assert [list(row) for row in found] == [FIELDS, FIELDS]
+    assert [list(row) for row in found] == [[*FIELDS, "provenance"]] * 2
+    made = found[0]["provenance"]
+    assert (made["stream"], made["seed"], made["exponent"], made["sources"]) == ("zipf", 1, 1.4, 3)
+    assert json.loads(made["options"])["d"] == 3
     assert [row["partitioner"] for row in found] == ["pkg:d=3", "hashing"]
     assert found[0]["max_holders"] <= 3
     assert found[1]["ksr"] == 1
@@ -196,7 +199,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ("--window soon", "--window: 'soon' is not a duration"),
         ("--warmup-slides 3", "--warmup-slides counts slides of a window"),
         ("--tuples 1000 --window 1s --warmup-slides 9", "none with tuples is left after a warm-up of 9"),
-        ("--plot out.pdf", "out.pdf ends with none of .png, .svg, .html"),
+        ("--plot out.gif", "out.gif ends with none of .png, .svg, .pdf, .html"),
         ("--key who", "--key describes a file"),
         ("--input {file} --key who --zipf 2", "--zipf describes a generated stream"),
         ("--input {file} --key nobody", "has no column 'nobody'; it has 'who', 'at', 'what'"),

@@ -1,13 +1,13 @@
-"""Several partitioners in processes of their own: the same figures, in order; the picture in three formats."""
+"""Several partitioners in processes of their own: the same figures, in order; the picture in every format."""
 
 from pathlib import Path
 
 import pytest
 
 from evenflow.errors import ConfigError, EvenflowError
-from evenflow.simulation import Scenario, entrant, generated, simulate
+from evenflow.simulation import Scenario, entrant, generated, origin_of, provenance_of, simulate
 from evenflow.simulation import run as run_module
-from evenflow.simulation.charts import check_target, plot
+from evenflow.simulation.charts import CURVE_POINTS, check_target, plot, thinned
 
 SCENARIO = Scenario(workers=6, sources=2, window_ms=1_000, slide_ms=100)
 ENTRANTS = [entrant(text) for text in ("hashing", "pkg", "pkg:d=4", "d-choices")]
@@ -54,16 +54,16 @@ def _dies(task: object) -> None:
 
 
 @pytest.mark.parametrize("windowed", [True, False])
-def test_the_picture_is_written_in_three_formats(tmp_path: Path, windowed: bool) -> None:
+def test_the_picture_is_written_in_every_format(tmp_path: Path, windowed: bool) -> None:
     stream = generated("zipf", tuples=5_000, keys=100, zipf=1.3, rate=100)
     results = simulate(stream, ENTRANTS, SCENARIO if windowed else Scenario(workers=6), processes=1)
-    begins = {".png": b"\x89PNG", ".svg": b"<svg", ".html": b"<!DOCTYPE html>"}
+    begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg", ".html": b"<!DOCTYPE html>"}
     for ending, begin in begins.items():
         path = tmp_path / f"out{ending}"
         plot(results, path)
         content = path.read_bytes()
         assert content.startswith(begin)
-        if ending != ".png":
+        if ending in (".svg", ".html"):
             for words in (b"balance and its price", b"imbalance over time", b"load per worker", b"pkg:d=4"):
                 assert words in content
         if ending == ".svg":
@@ -75,8 +75,8 @@ def test_the_picture_is_written_in_three_formats(tmp_path: Path, windowed: bool)
 
 
 def test_a_picture_that_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"ends with none of \.png, \.svg, \.html"):
-        check_target(tmp_path / "x.pdf")
+    with pytest.raises(ConfigError, match=r"ends with none of \.png, \.svg, \.pdf, \.html"):
+        check_target(tmp_path / "x.gif")
     with pytest.raises(ConfigError, match="there is no folder"):
         check_target(tmp_path / "no" / "x.png")
     (tmp_path / "folder.png").mkdir()
@@ -98,3 +98,27 @@ def test_asking_whether_a_picture_can_be_written_leaves_the_folder_as_it_was(tmp
         check_target(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == {"old.png", "link.png"}
     assert (tmp_path / "old.png").read_bytes() == b"a picture"
+
+
+def test_a_picture_of_a_long_series_shows_its_peak() -> None:
+    stream = generated("zipf", tuples=60_000, keys=100, zipf=1.3, rate=1_000)
+    (result,) = simulate(
+        stream, [entrant("pkg")], Scenario(workers=6, window_ms=1_000, slide_ms=100), processes=1
+    )
+    assert len(result.at) > CURVE_POINTS
+    line = thinned(result)
+    assert len(line.x) == len(line.y) <= CURVE_POINTS
+    assert max(line.y) == result.over_time.max()
+    assert line.x[line.y.index(max(line.y))] == result.at[result.over_time.argmax()]
+
+
+def test_a_neutral_picture_stresses_nobody_and_says_what_was_simulated(tmp_path: Path) -> None:
+    stream = generated("zipf", tuples=5_000, keys=100, zipf=1.3, rate=100)
+    results = simulate(stream, ENTRANTS, SCENARIO, processes=1)
+    origin = origin_of("zipf", seed=1, zipf=1.3, keys=100, period_ms=10_000, rate=100)
+    about = provenance_of(origin, SCENARIO, ENTRANTS[0], stream)
+    plot(results, tmp_path / "out.svg", about=about, neutral=True)
+    content = (tmp_path / "out.svg").read_text()
+    assert "stream zipf 1.3, seed 1, window 1 s, slide 0.1 s, 2 sources" in content
+    assert "more even" not in content
+    assert 'font-weight="bold" fill="#d9480f"' not in content

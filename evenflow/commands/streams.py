@@ -1,0 +1,71 @@
+"""The stream of a command that simulates: generated or from a file, and the channel between its sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from evenflow.commands.context import milliseconds
+from evenflow.commands.reading import opened
+
+if TYPE_CHECKING:
+    from evenflow.simulation import Channel, KeyedStream, Scenario
+    from evenflow.sources.source import SourceOptions
+
+Kind = Literal[
+    "zipf",
+    "uniform",
+    "shift",
+    "alternating",
+    "drift",
+    "replaced",
+    "random-exponent",
+    "wandering-exponent",
+    "wandering-load",
+    "giant",
+    "wrong-clock",
+    "silence",
+]
+"""The names in `simulation.STREAMS`, written out so that the help needs no import of the simulation."""
+_DISORDER_MS = 60_000
+
+
+def channel_of(exchange: bool, delay: str | None, loss: float | None, seed: int) -> Channel | None:
+    """The channel of the exchange. None if there is none."""
+    from evenflow.simulation import Channel
+
+    if exchange:
+        delay_ms = 0 if delay is None else milliseconds("--exchange-delay", delay)
+        return Channel(delay_ms=delay_ms, loss=loss or 0.0, seed=abs(seed))
+    said = {"--exchange-delay": delay, "--exchange-loss": loss}
+    refuse(said, "says how the messages of an exchange travel", "give --exchange too")
+    return None
+
+
+def stream_of_file(path: str, options: SourceOptions, rate: float | None, disorder_ms: int) -> KeyedStream:
+    """The tuples of a file. Without a time column they are numbered at `rate`."""
+    from evenflow.errors import ConfigError
+    from evenflow.sources.sample import stream_of
+
+    timed, tuples = options.time is not None, options.first
+    if timed and rate is not None:
+        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
+    if tuples is not None and tuples < 1:
+        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
+    return stream_of(
+        opened(path, options), tuples=tuples, timed=timed, rate=rate, max_disorder_ms=disorder_ms
+    )
+
+
+def disorder_of(text: str | None, scenario: Scenario) -> int:
+    """How far times may lie behind earlier ones, in ms."""
+    if text is not None:
+        return milliseconds("--max-disorder", text)
+    return scenario.window_ms or _DISORDER_MS
+
+
+def refuse(given: dict[str, Any], why: str, hint: str) -> None:
+    from evenflow.errors import ConfigError
+
+    for option, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{option} {why}", hint=hint)

@@ -1,0 +1,244 @@
+"""What a sweep's table says over the seeds: a mean or median with its interval, and the paired difference of two names.
+
+The interval of a mean is Student's t interval. The interval of a median is the percentile bootstrap with `RESAMPLES`
+resamples and a fixed seed. An interval of fewer than two seeds does not exist, and a bootstrap of fewer than ten is narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.arrays import Float64s
+from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
+from evenflow.sweep.grid import IDENTITY
+from evenflow.sweep.table import FIGURES
+
+RESAMPLES = 10_000
+_BOOTSTRAP_SEED = 1
+_ANGLES = 100_001
+Centre = Literal["mean", "median"]
+CONDITIONS = tuple(name for name in IDENTITY if name not in ("partitioner", "seed", "hash_seed"))
+"""Columns that are the same for all seeds and partitioners of a comparison."""
+Condition = tuple[Any, ...]
+Seed = tuple[int | None, int]
+"""Seed of the stream, and of the hash family."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean or median, and the ends of its interval. The ends are None if there are fewer than two values."""
+
+    centre: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One partitioner under one condition."""
+
+    partitioner: str
+    condition: Mapping[str, Any]
+    """The values of `CONDITIONS`."""
+    seeds: int
+    value: Interval
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two partitioners under one condition, on the same seeds. Less wins."""
+
+    condition: Mapping[str, Any]
+    """The values of `CONDITIONS`."""
+    first: str
+    second: str
+    seeds: int
+    """Seeds that both have."""
+    unpaired: int
+    """Seeds that only one of them has. They count nowhere."""
+    first_value: Interval
+    second_value: Interval
+    difference: Interval
+    """Of first - second, seed by seed."""
+    first_wins: int
+    """Seeds on which the value of the first is less."""
+    second_wins: int
+    """Seeds on which the value of the second is less."""
+    ties: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain JSON."""
+        return asdict(self)
+
+
+def summarised(
+    table: pa.Table,
+    metric: str,
+    names: Sequence[str] = (),
+    *,
+    centre: Centre = "mean",
+    level: float = 0.95,
+) -> list[Summary]:
+    """Each partitioner under each condition, in the order of the table. names: which partitioners. Empty: all.
+
+    ConfigError for an unknown metric or name, and for a metric without a value.
+    """
+    values = _values(table, metric)
+    known = dict.fromkeys(name for name, _ in values)
+    for name in names:
+        _check_name(name, known)
+    return [
+        Summary(
+            partitioner=name,
+            condition=dict(zip(CONDITIONS, condition, strict=True)),
+            seeds=len(by_seed),
+            value=interval(list(by_seed.values()), centre=centre, level=level),
+        )
+        for (name, condition), by_seed in values.items()
+        if not names or name in names
+    ]
+
+
+def compared(
+    table: pa.Table, metric: str, first: str, second: str, *, centre: Centre = "mean", level: float = 0.95
+) -> list[Comparison]:
+    """Two partitioners on the same seeds, under each condition that both have, in the order of the table.
+
+    ConfigError for an unknown metric or name, for twice the same name, and if they have no seed in common.
+    """
+    values = _values(table, metric)
+    known = dict.fromkeys(name for name, _ in values)
+    for name in (first, second):
+        _check_name(name, known)
+    if first == second:
+        raise ConfigError(f"{first!r} is compared with itself", hint="name two partitioners")
+    found = []
+    for (name, condition), ours in values.items():
+        theirs = values.get((second, condition))
+        if name == first and theirs is not None and (both := [seed for seed in ours if seed in theirs]):
+            found.append(
+                _paired(
+                    {seed: ours[seed] for seed in both},
+                    {seed: theirs[seed] for seed in both},
+                    unpaired=len(ours) + len(theirs) - 2 * len(both),
+                    names=(first, second),
+                    condition=dict(zip(CONDITIONS, condition, strict=True)),
+                    centre=centre,
+                    level=level,
+                )
+            )
+    if not found:
+        raise ConfigError(
+            f"{first!r} and {second!r} have no cell and seed in common",
+            hint="sweep both over the same lists",
+        )
+    return found
+
+
+def interval(values: Sequence[float], *, centre: Centre, level: float) -> Interval:
+    """The mean or median of the values with its interval at this level, 0 < level < 1. ConfigError for another level."""
+    if not 0 < level < 1:
+        raise ConfigError(f"the level of an interval is between 0 and 1, not {level}", hint="usual is 0.95")
+    numbers = np.array(values, np.float64)
+    at = float(numbers.mean() if centre == "mean" else np.median(numbers))
+    if len(numbers) < 2:
+        return Interval(at, None, None)
+    if centre == "mean":
+        reach = student_t(level, len(numbers) - 1) * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+        return Interval(at, at - reach, at + reach)
+    low, high = _bootstrap(numbers, level)
+    return Interval(at, low, high)
+
+
+def student_t(level: float, freedom: int) -> float:
+    """The t that Student's distribution with these degrees of freedom exceeds, on both sides, with 1 - level.
+
+    With t = sqrt(f) tan(a) the density of a is proportional to cos(a)^(f-1), which has no tails to cut off.
+    """
+    angles = np.linspace(0, math.pi / 2, _ANGLES)
+    density = np.cos(angles) ** (freedom - 1)
+    share = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    angle = float(np.interp(level, share / share[-1], angles))
+    return math.sqrt(freedom) * math.tan(angle)
+
+
+def _bootstrap(numbers: Float64s, level: float) -> tuple[float, float]:
+    """The percentile interval of the median."""
+    random = np.random.default_rng(_BOOTSTRAP_SEED)
+    drawn = random.integers(0, len(numbers), (RESAMPLES, len(numbers)))
+    low, high = np.quantile(np.median(numbers[drawn], axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _paired(
+    ours: Mapping[Seed, float],
+    theirs: Mapping[Seed, float],
+    *,
+    unpaired: int,
+    names: tuple[str, str],
+    condition: Mapping[str, Any],
+    centre: Centre,
+    level: float,
+) -> Comparison:
+    differences = [ours[seed] - theirs[seed] for seed in ours]
+    return Comparison(
+        condition=condition,
+        first=names[0],
+        second=names[1],
+        seeds=len(ours),
+        unpaired=unpaired,
+        first_value=interval(list(ours.values()), centre=centre, level=level),
+        second_value=interval(list(theirs.values()), centre=centre, level=level),
+        difference=interval(differences, centre=centre, level=level),
+        first_wins=sum(difference < 0 for difference in differences),
+        second_wins=sum(difference > 0 for difference in differences),
+        ties=sum(difference == 0 for difference in differences),
+    )
+
+
+def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Seed, float]]:
+    """The value of each seed, by partitioner and condition."""
+    if metric not in FIGURES:
+        raise ConfigError(
+            f"there is no metric {metric!r}{did_you_mean(metric, FIGURES)}",
+            hint=f"known: {', '.join(FIGURES)}",
+        )
+    columns = {name: table.column(name).to_pylist() for name in {*IDENTITY, metric}}
+    found: dict[tuple[str, Condition], dict[Seed, float]] = {}
+    for at in range(table.num_rows):
+        row = {name: column[at] for name, column in columns.items()}
+        if row[metric] is None:
+            raise ConfigError(
+                f"{row['partitioner']} has no {metric} in the table",
+                hint="window_imbalance needs a sweep with --window; choose another --metric",
+            )
+        by_seed = found.setdefault((row["partitioner"], tuple(row[name] for name in CONDITIONS)), {})
+        seed = (row["seed"], row["hash_seed"])
+        if seed in by_seed:
+            raise ConfigError(
+                f"the table has {row['partitioner']} with seed {row['hash_seed']} twice under one condition",
+                hint="each cell has one row",
+            )
+        by_seed[seed] = float(row[metric])
+    if not found:
+        raise ConfigError("the table has no rows", hint="run a sweep")
+    return found
+
+
+def _check_name(name: str, known: Mapping[str, None]) -> None:
+    if name not in known:
+        raise ConfigError(
+            f"the table has no partitioner {name!r}{did_you_mean(name, known)}",
+            hint=f"it has: {', '.join(known)}",
+        )
