@@ -18,16 +18,26 @@ def register(app: typer.Typer) -> None:
 
 def partitioners(
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/algorithms.md.")] = False,
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="What to cite for them, as BibTeX.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per partitioner.")] = False,
 ) -> None:
     """List the registered partitioners with their options."""
     from evenflow.partitioners import describe, names
     from evenflow.partitioners.catalogue import algorithms_markdown
+    from evenflow.partitioners.catalogue import bibtex as entries
 
+    if markdown + bibtex + as_json > 1:
+        raise typer.BadParameter("--markdown, --bibtex and --json exclude each other")
     if markdown:
         typer.echo(algorithms_markdown(), nl=False)
-        return
-    for known in map(describe, names()):
-        _show(known.name, known.summary, known.options)
+    elif bibtex:
+        typer.echo(entries())
+    else:
+        for known in map(describe, names()):
+            if as_json:
+                typer.echo(json.dumps(known.as_json()))
+            else:
+                _show(known.name, known.summary, known.options)
 
 
 def policies(

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from evenflow import __version__
 from evenflow.commands.logs import configure, show_error
 from evenflow.commands.options import EverywhereGroup
 from evenflow.errors import ConfigError, EvenflowError
@@ -46,6 +47,12 @@ def application() -> typer.Typer:
     return app
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"evenflow {__version__}")
+        raise typer.Exit
+
+
 def _options(
     context: typer.Context,
     config: Annotated[
@@ -57,7 +64,12 @@ def _options(
     quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log all, also what clients say.")] = False,
     json_logs: Annotated[bool, typer.Option("--json-logs", help="Log one JSON object a line.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_show_version),
+    ] = False,
 ) -> None:
+    _show_version(version)  # behind the name of a command the option has no callback of its own
     if quiet and verbose:
         raise typer.BadParameter("--quiet and --verbose exclude each other")
     context.obj = config

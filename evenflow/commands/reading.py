@@ -23,11 +23,11 @@ def _character(text: str) -> str:
 
 
 Format = Annotated[
-    Literal["csv", "json", "words"] | None,
+    Literal["csv", "json", "words", "parquet"] | None,
     typer.Option(
         "--format",
-        help="What the file is: csv, json (one object a line), words (running text). Default: as its name says, else "
-        "as its first lines do; a .txt file of which columns are named is csv.",
+        help="What the file is: csv, json (one object a line), words (running text), parquet. Default: as its name says, "
+        "else as its first lines do; a .txt file of which columns are named is csv.",
     ),
 ]
 TimeUnit = Annotated[

@@ -39,6 +39,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 
 MAX_WORKERS = 1 << 20
@@ -133,6 +134,8 @@ class Partitioner(ABC):
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
     tells: ClassVar[bool] = False
     """Whether the instances on one stream tell each other what they know."""
+    papers: ClassVar[tuple[Paper, ...]] = ()
+    """What to cite for the algorithm. Empty: it was not published."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension that
     varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
@@ -168,6 +171,16 @@ class Partitioner(ABC):
         self._batch_latest = NEVER
         self._pieces: list[tuple[UInt64s, Int64s]] = []
         self._start()
+
+    def __repr__(self) -> str:
+        """The class with the workers, the seed and every option in effect. Sources and disorder only if they are set."""
+        fields: dict[str, object] = {"workers": self.workers, "seed": self.seed}
+        if self.sources > 1:
+            fields |= {"source": self.source, "sources": self.sources}
+        if self.max_disorder_ms is not None:
+            fields["max_disorder_ms"] = self.max_disorder_ms
+        fields |= {option: getattr(self.options, option) for option in type(self.options).model_fields}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
     def assign(self, keys: UInt64s, times: Int64s) -> Int32s:
         """The worker of each tuple, in stream order. Shape (n,).

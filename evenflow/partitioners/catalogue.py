@@ -1,10 +1,11 @@
-"""The page docs/algorithms.md: every registered name with its module's words and its options."""
+"""The page docs/algorithms.md: every registered name with its module's words, its options and what to cite."""
 
 from __future__ import annotations
 
 import re
 from itertools import groupby
 
+from evenflow.partitioners.papers import bibliography
 from evenflow.partitioners.registry import Description, describe, names
 
 
@@ -32,7 +33,16 @@ def algorithms_markdown() -> str:
             if d.options:
                 lines += ["", f"Options of `{d.name}`:", "", "| option | meaning |", "|---|---|"]
                 lines += [f"| `{option}` | {_cell(meaning)} |" for option, meaning in d.options.items()]
+        if cited := members[0].papers:
+            lines += ["", f"To cite: {', '.join(f'`{paper.key}`' for paper in cited)} ([BibTeX](#bibtex))."]
+    lines += ["", "## BibTeX", "", "`evenflow partitioners --bibtex` prints these entries.", ""]
+    lines += ["```bibtex", bibtex(), "```"]
     return "\n".join(lines) + "\n"
+
+
+def bibtex() -> str:
+    """The papers of all registered names as BibTeX, each once."""
+    return bibliography(paper for name in names() for paper in describe(name).papers)
 
 
 def _unit(description: Description) -> str:

@@ -29,6 +29,7 @@ from evenflow.partitioners.grouping.cg import ConsistentGrouping
 from evenflow.partitioners.grouping.dagreedy import Dagreedy
 from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
 from evenflow.partitioners.grouping.pstream import PStream
+from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.partly.partly import PartLy
 from evenflow.partitioners.prompt.prompt import Prompt
 from evenflow.partitioners.prompt.time_based import TimeBased
@@ -81,8 +82,36 @@ class Description:
     key_policy: KeyPolicy
     options: Mapping[str, str]
     """Name of each option -> its default and its meaning."""
+    defaults: Mapping[str, Any]
+    """Name of each option -> its default."""
+    tells: bool
+    """Whether the instances on one stream tell each other what they know."""
+    papers: tuple[Paper, ...]
+    """What to cite for the algorithm."""
     text: str
     """Idea, parameters, cost, state and paper: the docstring of the algorithm's module."""
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the text, as plain JSON. The names are stable. The unit of an option is "ms", or null if it has none
+        or its meaning says it."""
+        options = [
+            {
+                "name": option,
+                "default": self.defaults[option],
+                "unit": "ms" if option.endswith("_ms") else None,
+                "meaning": self.options[option].removeprefix(f"(default {self.defaults[option]}) "),
+            }
+            for option in self.options
+        ]
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "decides_on": "micro-batches" if self.micro_batch else "tuples",
+            "key_policy": self.key_policy,
+            "tells": self.tells,
+            "papers": [paper.key for paper in self.papers],
+            "options": options,
+        }
 
 
 def names() -> tuple[str, ...]:
@@ -169,15 +198,18 @@ def describe(name: str) -> Description:
     """The description of a name, from docstrings and option declarations. ConfigError for an unknown name."""
     entry = _entry(name)
     fields = entry.algorithm.options_type.model_fields
+    defaults = {option: entry.defaults.get(option, info.default) for option, info in fields.items()}
     return Description(
         name=name,
         summary=(entry.algorithm.__doc__ or "").strip().splitlines()[0],
         micro_batch=entry.algorithm.micro_batch,
         key_policy=entry.algorithm.key_policy,
         options={
-            option: f"(default {entry.defaults.get(option, info.default)}) {info.description}"
-            for option, info in fields.items()
+            option: f"(default {defaults[option]}) {info.description}" for option, info in fields.items()
         },
+        defaults=defaults,
+        tells=entry.algorithm.tells,
+        papers=entry.algorithm.papers,
         text=inspect.cleandoc(inspect.getmodule(entry.algorithm).__doc__ or ""),
     )
 

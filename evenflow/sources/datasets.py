@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from evenflow.sources.files import head_lines, unwrapped_name
+from evenflow.sources.files import head_lines, is_parquet, unwrapped_name
 from evenflow.sources.formats import (
     cluster_tasks,
     csv_files,
@@ -18,6 +18,7 @@ from evenflow.sources.formats import (
     generated,
     json_lines,
     made_words,
+    parquet_files,
     retail,
     taxi,
     tpch,
@@ -30,6 +31,7 @@ FORMATS: tuple[SourceFormat, ...] = (
     csv_files.FORMAT,
     json_lines.FORMAT,
     words.FORMAT,
+    parquet_files.FORMAT,
     made_words.FORMAT,
     taxi.FORMAT,
     cluster_tasks.FORMAT,
@@ -93,15 +95,31 @@ def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
             f"there is no file {path}, and no source of that name",
             hint=f"name a file, or one of: {', '.join(BY_NAME)} (as in zipf:z=1.4,keys=1000)",
         )
+    by_name = _format_by_name(path)
+    if is_parquet(path):
+        _refuse_other_words(path, by_name, options)
+        return parquet_files.FORMAT, "its bytes say so"
     if options.format is not None:
         return BY_NAME[options.format], f"--format {options.format} says so"
-    if path.is_dir():
+    if path.is_dir() and by_name is not parquet_files.FORMAT:
         return words.FORMAT, "it is a folder"
-    by_name = _format_by_name(path)
     # A .txt file may be running text or a table, so its content decides.
     if by_name is not None and not path.name.lower().endswith(".txt"):
         return by_name, "its name says so"
     return _format_by_content(path, options, by_name)
+
+
+def _refuse_other_words(path: Path, by_name: SourceFormat | None, options: SourceOptions) -> None:
+    """Raise ConfigError if a Parquet file goes by the ending or the format of another kind of file."""
+    if options.format not in (None, parquet_files.FORMAT.name):
+        raise ConfigError(
+            f"{path} holds Parquet, not {options.format}", hint=f"drop --format {options.format}"
+        )
+    if options.format is None and by_name not in (None, parquet_files.FORMAT):
+        raise ConfigError(
+            f"{path} holds Parquet, although its name says {by_name.name}",
+            hint="rename it to end with .parquet, or say --format parquet",
+        )
 
 
 def _format_by_name(path: Path) -> SourceFormat | None:
@@ -133,7 +151,7 @@ def _format_by_content(
     endings = sorted(suffix for item in FILES for suffix in item.suffixes)
     raise ConfigError(
         f"neither name nor content of {path} tell its format",
-        hint=f"say --format csv, json or words; known endings are {' '.join(endings)} (and .gz, .zip)",
+        hint=f"say --format csv, json, words or parquet; known endings are {' '.join(endings)} (and .gz, .zip)",
     )
 
 

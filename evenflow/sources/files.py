@@ -17,6 +17,8 @@ from typing import IO
 from evenflow.errors import ConfigError
 
 _HEAD = 1 << 16
+_PARQUET = b"PAR1"
+"""What a Parquet file begins and ends with."""
 _BAD_ZIP = (zipfile.BadZipFile, RuntimeError, NotImplementedError)
 """What `zipfile` raises. RuntimeError: the archive is encrypted. NotImplementedError: its compression is unknown."""
 ByteStream = IO[bytes] | gzip.GzipFile
@@ -84,6 +86,16 @@ def head_lines(path: Path, encoding: str) -> list[str]:
         ) from None
     lines = re.split(r"\r\n|\n|\r", text.removeprefix("\ufeff"))
     return [line for line in (lines if whole else lines[:-1] or lines) if line.strip()]
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins and ends as Parquet does. False for a folder and for what cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            begins = stream.read(len(_PARQUET)) == _PARQUET
+            return begins and stream.seek(-len(_PARQUET), 2) > 0 and stream.read() == _PARQUET
+    except OSError:
+        return False
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:

@@ -21,7 +21,7 @@ from evenflow.sources.event_time import TimeUnit, parse_times, render_times
 BATCH_TUPLES = 50_000
 """Tuples in a batch, which are the most that are rendered at once."""
 
-FileFormat = Literal["csv", "json", "words"]
+FileFormat = Literal["csv", "json", "words", "parquet"]
 """The formats that a user can name with --format."""
 
 _ARROW_TYPES = {
@@ -261,13 +261,17 @@ def bounded(
             f"{name}: which column is the record key?",
             hint=f"--key; columns: {', '.join(table.column_names)}",
         )
-    columns = None if options.columns is None else [_outermost(table, column) for column in options.columns]
-    keys = _column_at(name, table, key)
+    columns = (
+        None
+        if options.columns is None
+        else [outermost(table.column_names, column) for column in options.columns]
+    )
+    keys = column_at(name, table, key)
     require_columns(name, table.column_names, tuple(columns or ()))
     if time is None:
         times = _numbered(name, len(table), options.event_rate)
     else:
-        times = parse_times(_column_at(name, table, time), unit, name=time, where=name)
+        times = parse_times(column_at(name, table, time), unit, name=time, where=name)
     whole = Batch(
         columns=table if columns is None else table.select(list(dict.fromkeys(columns))),
         keys=key_bytes(keys, key=key, where=name),
@@ -279,9 +283,9 @@ def bounded(
     return TableSource(name, whole, key=key, time=time, time_unit=unit)
 
 
-def _outermost(table: pa.Table, column: str) -> str:
-    """The column of the table that holds the column of this name, which may be a field within others (`user.id`)."""
-    if column in table.column_names:
+def outermost(present: list[str], column: str) -> str:
+    """The column of those present that holds the column of this name, which may be a field within others (`user.id`)."""
+    if column in present:
         return column
     try:
         return paths.segments(column)[0]
@@ -289,9 +293,9 @@ def _outermost(table: pa.Table, column: str) -> str:
         return column
 
 
-def _column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
+def column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
     """The column, or the field within others, of this name. ConfigError if there is none."""
-    outer = _outermost(table, column)
+    outer = outermost(table.column_names, column)
     if outer == column or outer not in table.column_names:
         require_columns(name, table.column_names, (column,))
         return table.column(column)

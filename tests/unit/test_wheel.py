@@ -1,4 +1,4 @@
-"""What `pip install evenflow` takes: the library alone, with a command that works without the services.
+"""What `pip install` of a wheel takes: the library alone, with a command that works without the services.
 
 The wheel is built from this checkout and unpacked into a virtual environment that has nothing but the packages which
 its own metadata asks for (links to those installed here, so no registry is needed).
@@ -83,6 +83,7 @@ def test_a_wheel_puts_one_name_into_site_packages(wheel: Path) -> None:
         tops = {name.partition("/")[0] for name in archive.namelist()}
         assert tops == {"evenflow", "evenflow-0.1.0.dist-info"}
         scripts = archive.read("evenflow-0.1.0.dist-info/entry_points.txt").decode()
+        assert "evenflow/py.typed" in archive.namelist()
         packages = {str(Path(name).parent) for name in archive.namelist() if name.endswith("__init__.py")}
     assert "evenflow = evenflow.console:run" in scripts
     here = {str(path.parent.relative_to(ROOT)) for path in (ROOT / "evenflow").rglob("__init__.py")}
@@ -98,9 +99,19 @@ def test_the_command_of_a_wheel_has_help_and_knows_where_the_services_are(instal
     assert refused.stderr.startswith("error: `evenflow replay` comes with the clone or image of evenflow")
 
 
+def test_a_wheel_says_its_version(installed: Path) -> None:
+    assert evenflow(installed, "--version").stdout == "evenflow 0.1.0\n"
+    assert evenflow(installed, "simulate", "--version").stdout == "evenflow 0.1.0\n"
+
+
 def test_settings_and_catalogue_come_with_the_wheel(installed: Path) -> None:
     assert len(json.loads(evenflow(installed, "settings", "--json").stdout)) > 50
     assert "dalton" in evenflow(installed, "partitioners").stdout
+    described = [
+        json.loads(line) for line in evenflow(installed, "partitioners", "--json").stdout.splitlines()
+    ]
+    assert "evenflow" in {one["name"] for one in described}
+    assert "@article{zapridou2022dalton," in evenflow(installed, "partitioners", "--bibtex").stdout
     assert "flights" in evenflow(installed, "queries").stdout
 
 

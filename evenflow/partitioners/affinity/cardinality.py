@@ -29,6 +29,7 @@ from evenflow.partitioners.affinity import window_cardinalities
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.partitioners.papers import HOLISTIC_VIEW
 from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches import window_holders
 from evenflow.sketches.hyperloglog import Registers, estimate
@@ -72,6 +73,7 @@ class CardinalityPartitioner(Partitioner):
     """Keeps the state of the window. A subclass implements the two ways to route: exact and sketched."""
 
     options_type = CardinalityOptions
+    papers = (HOLISTIC_VIEW,)
     options: CardinalityOptions
     variable_state = _VARIABLE
 

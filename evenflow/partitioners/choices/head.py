@@ -30,6 +30,7 @@ from evenflow.keys import Candidates, candidates, workers_of
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.choices.pkg import holders_of, sent_to_one_of_two
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import TWO_CHOICES
 from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import (
     SpaceSaving,
@@ -159,6 +160,7 @@ class Counted:
 class HeadPartitioner(Partitioner):
     """Keeps the summary, the loads and the candidates. A subclass implements `_assign`."""
 
+    papers = (TWO_CHOICES,)
     options: HeadOptions
     variable_state = _VARIABLE
 

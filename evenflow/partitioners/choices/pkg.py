@@ -29,6 +29,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.partitioners.papers import BOTH_CHOICES
 from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, add, advance
 
@@ -106,6 +107,7 @@ class Pkg(Partitioner):
     """Each key has d candidates. Every tuple takes the less loaded one."""
 
     options_type = PkgOptions
+    papers = (BOTH_CHOICES,)
     options: PkgOptions
 
     def _start(self) -> None:

@@ -35,6 +35,7 @@ from evenflow.partitioners.dalton.q_table import Home, QTable, admit, find, hold
 from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.dalton.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import DALTON
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 
@@ -123,6 +124,7 @@ class DaltonBatchOptions(BanditOptions):
 class DaltonBatch(Partitioner):
     """Micro-batches: the batch's frequent keys are split by a learned policy, all other keys are hashed."""
 
+    papers = (DALTON,)
     micro_batch = True
     options_type = DaltonBatchOptions
     options: DaltonBatchOptions

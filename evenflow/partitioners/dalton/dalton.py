@@ -73,6 +73,7 @@ from evenflow.partitioners.dalton.q_table import (
 from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.partitioners.papers import DALTON
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, moves, window_loads
 
 _REACH = 1 << 61
@@ -262,6 +263,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 class BanditPartitioner(Partitioner):
     """What `dalton` and `dalton-cooperative` share. Not an algorithm of its own."""
 
+    papers = (DALTON,)
     options: BanditOptions
     variable_state = _VARIABLE
 

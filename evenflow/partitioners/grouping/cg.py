@@ -48,6 +48,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate, candidate_kernel, first_slot, salt_kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.partitioners.papers import HETEROGENEOUS
 from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, advance, moves, note
 
@@ -232,6 +233,7 @@ class ConsistentGrouping(Partitioner):
     """Keys fill virtual workers of bounded load, which real workers own according to their capacity."""
 
     options_type = CGOptions
+    papers = (HETEROGENEOUS,)
     options: CGOptions
     variable_state = _VARIABLE
 

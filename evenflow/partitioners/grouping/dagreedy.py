@@ -45,6 +45,7 @@ from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
+from evenflow.partitioners.papers import DALTON, DISTRIBUTION_AWARE
 from evenflow.partitioners.window import SlidingWindow
 from evenflow.sketches import window_holders
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
@@ -174,6 +175,7 @@ class Dagreedy(Partitioner):
     """Rare keys are hashed. A hot key goes to the worker with the best mix of affinity and load."""
 
     options_type = DagreedyOptions
+    papers = (DISTRIBUTION_AWARE, DALTON)
     options: DagreedyOptions
     variable_state = _VARIABLE
 

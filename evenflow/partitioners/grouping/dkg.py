@@ -38,6 +38,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.partitioners.papers import DYNAMIC_KEY_GROUPING
 from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
@@ -175,6 +176,7 @@ class DynamicKeyGrouping(Partitioner):
     """Keys start with two neighbouring workers. Frequent keys gain and lose neighbours with the load."""
 
     options_type = DKGOptions
+    papers = (DYNAMIC_KEY_GROUPING,)
     options: DKGOptions
     variable_state = _VARIABLE
 

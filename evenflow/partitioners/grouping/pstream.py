@@ -47,6 +47,7 @@ from evenflow.partitioners.grouping.coin_synopsis import (
     look,
     place_of,
 )
+from evenflow.partitioners.papers import PSTREAM
 
 _ONE = np.uint64(1)
 
@@ -100,6 +101,7 @@ class PStream(Partitioner):
     """Hot keys take turns over all workers, rare keys are hashed. Coins tell which keys are hot."""
 
     options_type = PStreamOptions
+    papers = (PSTREAM,)
     options: PStreamOptions
 
     def _start(self) -> None:

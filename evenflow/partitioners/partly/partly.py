@@ -37,6 +37,7 @@ from pydantic import Field
 from evenflow.arrays import Int64s, State
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.partly.network import Policy, load_policy
 from evenflow.partitioners.partly.planner import plan_batch, plan_cost
 from evenflow.partitioners.prompt.accumulator import Accumulator
@@ -66,6 +67,7 @@ class PartLy(Buffered):
     """A trained policy cuts each micro-batch into data blocks. Very few keys are split."""
 
     options_type = PartLyOptions
+    papers = (MICRO_BATCHES,)
     options: PartLyOptions
 
     def _start(self) -> None:

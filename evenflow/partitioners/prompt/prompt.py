@@ -32,6 +32,7 @@ from pydantic import Field
 from evenflow.arrays import Int64s, State
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.buffered import Buffered
 from evenflow.partitioners.prompt.data_blocks import DataBlockPlan, plan_data_blocks
@@ -61,6 +62,7 @@ class Prompt(Buffered):
     """Each micro-batch is cut into data blocks of equal size and cardinality. Few keys are split."""
 
     options_type = PromptOptions
+    papers = (MICRO_BATCHES,)
     options: PromptOptions
 
     def _start(self) -> None:

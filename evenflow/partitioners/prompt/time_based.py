@@ -27,6 +27,7 @@ from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Options, Partitioner
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import MICRO_BATCHES
 
 
 @kernel
@@ -65,6 +66,7 @@ class TimeBasedOptions(Options):
 class TimeBased(Partitioner):
     """The batch interval is cut into equal spans of time, one per data block."""
 
+    papers = (MICRO_BATCHES,)
     micro_batch = True
     batch_clock = "arrival"
     options_type = TimeBasedOptions

@@ -19,6 +19,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.partitioners.papers import TWO_CHOICES
 
 
 @kernel
@@ -30,6 +31,7 @@ def _route(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s) -> N
 class Hashing(Partitioner):
     """Each key always goes to one worker: nothing to merge, and no protection against skew."""
 
+    papers = (TWO_CHOICES,)
     key_policy = "hashing"
 
     def _start(self) -> None:

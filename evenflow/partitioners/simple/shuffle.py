@@ -19,6 +19,7 @@ from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.explanation import Explanation
+from evenflow.partitioners.papers import TWO_CHOICES
 
 
 @kernel
@@ -35,6 +36,8 @@ def _route(turn: Int64s, workers: int, out: Int32s) -> None:
 
 class Shuffle(Partitioner):
     """Tuples go to the workers in turn: perfect balance, every key everywhere."""
+
+    papers = (TWO_CHOICES,)
 
     def _start(self) -> None:
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)

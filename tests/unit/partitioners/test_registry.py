@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from evenflow import partitioners
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate, hash_keys
 from evenflow.partitioners import create, describe, names, registry
-from evenflow.partitioners.catalogue import algorithms_markdown
+from evenflow.partitioners.catalogue import algorithms_markdown, bibtex
 from tests.unit.partitioners.cases import run
 from tests.unit.partitioners.streams import zipf
 
@@ -102,3 +104,41 @@ def test_every_algorithm_shows_itself_on_six_tuples(name: str) -> None:
     shown = doctest.testmod(module, extraglobs=given)
     assert shown.attempted
     assert not shown.failed
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_partitioner_shows_the_options_that_are_in_effect(name: str) -> None:
+    partitioner = create(name, workers=8, seed=3)
+    shown = repr(partitioner)
+    options = partitioner.options
+    pairs = [f"{option}={getattr(options, option)!r}" for option in type(options).model_fields]
+    expected = ", ".join(["workers=8", "seed=3", *pairs])
+    assert shown == f"{type(partitioner).__name__}({expected})"
+
+
+def test_a_partitioner_shows_its_source_and_disorder_where_they_are_set() -> None:
+    shown = repr(create("pk5", workers=4, source=1, sources=3, max_disorder_ms=500, window="sliding"))
+    assert shown.startswith("Pkg(workers=4, seed=7, source=1, sources=3, max_disorder_ms=500, ")
+    assert "d=5" in shown
+    assert "window='sliding'" in shown
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_a_name_says_of_itself_is_plain_json(name: str) -> None:
+    said = json.loads(json.dumps(describe(name).as_json()))
+    assert said["name"] == name
+    assert said["decides_on"] in ("tuples", "micro-batches")
+    assert [option["name"] for option in said["options"]] == list(describe(name).options)
+    assert all(not option["meaning"].startswith("(default") for option in said["options"])
+    assert {option["unit"] for option in said["options"] if option["name"].endswith("_ms")} <= {"ms"}
+
+
+def test_every_name_but_evenflows_own_has_a_paper_to_cite() -> None:
+    assert [name for name in names() if not describe(name).papers] == ["evenflow"]
+
+
+def test_a_bibliography_has_each_paper_once() -> None:
+    keys = re.findall(r"^@\w+\{([\w]+),$", bibtex(), re.MULTILINE)
+    cited = {paper.key for name in names() for paper in describe(name).papers}
+    assert sorted(keys) == sorted(cited)
+    assert bibtex().count("{") == bibtex().count("}")

@@ -256,7 +256,8 @@ def test_every_registered_format_refuses_what_is_not_there(item) -> None:
         ("r.jsonl", '{"key":{"a":1},"time":1}\n', KEYED, "objects or lists"),
         ("r.txt", "123 456", SourceOptions(), "holds no word"),
         ("r.txt", b"\xff\xfe\xff", SourceOptions(), "--encoding"),
-        ("r.parquet", "x", SourceOptions(), "known endings"),
+        ("r.orc", "x", SourceOptions(), "known endings"),
+        ("r.parquet", "x", SourceOptions(), "is no Parquet file"),
     ],
 )
 def test_a_malformed_source_is_refused_naming_file_and_place(

@@ -52,7 +52,7 @@ def test_it_is_said_how_a_file_is_read(
 
 def test_what_is_said_outright_is_obeyed_and_not_questioned(tmp_path: Path) -> None:
     formats: list[FileFormat] = ["csv", "json", "words"]
-    assert [item.name for item in FILES] == formats
+    assert [item.name for item in FILES] == [*formats, "parquet"]
     for name in formats:
         options = SourceOptions(format=name)
         assert reading_of(_file(tmp_path, "o.csv", OBJECTS), options).format.name == name
