@@ -188,5 +188,7 @@ def begin_of_newest(state: TopicState, most: int) -> dict[int, int]:
 
     Each partition gives a share by its length, but enough records to judge it.
     """
+    if not state.records:
+        return dict(state.begin)
     by_length, end = stretch(state, most, first=False)
     return {part: max(state.begin[part], min(by_length[part], end[part] - _LEAST)) for part in state.begin}

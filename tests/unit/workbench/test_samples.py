@@ -73,3 +73,8 @@ def test_a_sample_is_of_the_first_the_middle_and_the_newest_records_and_of_no_re
             assert end - newest[part] - 2 <= taken <= end - newest[part]
             assert after - begin == high - low == end - start
             assert abs((low - begin) - (end - high)) <= 1
+
+
+def test_an_empty_topic_has_an_empty_sample() -> None:
+    here = {0: 7, 1: 7}
+    assert parts_of(topic([0, 0], 7), 200) == [(here, here)] * 3
