@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenflow.settings import Settings
+from evenflow.settings.durations import parse_duration
 from workbench.findings import Changes
 from workbench.look.judge_records import in_wire_format, likely_csv
 from workbench.look.look import look_at
@@ -30,7 +31,8 @@ def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
     look = look_at(begun, sample, now=now)
     for section, fields in look.proposal.items():
         whole[section] = whole.get(section, {}) | dict(fields)
-    lost = late_tuples(applied(begun, look.proposal).query, look.facts.times)
+    delay = parse_duration(look.proposal.get("query", {}).get("out_of_orderness", "0ms"))
+    lost = late_tuples(begun.query.model_copy(update={"out_of_orderness": delay}), look.facts.times)
     loss = f"{lost:,} tuples" if lost else "none"
     comments["query", "out_of_orderness"] = f"loses {loss} of the sample; results come that much later"
     whole["kafka"] = {"bootstrap_servers": settings.kafka.bootstrap_servers}

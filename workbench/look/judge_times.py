@@ -62,20 +62,20 @@ def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Findi
 def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
     """Whether most times are of our age only in another unit. A few times of another unit are strays."""
     times = np.concatenate(facts.times)
-    fitting = {unit: int(which.sum()) for unit, which in other_units(settings.query, times).items()}
+    units = other_units(settings.query, times)
+    fitting = {unit: int(which.sum()) for unit, which in units.items()}
     real = max(fitting, key=lambda unit: fitting[unit], default=None)
     if real is None or real == "ns" or 2 * fitting[real] <= times.size:
         return  # numbers that are no times, or times of another age: no unit makes more sense of them
     if 2 * int(((times >= _YEAR_1971) & (times <= _YEAR_2200)).sum()) > times.size:
         return
     column, unit = settings.query.time, settings.query.time_unit
-    which = other_units(settings.query, times)[real]
-    span = shown_span(int(times[which].min()), int(times[which].max()))
+    such = times[units[real]]
     example = next(
         (value for value in facts.shape.column(column).examples if unit_of([value]) == real),
         None,
     )
-    what = f"column {column!r} read as {unit} gives times at {span}"
+    what = f"column {column!r} read as {unit} gives times at {shown_span(int(such.min()), int(such.max()))}"
     what += f" (e.g. {example!r})" if example is not None else ""
     if fitting[real] < times.size:
         what += f" in {fitting[real]:,} of {times.size:,} records"
@@ -166,8 +166,8 @@ def _judge_order(settings: Settings, facts: Facts, body: Facts) -> Iterator[Find
         do += "look at their producers"
         yield Finding("order", "warning", what, do)
         return
-    kept = "none" if not lost else f"{lost:,} tuples"
-    do = f'set query.out_of_orderness = "{format_duration(needed)}": it loses {kept} of this sample; results come that '
+    loss = "none" if not lost else f"{lost:,} tuples"
+    do = f'set query.out_of_orderness = "{format_duration(needed)}": it loses {loss} of this sample; results come that '
     do += "much later"
     yield Finding("order", "warning", what, do, {"query": {"out_of_orderness": format_duration(needed)}})
 

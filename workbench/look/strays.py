@@ -6,6 +6,7 @@ Advice that counts them helps nobody: one time of 1970 asks for an out_of_ordern
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,14 +82,14 @@ def other_units(query: Query, times: Int64s) -> dict[NumericUnit, Bools]:
     if query.time == "@timestamp" or query.time_unit == "iso":
         return {}
     mine = PER_MS[query.time_unit]
-    found: dict[NumericUnit, Bools] = {}
+    units: dict[NumericUnit, Bools] = {}
     for unit, per_ms in PER_MS.items():
         if unit != query.time_unit:
             read = times.astype(np.float64) * (mine / per_ms)
             fitting = (read >= EARLIEST) & (read <= LATEST)
             if fitting.any():
-                found[unit] = fitting
-    return found
+                units[unit] = fitting
+    return units
 
 
 def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
@@ -107,14 +108,14 @@ def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
         split = []
         for piece in part.pieces:
             places = _places(query, piece.times, far=far, now=now, today=today)
-            for cause, which in places.causes:
-                _note(groups, cause, part.partition, piece, which)
+            for cause in places.causes:
+                _note(groups, cause, part.partition, piece)
             split.append({way: piece.where(getattr(places, way)) for way in ways})
-        for way, found in ways.items():
-            found.append(replace(part, pieces=tuple(one[way] for one in split)))
+        for way, parts in ways.items():
+            parts.append(replace(part, pieces=tuple(one[way] for one in split)))
     return Strays(
         groups=tuple(sorted(groups.values(), key=lambda group: -group.count)),
-        **{way: replace(facts, partitions=tuple(found)) for way, found in ways.items()},
+        **{way: replace(facts, partitions=tuple(parts)) for way, parts in ways.items()},
     )
 
 
@@ -124,11 +125,19 @@ def _ahead(query: Query, times: Int64s, now: int) -> Bools:
     return times > now + query.max_ahead_of_clock
 
 
+class _Cause(NamedTuple):
+    """Why times are strays. kind: one word for it. words: the same for a person. which: the strays, shape (n,)."""
+
+    kind: str
+    words: str
+    which: Bools
+
+
 @dataclass(frozen=True)
 class _Places:
-    """Where the times of a piece lie. Each mask has shape (n,). causes: in words, with the strays of each."""
+    """Where the times of a piece lie. Each mask has shape (n,), and means what `Strays` says."""
 
-    causes: list[tuple[str, Bools]]
+    causes: list[_Cause]
     body: Bools
     onward: Bools
     rest: Bools
@@ -140,7 +149,7 @@ def _places(query: Query, times: Int64s, *, far: int, now: int, today: bool) -> 
     if today:
         strange = (times < EARLIEST) | (times > LATEST)
         for unit, fitting in other_units(query, times).items():
-            causes.append((f"are in {unit}, not {query.time_unit}", strange & fitting))
+            causes.append(_Cause(unit, f"are in {unit}, not {query.time_unit}", strange & fitting))
             left &= ~(strange & fitting)
     left &= ~_ahead(query, times, now)
     body = left.copy()
@@ -151,20 +160,19 @@ def _places(query: Query, times: Int64s, *, far: int, now: int, today: bool) -> 
     order, inside = np.arange(times.size), np.flatnonzero(body)
     behind = left & (times < low) & (order > inside[0])
     before = left & (times > high) & (order < inside[-1])
-    causes.append((f"come far behind {moment(low)}, where the others begin", behind))
-    causes.append((f"lie far ahead of {moment(high)}, where the others end", before))
+    causes.append(_Cause("behind", f"come far behind {moment(low)}, where the others begin", behind))
+    causes.append(_Cause("ahead", f"lie far ahead of {moment(high)}, where the others end", before))
     return _Places(causes, body, left & (times >= low), left & ~behind)
 
 
-def _note(groups: dict[str, Group], cause: str, partition: int, piece: Piece, which: Bools) -> None:
-    places = np.flatnonzero(which)
+def _note(groups: dict[str, Group], cause: _Cause, partition: int, piece: Piece) -> None:
+    """Count the strays of a piece. Each piece has ends of its own, so the words are those of the first."""
+    places = np.flatnonzero(cause.which)
     if not places.size:
         return
-    # Each piece has ends of its own: "come far behind 10:00" of one and of another is one cause.
-    kind = cause.split(" of ")[0].split(" behind ")[0]
-    before = groups.get(kind)
-    if before is None:
+    known = groups.get(cause.kind)
+    if known is None:
         offset, value = piece.record(int(places[0]))
-        groups[kind] = Group(cause, places.size, Example(partition, offset, value))
+        groups[cause.kind] = Group(cause.words, places.size, Example(partition, offset, value))
     else:
-        groups[kind] = replace(before, count=before.count + places.size)
+        groups[cause.kind] = replace(known, count=known.count + places.size)
