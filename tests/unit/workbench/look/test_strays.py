@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.settings import Query
+from evenflow.settings import Query, Settings
 from evenflow.settings.durations import parse_duration
 from tests.examples import examples
 from tests.unit.workbench.look.samples import NOW, look, named, order, sample
+from workbench.look.guess import starting_file
 from workbench.look.order import acceptable
 from workbench.look.sample import Stretch, TopicRecords
 
@@ -88,6 +89,16 @@ def test_the_proposal_says_how_many_tuples_it_loses() -> None:
     assert found.proposal == {"query": {"out_of_orderness": "5s"}}
     assert 'set query.out_of_orderness = "5s": it loses 2 tuples of this sample' in found_order.do
     assert found_order.what.endswith("would be rejected as late; the furthest is 3 s behind")
+
+
+def test_a_first_settings_file_says_what_its_out_of_orderness_loses() -> None:
+    rows = [order(number, at=NOW - HOUR + 1_000 * number) for number in range(MANY)]
+    for number in range(100, MANY, 10):
+        rows[number]["at"] -= 90_000
+    rows[150]["at"] = rows[250]["at"] = NOW // 1000
+    lines = starting_file(Settings(), sample(rows), now=NOW).splitlines()
+    (line,) = (line for line in lines if line.startswith("out_of_orderness"))
+    assert line == 'out_of_orderness = "2m"  # loses 2 tuples of the sample; results come that much later'
 
 
 @pytest.mark.parametrize(
