@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evenflow.partitioners import create
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.input import InputSettings
+from partitioner_service.ahead import LiveClock
+from partitioner_service.route import Router, Slice
 from partitioner_service.trial import tried
+from tests.examples import examples
 from tests.unit.partitioner_service import kafka
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000
@@ -80,6 +88,32 @@ def test_first_records_are_rejected_as_the_service_would(
     assert [shown[: len(example or "")] for shown in found.examples.values()] == (
         [example] if example else []
     )
+
+
+@examples(60)
+@given(
+    times=st.lists(
+        st.one_of(
+            st.integers(NOW - HOUR, NOW + 3 * HOUR), st.integers(-(2**40), 2**60), st.just(b"{"), st.none()
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    query=st.sampled_from(
+        [{}, {"max_jump": "10m"}, {"out_of_orderness": "30m"}, {"max_ahead_of_clock": "off"}]
+    ),
+)
+def test_a_trial_rejects_what_the_router_rejects(times: list[Any], query: dict[str, Any]) -> None:
+    of = settings(**query)
+    first = records(times)
+    router = Router(of, create("hashing", workers=2), clock=LiveClock(of, wall=lambda: NOW / 1000))
+    state = PartitionState(fingerprint=of.fingerprint, topic_id="t", offset=0)
+    values = [record.value() for record in first]
+    (piece,) = router.pieces([Slice(0, 0, len(values) - 1, values, records=first)], {0: state})
+    routed = Counter[str]()
+    for group in piece.rejections:
+        routed[group.reason] += len(group.positions)
+    assert tried(of, {0: first}, wall=lambda: NOW / 1000).by_reason == routed
 
 
 def test_partitions_are_judged_apart_and_counted_together() -> None:
