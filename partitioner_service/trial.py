@@ -24,7 +24,7 @@ from partitioner_service.committed import all_states
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
-from partitioner_service.route import REASONS, UNREADABLE
+from partitioner_service.route import REASONS, TOO_LARGE, UNREADABLE
 from topics import reader
 from topics.admin import describe
 from topics.offsets import first_offsets
@@ -105,13 +105,12 @@ def tried(
             timestamps=[timestamp_of(record) for record in records],
         )
         trial.records += len(records)
-        for row in parsed.bad.rows[:1].tolist():
-            example = f"{parsed.bad[row]}: {shown_bytes(records[row].value())}"
-            trial.note(
-                UNREADABLE,
-                len(parsed.bad.rows),
-                f"offset {records[row].offset()} of partition {partition}: {example}",
-            )
+        bad = parsed.bad
+        for reason, which in ((UNREADABLE, ~bad.too_large), (TOO_LARGE, bad.too_large)):
+            rows = bad.rows[which]
+            for row in rows[:1].tolist():
+                example = f"offset {records[row].offset()} of partition {partition}: {bad[row]}: "
+                trial.note(reason, rows.size, example + shown_bytes(records[row].value()))
         ahead = clock.ahead(records, parsed.rows, parsed.times)
         state = PartitionState(fingerprint="", topic_id="", offset=0)
         verdicts = judge(
