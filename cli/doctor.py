@@ -26,7 +26,7 @@ def doctor(
         str | None,
         typer.Option(help="Topic to look at. Default: the query's input topic. Needs no settings file."),
     ] = None,
-    sample: Annotated[int, counted("How many of the newest records to look at, at most (20,000).")] = 20_000,
+    sample: Annotated[int, counted("How many records to look at, at most (20,000).")] = 20_000,
     no_sample: Annotated[bool, typer.Option("--no-sample", help="Look at no records.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:

@@ -49,7 +49,7 @@ def partition(
 
     from partitioner_service.app import serve
 
-    serve(settings, until_ended=until_ended, from_routed=from_routed)
+    serve(settings, until_ended=until_ended, from_routed=from_routed, trial=not unchecked)
 
 
 def plan(

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 @_query.command("check")
 def check(
     context: typer.Context,
-    sample: Annotated[int, counted("How many of the newest records to look at, at most (20,000).")] = 20_000,
+    sample: Annotated[int, counted("How many records to look at, at most (20,000).")] = 20_000,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Say what the query reads, keeps and writes, and how `verify` compares it, by a sample of the input topic.

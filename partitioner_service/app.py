@@ -59,18 +59,19 @@ def serve(
     *,
     until_ended: bool = False,
     from_routed: bool = False,
+    trial: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Run one partitioner instance until SIGTERM or SIGINT.
 
     With `until_ended`, also stop once the input has ended. With `from_routed`, first find committed offsets
-    again that are gone (`rebuild`).
+    again that are gone (`rebuild`). trial: as of `prepare`.
 
     Raises what `prepare` refuses, before anything is begun. Later it raises whatever stopped the data plane
     or the control plane.
     """
     on_every_line(query=settings.query.name, part=f"partitioner {settings.partitioner.instance}", epoch=0)
-    settings = prepare(settings)
+    settings = prepare(settings, trial=trial and not from_routed)
     if from_routed:
         continue_from_routed(settings)
     instruments = PartitionerInstruments(settings)

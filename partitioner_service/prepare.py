@@ -9,6 +9,7 @@ from __future__ import annotations
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from partitioner_service.learned import new_partitioner
+from partitioner_service.trial import refuse_mostly_rejected
 from topics.admin import ensure_topics, pipeline_topics
 from topics.settled import admitted
 
@@ -19,17 +20,20 @@ The input topic belongs to the user, and the other topics belong to the Spark st
 """
 
 
-def prepare(settings: Settings) -> Settings:
+def prepare(settings: Settings, *, trial: bool = False) -> Settings:
     """The settings with the number of partitions of the input topic.
 
-    Creates the partitioners' topics that are missing.
+    Creates the partitioners' topics that are missing. trial: whether a query that has not begun is refused if most of its
+    first records would be rejected (`trial.py`).
 
-    Raises ConfigError for a partitioner that cannot be used or an input topic that is missing,
+    Raises ConfigError for that, for a partitioner that cannot be used or an input topic that is missing,
     IncompatibleStateError for a query that began with other settings, ServiceError when the broker refuses or
     does not answer.
     """
     new_partitioner(settings)  # only for its errors, before a broker is asked
     known = admitted(settings)
+    if trial:
+        refuse_mostly_rejected(known)
     specs = pipeline_topics(known)
     ensure_topics(known.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
     return known

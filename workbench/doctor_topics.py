@@ -22,7 +22,7 @@ from workbench.doctor_durability import check_durability, internal_topics
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
-from workbench.look.sample import TopicRecords, newest_records
+from workbench.look.sample import TopicRecords, sampled_records
 from workbench.look.words import listed
 
 _PATIENCE_MS = 5_000
@@ -96,11 +96,11 @@ def _said_of_the_query(settings: Settings, state: TopicState | None) -> list[Fin
 def _sampled(
     settings: Settings, state: TopicState, *, most: int
 ) -> tuple[TopicRecords | None, list[Finding]]:
-    """(the newest records, None if they cannot be read or `most` is 0; the finding that they cannot be read)."""
+    """(records of the input topic, None if they cannot be read or `most` is 0; the finding that they cannot be read)."""
     if not most:
         return None, []
     try:
-        return newest_records(settings.kafka, state, most=most), []
+        return sampled_records(settings.kafka, state, most=most), []
     except (ServiceError, DataLossError) as error:
         what = f"the records of {state.name} cannot be read: {error.message}"
         return None, [Finding("sample", "warning", what, _hint(error))]

@@ -32,7 +32,7 @@ from topics.admin import describe
 from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
-from workbench.look.sample import TopicRecords, newest_records
+from workbench.look.sample import TopicRecords, sampled_records
 from workbench.look.shape import Column
 from workbench.look.words import counted, shown_span
 
@@ -87,14 +87,14 @@ class Check:
 
 
 def check_query(settings: Settings, *, most: int) -> Check:
-    """Ask the broker for at most `most` of the newest records of the input topic, and say what becomes of them."""
+    """Ask the broker for at most `most` of the records of the input topic, and say what becomes of them."""
     topic = settings.topic("input")
     try:
         state = describe(settings.kafka, [topic]).get(topic)
         if state is None:
             why = f"topic {topic} does not exist: nothing is known of its records"
             return _unknown(settings, why, "create and fill it, or name another in input.topic")
-        sample = newest_records(settings.kafka, state, most=most)
+        sample = sampled_records(settings.kafka, state, most=most)
     except (ServiceError, DataLossError) as error:
         return _unknown(settings, error.message, error.hint or "")
     return of_sample(settings, state, sample, now=int(time.time() * 1000))
@@ -237,7 +237,7 @@ def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
         yield "sample", "no record has been seen"
         return
     facts = look.facts
-    yield "sample", f"{facts.records:,} of the newest records of {facts.topic}"
+    yield "sample", f"{facts.records:,} of the records of {facts.topic}"
     yield "rejected", f"{facts.rejected:,} unreadable, {look.late:,} late or jumps"
     if settings.query.explode is not None:
         yield "tuples", f"{facts.kept:,} of {facts.readable - facts.filtered:,} records"

@@ -126,6 +126,14 @@ class InputSettings(Section):
     producers: int = Field(
         default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
     )
+    reject_limit: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="A service that begins a query stops if more than this share of its first 10,000 records would be "
+        "rejected. Then nothing is made or committed, and the query's name stays free. Fewer than 100 records are not "
+        "judged. 1: a query begins whatever its records hold.",
+    )
     registry: RegistrySettings | None = Field(
         default=None,
         description="The schema registry. None: there is no registry, and avro and protobuf are refused.",

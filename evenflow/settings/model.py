@@ -491,7 +491,7 @@ class Settings(BaseSettings):
             return self._origin.identity() | {"view": self._of_view()}
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(mode="json", exclude={"registry"})
+            "input": self.input.model_dump(mode="json", exclude={"registry", "reject_limit"})
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},

@@ -325,6 +325,86 @@ def test_a_look_that_fails_is_a_warning_that_says_where(
     assert "nothing is known of its records: ZeroDivisionError at test_look.py:" in caplog.text
 
 
+def plenty(seconds: Iterable[int]) -> list[dict[str, Any]]:
+    """20,002 orders, one every 5 ms until now, some of them 1.5 s late. seconds: those with their time in seconds."""
+    found = [order(number) | {"at": NOW - (PLENTY - number) * 5} for number in range(PLENTY)]
+    for number in range(0, PLENTY, 50):
+        found[number]["at"] -= 1_500
+    for number in seconds:
+        found[number]["at"] //= 1_000
+    return found
+
+
+PLENTY = 20_002
+
+
+def test_a_few_times_in_seconds_are_named_and_spoil_no_proposal(stranger: Stranger) -> None:
+    stranger.make()
+    stranger.write(plenty([3, 9_001, 9_002, 20_000]))
+    report = doctor(stranger.settings(FIT))
+    assert "4 of 19,998 times (under 0.1 %) are in s, not ms, e.g. offset " in said(report, "warning")
+    assert tomllib.loads(report["proposal"]) == {"query": {"out_of_orderness": "2s"}}
+    assert "it loses 4 tuples of this sample" in said(report, "warning")
+    assert ", 4 strays" in said(report, "ok")
+    mended = doctor(stranger.settings(f'{FIT}\nout_of_orderness = "2s"'))
+    assert mended["proposal"] == ""
+
+
+def test_a_sample_of_a_long_topic_holds_its_first_its_middle_and_its_newest_records(
+    stranger: Stranger,
+) -> None:
+    stranger.make()
+    rows = [row | {"user": "u"} for row in plenty([])]
+    for number in (0, PLENTY // 2, PLENTY - 1):
+        rows[number]["user"] = f"only-{number}"
+    stranger.write(rows)
+    report = doctor(stranger.settings(FIT), "--sample", "300")
+    assert report["sample"]["partitions"] == {"0": 150, "1": 150}
+    assert report["sample"]["keys"] == 4
+    assert "without a readable record" not in said(report)
+    low, high = report["sample"]["times_ms"]
+    assert (low, high) == (min(row["at"] for row in rows[:100]), max(row["at"] for row in rows))
+
+
+def test_a_wrong_unit_is_refused_though_a_few_times_fit_it(stranger: Stranger) -> None:
+    stranger.make()
+    stranger.write(plenty(range(0, PLENTY, 100)))
+    before = {name for name in topic_names(stranger.kafka) if not name.startswith("__")}
+    error = refused(stranger.settings(f'{FIT}\ntime_unit = "s"'))
+    assert "column 'at' read as s gives times at the year 5" in error.message
+    assert 'time_unit = "ms"' in (error.hint or "")
+    assert {name for name in topic_names(stranger.kafka) if not name.startswith("__")} == before
+
+
+def test_a_service_that_would_reject_most_of_its_first_records_leaves_the_name_free(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    """The newest records fit, so the look lets them pass. The service begins at the first."""
+    stranger.make(max_message_bytes="4194304")
+    stranger.write([{"user": "u", "amount": 1, "at": NOW - number * 5_000} for number in range(9_000)])
+    stranger.write(orders() * 6)
+    file = stranger.settings(FIT)
+    settings = load_settings(file)
+    before = {name for name in topic_names(stranger.kafka) if not name.startswith("__")}
+    with evenflow(file, tmp_path / "refused.log", "partition") as child:
+        assert child.wait(90) == 2, child.output()
+    assert "of the first 10,000 records of topic" in child.output()
+    assert "late" in child.output()
+    assert "Traceback" not in child.output()
+    assert {name for name in topic_names(stranger.kafka) if not name.startswith("__")} == before
+    assert all_states(settled(settings)) == {}
+    mended = stranger.settings(FIT.replace('"1s"', '"1m"'), "reject_limit = 1")
+    with evenflow(mended, tmp_path / "begun.log", "partition") as child:
+        wait_for(
+            lambda: total(all_states(settled(load_settings(mended))))[0] == 9_000 + 6 * ORDERS, child.output
+        )
+        assert child.terminate(30) == 0, child.output()
+    again = stranger.settings(FIT.replace('"1s"', '"1m"'))
+    with evenflow(again, tmp_path / "again.log", "partition") as child:
+        wait_for(lambda: "status page" in child.output(), child.output)
+        assert child.terminate(30) == 0, child.output()
+
+
 def test_a_query_that_has_begun_is_only_warned(
     kafka_settings: KafkaSettings, query_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -61,6 +61,23 @@ def produce(settings: Settings, role: str, value: bytes, partition: int = 0) -> 
     clients.flush(client, settings.kafka)
 
 
+def test_a_delay_that_keeps_windows_open_for_decades_is_wrong_and_named(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, query={"out_of_orderness": "20761d"})
+    create_topics(settings)
+    write(settings, some_rows(200), end=False)
+    plane = DataPlane(prepare(settings))
+    thread, errors = start_thread(plane)
+    wait_until(lambda: total(all_states(settings.with_input_partitions(4)))[0] == 200)
+    plane.stop()
+    thread.join(30)
+    assert errors == []
+    named = [line for line in status_alone(settings, tmp_path)["wrong"] if "out_of_orderness" in line]
+    assert len(named) == 1
+    assert 'query.out_of_orderness is "20761d"' in named[0]
+
+
 def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
         for values in ([data], [b'{"k":"a","t":1,"v":2}', data, None, b"a,1,2"]):
             many = len(values)
             stretch = Stretch(0, many, values=values, keys=[None] * many, timestamps=[1] * many)
+            stretch.offsets = list(range(many))
             found = look_at(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
             said = [found.summary(), found.toml(), *(one.what + one.do for one in found.findings)]
             said.append(json.dumps(found.as_json(), ensure_ascii=False))

@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Bools, Int64s
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser
+from partitioner_service.parse import Parsed, Parser
 from partitioner_service.reading.reasons import Bad
 from partitioner_service.reading.schemas import Schemas, Withheld, schemas_of
 from topics.registry import Lookup, RegisteredSchema, SchemaRefused
-from workbench.look.order import without_jumps
+from workbench.look.order import jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import Shape, shape_of
 from workbench.registered import RegisteredRecords
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Readable records of a partition that the sample holds without a gap, without the jumps that max_jump would reject.
+
+    times: event times (ms) in offset order, shape (n,). rows: where the records stand in `stretch`, shape (n,).
+    """
+
+    times: Int64s
+    rows: Int64s
+    stretch: Stretch
+
+    def where(self, which: Bools) -> Piece:
+        """The piece with only these records. which: shape (n,)."""
+        return replace(self, times=self.times[which], rows=self.rows[which])
+
+    def record(self, place: int) -> tuple[int, bytes | None]:
+        """Offset and value of the record in this place."""
+        row = int(self.rows[place])
+        return self.stretch.offsets[row], self.stretch.values[row]
 
 
 @dataclass(frozen=True)
@@ -27,16 +49,20 @@ class PartitionFacts:
     """One partition of the sample.
 
     length: offsets that the partition holds. records: how many were sampled, without markers. ended: whether an
-    end-of-stream marker was among them. times: event times (ms) of the readable records, in offset order, without the
-    jumps that max_jump would reject. jumps: how many jumps there are.
+    end-of-stream marker was among them. pieces: the readable records. jumps: how many tuples max_jump would reject.
     """
 
     partition: int
     length: int
     records: int
     ended: bool
-    times: Int64s
+    pieces: tuple[Piece, ...]
     jumps: int
+
+    @cached_property
+    def times(self) -> Int64s:
+        """Event times (ms) of all pieces, in offset order."""
+        return np.concatenate([np.empty(0, np.int64), *(piece.times for piece in self.pieces)])
 
 
 @dataclass(frozen=True)
@@ -83,8 +109,8 @@ class Facts:
 
     @property
     def times(self) -> tuple[Int64s, ...]:
-        """Event times (ms) of each partition that has any."""
-        return tuple(part.times for part in self.partitions if part.times.size)
+        """Event times (ms) of each piece that has any."""
+        return tuple(piece.times for part in self.partitions for piece in part.pieces if piece.times.size)
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -113,12 +139,12 @@ def facts_of(
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
         reasons.add(stretch, parsed.bad)
         keys.append(parsed.keys.cast(pa.large_binary()))
-        times = without_jumps(settings.query, parsed.times)
-        jumps = len(parsed.times) - len(times)
+        pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(stretch, parsed))
+        rejected = len(parsed.times) - sum(len(piece.times) for piece in pieces)
         filtered += parsed.empty
         parts.append(
             PartitionFacts(
-                stretch.partition, stretch.length, len(stretch.values), stretch.ended, times, jumps
+                stretch.partition, stretch.length, len(stretch.values), stretch.ended, pieces, rejected
             )
         )
     different, hottest = _hottest(keys)
@@ -134,6 +160,12 @@ def facts_of(
         filtered=filtered,
         kept=sum(map(len, keys)),
     )
+
+
+def _pieces(stretch: Stretch, parsed: Parsed) -> list[Piece]:
+    cuts = np.searchsorted(parsed.rows, np.array(stretch.gaps, np.int64))
+    times, rows = np.split(parsed.times, cuts), np.split(parsed.rows, cuts)
+    return [Piece(some, where, stretch) for some, where in zip(times, rows, strict=True)]
 
 
 class _Known:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from evenflow.settings import Settings
+from evenflow.settings.durations import parse_duration
 from workbench.findings import Changes
 from workbench.look.judge_records import in_wire_format, likely_csv
 from workbench.look.look import look_at
+from workbench.look.order import late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
 from workbench.look.shape import NUMBERS, Column, Shape, can_be_named, shape_of, unit_of
@@ -26,8 +28,13 @@ def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
     changes = _guessed(settings, sample, comments)
     begun = applied(settings, changes)
     whole = merged((), changes)
-    for section, fields in look_at(begun, sample, now=now).proposal.items():
+    look = look_at(begun, sample, now=now)
+    for section, fields in look.proposal.items():
         whole[section] = whole.get(section, {}) | dict(fields)
+    delay = parse_duration(look.proposal.get("query", {}).get("out_of_orderness", "0ms"))
+    lost = late_tuples(begun.query.model_copy(update={"out_of_orderness": delay}), look.facts.times)
+    loss = f"{lost:,} tuples" if lost else "none"
+    comments["query", "out_of_orderness"] = f"loses {loss} of the sample; results come that much later"
     whole["kafka"] = {"bootstrap_servers": settings.kafka.bootstrap_servers}
     return as_toml(begun, whole, comments)
 
@@ -51,7 +58,6 @@ def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str,
         query["time_unit"] = unit_of(shape.column(time).examples)
     query["window"] = "1m"
     comments["query", "window"] = "as you need it"
-    comments["query", "out_of_orderness"] = "loses none of the sample; results come that much later"
     query["aggregates"] = {"tuples": "count"} | _sums(shape, {key, time})
     alive = not all(stretch.ended for stretch in sample.stretches if stretch.values)
     idle = {"idle_timeout": "30s"} if alive else {}

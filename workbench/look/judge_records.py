@@ -45,7 +45,7 @@ def _judge_fields(settings: Settings, facts: Facts, values: list[bytes | None]) 
 
 
 def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """A finding about how many records would be rejected as unreadable, and why."""
+    """A finding about how many records would be rejected as unreadable, and why. It is a problem if most would be."""
     if not facts.unreadable:
         return
     what = f"{counted(facts.rejected, facts.records)} records would be rejected ({share(facts.rejected, facts.records)}): "
@@ -53,7 +53,8 @@ def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
     if len(facts.unreadable) > _SHOWN:
         what += f"; and {len(facts.unreadable) - _SHOWN} more reasons"
     do = f"rejected records go to {settings.topic('rejected')} with their reason, and count in no window"
-    yield Finding("rejected", "warning" if facts.readable else "problem", what, do)
+    most = 2 * facts.rejected > facts.records
+    yield Finding("rejected", "problem" if most else "warning", what, do)
 
 
 def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:

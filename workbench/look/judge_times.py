@@ -9,10 +9,11 @@ import numpy as np
 
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
-from evenflow.talking.words import moment, partitions, share, span
+from evenflow.talking.words import moment, partitions, share, shown_bytes, span
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts
 from workbench.look.order import (
+    acceptable,
     furthest_behind,
     helpful_jump,
     late_tuples,
@@ -20,6 +21,7 @@ from workbench.look.order import (
     rounded_up,
 )
 from workbench.look.shape import unit_of
+from workbench.look.strays import Strays, other_units, strays_of
 from workbench.look.words import counted, shown_span
 
 _YEAR_1971, _YEAR_2200 = 31_536_000_000, 7_258_118_400_000
@@ -37,32 +39,55 @@ def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Findi
     yield from unit
     if unit:
         return  # in a wrong unit, order and distances mean nothing
+    strays = strays_of(settings.query, facts, now=now)
+    yield from _judge_strays(facts, strays)
     yield from _judge_ahead(settings, facts, now=now)
     facts = _without_ahead(settings, facts, now=now)
-    if facts.span is None:
+    if strays.rest.span is None:
         return
-    wild = list(_judge_jumps(settings, facts, now=now))
+    wild = list(_judge_jumps(settings, strays.onward, now=now))
     yield from wild
     if wild:
-        return  # nor do they mean anything while one wrong clock is ahead
-    yield from _judge_order(settings, facts)
-    yield from _judge_behind(settings, facts)
-    yield from _judge_gaps(settings, facts)
-    yield from _judge_clock(facts, now=now)
+        facts = strays.body  # what one wrong clock makes late is said already
+        if not late_tuples(settings.query, facts.times):
+            return
+    yield from _judge_order(settings, facts, strays.body)
+    if wild:
+        return  # distances mean nothing while one wrong clock is ahead
+    yield from _judge_behind(settings, strays.rest)
+    yield from _judge_gaps(settings, strays.rest)
+    yield from _judge_clock(strays.rest, now=now)
 
 
 def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """Whether most times are of our age only in another unit. A few times of another unit are strays."""
     times = np.concatenate(facts.times)
-    low, high = facts.span or (0, 0)
-    if np.any((times >= _YEAR_1971) & (times <= _YEAR_2200)) or settings.query.time == "@timestamp":
+    units = other_units(settings.query, times)
+    fitting = {unit: int(which.sum()) for unit, which in units.items()}
+    real = max(fitting, key=lambda unit: fitting[unit], default=None)
+    if real is None or real == "ns" or 2 * fitting[real] <= times.size:
+        return  # numbers that are no times, or times of another age: no unit makes more sense of them
+    if 2 * int(((times >= _YEAR_1971) & (times <= _YEAR_2200)).sum()) > times.size:
         return
     column, unit = settings.query.time, settings.query.time_unit
-    real = unit_of(facts.shape.column(column).examples)
-    if real in (None, "ns", unit):
-        return  # numbers that are no times, or times of another age: no unit makes more sense of them
-    first = facts.shape.column(column).examples[0]
-    what = f"column {column!r} read as {unit} gives times at {shown_span(low, high)} (e.g. {first!r})"
+    such = times[units[real]]
+    example = next(
+        (value for value in facts.shape.column(column).examples if unit_of([value]) == real),
+        None,
+    )
+    what = f"column {column!r} read as {unit} gives times at {shown_span(int(such.min()), int(such.max()))}"
+    what += f" (e.g. {example!r})" if example is not None else ""
+    if fitting[real] < times.size:
+        what += f" in {fitting[real]:,} of {times.size:,} records"
     yield Finding("time", "problem", what, f'set query.time_unit = "{real}"', {"query": {"time_unit": real}})
+
+
+def _judge_strays(facts: Facts, strays: Strays) -> Iterator[Finding]:
+    for group in strays.groups:
+        one = group.example
+        what = f"{group.count:,} of {facts.readable:,} times ({share(group.count, facts.readable)}) {group.cause}, e.g. "
+        what += f"offset {one.offset} of partition {one.partition}: {shown_bytes(one.value)}"
+        yield Finding("strays", "warning", what, "look at their producer; no proposal counts them")
 
 
 def _judge_ahead(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
@@ -71,9 +96,21 @@ def _judge_ahead(settings: Settings, facts: Facts, *, now: int) -> Iterator[Find
         return
     ahead = sum(int((one > now + most).sum()) for one in facts.times)
     if ahead:
-        furthest = moment(max(int(one.max()) for one in facts.times))
+        part, piece, place = max(
+            (
+                (part, piece, int(piece.times.argmax()))
+                for part in facts.partitions
+                for piece in part.pieces
+                if len(piece.times)
+            ),
+            key=lambda found: int(found[1].times[found[2]]),
+        )
+        offset, value = piece.record(place)
         what = f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the clock, the "
-        what += f"furthest at {furthest}: they would be rejected as ahead"
+        what += (
+            f"furthest at {moment(int(piece.times[place]))} (offset {offset} of partition {part.partition}: "
+        )
+        what += f"{shown_bytes(value)}): they would be rejected as ahead"
         do = 'look at the producer\'s clock; for data with times of the future set query.max_ahead_of_clock = "off"'
         yield Finding("time", "warning", what, do)
 
@@ -83,7 +120,10 @@ def _without_ahead(settings: Settings, facts: Facts, *, now: int) -> Facts:
     most = settings.query.max_ahead_of_clock
     if most is None:
         return facts
-    parts = tuple(replace(part, times=part.times[part.times <= now + most]) for part in facts.partitions)
+    parts = tuple(
+        replace(part, pieces=tuple(piece.where(piece.times <= now + most) for piece in part.pieces))
+        for part in facts.partitions
+    )
     return replace(facts, partitions=parts)
 
 
@@ -108,18 +148,28 @@ def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Find
     yield Finding("time", "warning", what, do, {"query": {"max_jump": format_duration(jump)}})
 
 
-def _judge_order(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    late = late_tuples(settings.query, facts.times)
+def _judge_order(settings: Settings, facts: Facts, body: Facts) -> Iterator[Finding]:
+    """How many tuples are late, and the acceptable out_of_orderness that the times of the body need."""
+    query = settings.query
+    late = late_tuples(query, facts.times)
     if not late:
-        yield Finding("order", "ok", f"no tuple comes late: {_order(facts)}")
+        yield Finding("order", "ok", f"no tuple comes late: {_order(body)}")
         return
-    needed = format_duration(needed_out_of_orderness(settings.query, facts.times))
     what = f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their partition's watermark "
-    what += f"and would be rejected as late; {_order(facts)}"
-    do = (
-        f'set query.out_of_orderness = "{needed}": it loses none of this sample; results come that much later'
-    )
-    yield Finding("order", "warning", what, do, {"query": {"out_of_orderness": needed}})
+    what += f"and would be rejected as late; {_order(body)}"
+    most = acceptable(query)
+    needed = min(needed_out_of_orderness(query, body.times), most)
+    patient = query.model_copy(update={"out_of_orderness": needed})
+    lost = late_tuples(patient, facts.times)
+    if late_tuples(patient, body.times) >= late_tuples(query, body.times):
+        do = f"no out_of_orderness of at most {format_duration(most)} (ten windows, or a minute) keeps more of them: "
+        do += "look at their producers"
+        yield Finding("order", "warning", what, do)
+        return
+    loss = "none" if not lost else f"{lost:,} tuples"
+    do = f'set query.out_of_orderness = "{format_duration(needed)}": it loses {loss} of this sample; results come that '
+    do += "much later"
+    yield Finding("order", "warning", what, do, {"query": {"out_of_orderness": format_duration(needed)}})
 
 
 def _order(facts: Facts) -> str:
@@ -162,11 +212,12 @@ def _judge_gaps(settings: Settings, facts: Facts) -> Iterator[Finding]:
     if furthest not in waiting or len(waiting) == 1:
         return
     others = max((end for p, end in ends.items() if p != furthest), default=None)
-    times = next(part.times for part in facts.partitions if part.partition == furthest)
-    reached = np.maximum.accumulate(times)
-    steps = np.diff(reached)
-    alone = np.ones(len(steps), bool) if others is None else reached[1:] > others + settings.max_skew
-    gap = int(steps[alone].max(initial=0))
+    gap = 0
+    for piece in next(part.pieces for part in facts.partitions if part.partition == furthest):
+        reached = np.maximum.accumulate(piece.times)
+        steps = np.diff(reached)
+        alone = np.ones(len(steps), bool) if others is None else reached[1:] > others + settings.max_skew
+        gap = max(gap, int(steps[alone].max(initial=0)))
     if gap <= settings.max_skew:
         return
     enough = format_duration(rounded_up(gap + 1))
@@ -179,7 +230,7 @@ def _judge_gaps(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_clock(facts: Facts, *, now: int) -> Iterator[Finding]:
-    ends = [int(times.max()) for times in facts.times]
+    ends = [int(part.times.max()) for part in facts.partitions if part.times.size]
     live = sum(abs(now - end) <= _LIVE for end in ends)
     if live:
         what = f"times follow the clock in {counted(live, len(ends))} partitions with tuples"

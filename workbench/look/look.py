@@ -22,6 +22,7 @@ from workbench.look.judge_times import judge_times
 from workbench.look.order import furthest_behind, late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
+from workbench.look.strays import strays_of
 from workbench.look.words import shown_span
 
 _ROUNDS = 5
@@ -30,12 +31,13 @@ _ROUNDS = 5
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at a sample has found. proposal: all changes that make `settings` fit the sample."""
+    """What a look at a sample has found at `now` (ms since 1970). proposal: all changes that make `settings` fit it."""
 
     settings: Settings
     facts: Facts
     findings: tuple[Finding, ...]
     proposal: Changes
+    now: int
 
     @property
     def problems(self) -> list[Finding]:
@@ -60,9 +62,12 @@ class Look:
         said = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
         if facts.hottest is not None and facts.span is not None:
             said.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
-            behind = furthest_behind(facts.times)
+            strays = strays_of(self.settings.query, facts, now=self.now)
+            behind = furthest_behind(strays.rest.times)
             order = f"up to {span(behind)} out of order" if behind else "in order"
-            said.append(f"times {shown_span(*facts.span)}, {order}")
+            said.append(f"times {shown_span(*(strays.rest.span or facts.span))}, {order}")
+            if strays.count:
+                said.append("one stray" if strays.count == 1 else f"{strays.count:,} strays")
         return f"sample of {facts.topic}: {', '.join(said)}"
 
     def as_json(self) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def look_at(settings: Settings, sample: TopicRecords, *, now: int, registry: Loo
     """Compare the sample with the settings. now: ms since 1970. registry: of schemas. None: that of the settings."""
     facts = facts_of(settings, sample, registry=registry)
     findings = _judged(settings, facts, sample, now)
-    look = Look(settings, facts, findings, merged(findings))
+    look = Look(settings, facts, findings, merged(findings), now)
     return replace(look, proposal=_fitting(look, sample, now, registry))
 
 

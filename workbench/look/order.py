@@ -1,6 +1,6 @@
 """How far out of order the tuples of a sample are, by the same rule that the partitioner applies.
 
-Everywhere `times` is the event times (ms) of one partition in offset order, or a list of such arrays, one a partition.
+Everywhere `times` is the event times (ms) of consecutive records of a partition in offset order, or a list of such arrays.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenflow.arrays import Int64s, UInt8s
+from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.progress import PartitionState, Verdict, judge
 from evenflow.settings import Query
 
@@ -20,6 +20,8 @@ _ROUND = (
     *(_H * many for many in (1, 2, 3, 6, 12)),
 )
 _JUMPS = (7 * _D, _D, 6 * _H, _H)
+_ACCEPTABLE_WINDOWS = 10
+_ALWAYS_ACCEPTABLE = _M
 _PATIENT = 2**60
 """An out_of_orderness (ms) with which no tuple is late."""
 
@@ -32,16 +34,30 @@ def late_tuples(query: Query, times: Sequence[Int64s]) -> int:
 
 def without_jumps(query: Query, times: Int64s) -> Int64s:
     """The times that max_jump does not reject. All times if max_jump is not set."""
+    return times[~jumps(query, times)]
+
+
+def jumps(query: Query, times: Int64s) -> Bools:
+    """Which times max_jump rejects, shape (n,). None of them if max_jump is not set."""
     if query.max_jump is None or not times.size:
-        return times
+        return np.zeros(times.size, bool)
     patient = query.model_copy(update={"out_of_orderness": _PATIENT})
-    return times[_verdicts(patient, times, begun=True) != Verdict.JUMP]
+    return _verdicts(patient, times, begun=True) == Verdict.JUMP
 
 
 def needed_out_of_orderness(query: Query, times: Sequence[Int64s]) -> int:
     """The smallest round out_of_orderness (ms) with which none of these tuples is late."""
     behind = max((_behind(query.slide_ms, one) for one in times), default=0)
     return rounded_up(max(0, behind - query.allowed_lateness))
+
+
+def acceptable(query: Query) -> int:
+    """The longest out_of_orderness (ms) that is ever proposed: the largest round one within ten windows or a minute.
+
+    Every result comes later by it, so a longer one costs more than the tuples that it keeps.
+    """
+    most = max(_ACCEPTABLE_WINDOWS * query.window, _ALWAYS_ACCEPTABLE)
+    return max([most // _D * _D, *(one for one in _ROUND if one <= most)])
 
 
 def rounded_up(milliseconds: int) -> int:
@@ -61,10 +77,10 @@ def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | Non
     for jump in _JUMPS:
         careful = query.model_copy(update={"max_jump": jump})
         left = [without_jumps(careful, one) for one in times]
-        jumps = sum(map(len, times)) - sum(map(len, left))
-        lost = jumps + late_tuples(query, left)
-        if jumps and lost < least:
-            best, least = (jump, jumps), lost
+        rejected = sum(map(len, times)) - sum(map(len, left))
+        lost = rejected + late_tuples(query, left)
+        if rejected and lost < least:
+            best, least = (jump, rejected), lost
     return best
 
 

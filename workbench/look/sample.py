@@ -1,9 +1,12 @@
-"""The newest records of a topic, bounded in number, bytes and time. A longer partition gives more of them."""
+"""A sample of a topic: the first, the middle and the newest records of each partition, bounded in number, bytes and time.
+
+A longer partition gives more of them.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.errors import DataLossError, ServiceError
@@ -19,14 +22,19 @@ _LEAST = 100
 _MOST_BYTES = 64_000_000
 _MOST_SECONDS = 4.0
 _PATIENCE = 2.0
+Offsets = Mapping[int, int]
+"""Offset by partition."""
+Bounds = tuple[Offsets, Offsets]
+"""First offsets, and those behind the last."""
 
 
 @dataclass
 class Stretch:
-    """Consecutive records at the end of one partition, without end-of-stream markers.
+    """Records of one partition in offset order, without end-of-stream markers.
 
-    length: offsets that the partition holds. ended: whether a marker was among the records. values, keys, timestamps:
-    one entry for each record. A timestamp is in ms, and -1 if the record has none.
+    length: offsets that the partition holds. ended: whether a marker was among the records. values, keys, timestamps,
+    offsets: one entry for each record. A timestamp is in ms, and -1 if the record has none. gaps: positions of records
+    before which the sample leaves others out.
     """
 
     partition: int
@@ -35,6 +43,8 @@ class Stretch:
     values: list[bytes | None] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    gaps: list[int] = field(default_factory=list)
 
     def add(self, records: Iterable[Record]) -> None:
         """Add the next records of this partition, in offset order."""
@@ -45,6 +55,12 @@ class Stretch:
                 self.values.append(record.value())
                 self.keys.append(record.key())
                 self.timestamps.append(timestamp_of(record))
+                self.offsets.append(record.offset())
+
+    def leave_out(self) -> None:
+        """Say that the sample leaves out what lies before the next record."""
+        if self.values and self.gaps[-1:] != [len(self.values)]:
+            self.gaps.append(len(self.values))
 
 
 @dataclass(frozen=True)
@@ -71,32 +87,84 @@ class TopicRecords:
         return min(stamps, default=None)
 
 
-def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
-    """About `most` of the newest records, or fewer if they are large or come slowly.
+def sampled_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
+    """About `most` of the first, the middle and the newest records, or fewer if they are large or come slowly.
 
-    Raises ServiceError or DataLossError (records were deleted meanwhile) if nothing can be read.
+    The newest are read first. Raises ServiceError or DataLossError (records were deleted meanwhile) if nothing can be
+    read.
     """
+    return _read(kafka, state, parts_of(state, most))
+
+
+def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
+    """As `sampled_records`, but the newest records alone: those that come nearest to what a running query reads next."""
+    return _read(kafka, state, [(begin_of_newest(state, most), dict(state.end))])
+
+
+def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> TopicRecords:
+    """The records of these parts of the topic. parts: the one with the lowest offsets first."""
     found = {part: Stretch(part, state.end[part] - state.begin[part]) for part in sorted(state.begin)}
     sample = TopicRecords(state.name, tuple(found.values()))
     if not state.records:
         return sample
-    deadline, size = time.monotonic() + _MOST_SECONDS, 0
-    batches = reader.read_range(
-        kafka, state.name, begin=begin_of_newest(state, most), end=state.end, timeout=_PATIENCE
-    )
-    try:
-        for batch in batches:
-            for record in batch:
-                found[record.partition()].add([record])
-            size += sum(map(len, batch))
-            if size > _MOST_BYTES or time.monotonic() > deadline:
-                break
-    except (ServiceError, DataLossError):  # a part of the sample is better than none
-        if not sample.records:
-            raise
-    finally:
-        batches.close()
+    budget = _Budget()
+    read: list[list[Record]] = []
+    for begin, end in reversed(parts):
+        read.append([])
+        try:
+            budget.read(kafka, state.name, begin, end, onto=read[-1])
+        except (ServiceError, DataLossError):  # a part of the sample is better than none
+            if not any(read):
+                raise
+    for records in reversed(read):
+        for stretch in found.values():
+            stretch.leave_out()
+        for record in records:
+            found[record.partition()].add([record])
     return sample
+
+
+class _Budget:
+    """Bytes and seconds that are left for a sample."""
+
+    def __init__(self) -> None:
+        self._deadline = time.monotonic() + _MOST_SECONDS
+        self._bytes = _MOST_BYTES
+
+    def read(
+        self, kafka: KafkaSettings, topic: str, begin: Offsets, end: Offsets, *, onto: list[Record]
+    ) -> None:
+        """Add the records between these offsets to `onto`, as long as the budget lasts."""
+        batches = reader.read_range(kafka, topic, begin=begin, end=end, timeout=_PATIENCE)
+        try:
+            for batch in batches:
+                onto += batch
+                self._bytes -= sum(map(len, batch))
+                if self._bytes < 0 or time.monotonic() > self._deadline:
+                    break
+        finally:
+            batches.close()
+
+
+def parts_of(state: TopicState, most: int) -> list[Bounds]:
+    """Where a sample reads from and to, by partition: the first, the middle and the newest records, in this order.
+
+    The third part alone stands for a partition of few records, which is read whole. Of all others each part has a third
+    of what the partition gives.
+    """
+    newest = begin_of_newest(state, most)
+    parts: list[tuple[dict[int, int], dict[int, int]]] = [({}, {}), ({}, {}), ({}, {})]
+    for part, begin in state.begin.items():
+        end = state.end[part]
+        third = max(1, (end - newest[part]) // 3)
+        middle = begin + (end - begin - third) // 2
+        whole = newest[part] == begin
+        cuts = [(begin, begin), (begin, begin), (begin, end)]
+        if not whole:
+            cuts = [(begin, begin + third), (middle, middle + third), (end - third, end)]
+        for (begins, ends), (low, high) in zip(parts, cuts, strict=True):
+            begins[part], ends[part] = low, high
+    return [(begins, ends) for begins, ends in parts]
 
 
 def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
@@ -120,5 +188,7 @@ def begin_of_newest(state: TopicState, most: int) -> dict[int, int]:
 
     Each partition gives a share by its length, but enough records to judge it.
     """
+    if not state.records:
+        return dict(state.begin)
     by_length, end = stretch(state, most, first=False)
     return {part: max(state.begin[part], min(by_length[part], end[part] - _LEAST)) for part in state.begin}

@@ -37,7 +37,8 @@ _MOST_PARTS = 100
 _INT64_DIGITS = len(str(-(2**63)))
 _NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
-_PER_MS: dict[NumericUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
+PER_MS: dict[NumericUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
+"""How many of each unit are a millisecond."""
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
 """1990 and 2100 in ms. Numbers between them are taken for event times."""
 
@@ -221,7 +222,7 @@ def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
         return None
     middle = float(np.median(np.array(finite, np.float64)))
     # The ranges of the units do not overlap, so at most one fits.
-    for unit, per_ms in _PER_MS.items():
+    for unit, per_ms in PER_MS.items():
         if EARLIEST <= middle / per_ms <= LATEST:
             return unit
     return None

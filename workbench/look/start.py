@@ -14,7 +14,7 @@ from topics.admin import describe
 from topics.settled import settled
 from workbench.findings import Finding, unforeseen
 from workbench.look.look import Look, look_at
-from workbench.look.sample import SAMPLE, newest_records
+from workbench.look.sample import SAMPLE, newest_records, sampled_records
 
 log = logging.getLogger("evenflow.look")
 
@@ -22,9 +22,9 @@ log = logging.getLogger("evenflow.look")
 def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
     """Look at a sample of the input topic (at most `most` records) and log in a few lines what it holds.
 
-    The sample is not the input that the query means if nothing is readable, if a column never occurs or never holds what
-    is needed, or if event times are of a wrong unit. For a query that has not begun, this raises ConfigError. For a query
-    that has begun, it is only logged, because its data may have changed.
+    The sample is not the input that the query means if most of it is unreadable, if a column never occurs or never holds
+    what is needed, or if most event times are of a wrong unit. For a query that has not begun, this raises ConfigError.
+    For a query that has begun, it is only logged, because its data may have changed.
 
     An error in the look itself is logged as a warning. It stops no service, whatever the records hold. For a missing
     topic, the error of `settled` is raised.
@@ -45,7 +45,9 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
 def _look(settings: Settings, most: int, *, begun: bool) -> ConfigError | None:
     """Log what the sample holds. Returns the refusal if the query has not begun and there are problems."""
     topic = settings.topic("input")
-    sample = newest_records(settings.kafka, describe(settings.kafka, [topic])[topic], most=most)
+    # A query that has begun reads on where the newest records are.
+    of_topic = newest_records if begun else sampled_records
+    sample = of_topic(settings.kafka, describe(settings.kafka, [topic])[topic], most=most)
     look = look_at(settings, sample, now=int(time.time() * 1000))
     log.info("%s", look.summary())
     if look.problems and not begun:

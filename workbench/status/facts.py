@@ -79,6 +79,34 @@ class WindowFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Delays:
+    """How long windows stay open, in ms: the query's settings of these names.
+
+    by_clock: whether event times follow the clock, because those that are far ahead of it are rejected.
+    """
+
+    window: int
+    out_of_orderness: int
+    allowed_lateness: int
+    by_clock: bool
+
+    @classmethod
+    def of(cls, query: Query) -> Delays:
+        """The delays of a query."""
+        return cls(
+            window=query.window,
+            out_of_orderness=query.out_of_orderness,
+            allowed_lateness=query.allowed_lateness,
+            by_clock=query.max_ahead_of_clock is not None,
+        )
+
+    @property
+    def far(self) -> int:
+        """A delay (ms) that is far longer than a window: 100 windows, and an hour at least."""
+        return max(100 * self.window, 3_600_000)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rejected:
     """Reason -> number of records, among the newest of the rejected topic. whole: whether these are all its records."""
 
@@ -127,7 +155,7 @@ class Facts:
     and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
     and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
     unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
-    added: partitions that the topic has besides, and that the query has not taken in.
+    added: partitions that the topic has besides, and that the query has not taken in. delays: of the query's windows.
     """
 
     query: str
@@ -150,6 +178,7 @@ class Facts:
     unfit: int = 0
     views: tuple[ViewFacts, ...] = ()
     added: int = 0
+    delays: Delays | None = None
 
     @property
     def begun(self) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenflow.talking.words import partitions, printable, share
+from evenflow.settings.durations import format_duration
+from evenflow.talking.words import partitions, printable, share, span
 from evenflow.telemetry import PartitionerRecord
-from workbench.status.words import ago, count
+from workbench.status.words import ago, count, moment
 
 if TYPE_CHECKING:
     from workbench.status.facts import Facts
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 SILENT_MS = 60_000
 """If windows are due and Spark has been silent for this long, nothing aggregates."""
 _TOLERABLE = 0.01
+_SMALLER = "a smaller value needs a new query.name, or `evenflow reset`"
 
 
 def wrong(facts: Facts) -> list[str]:
@@ -34,6 +36,7 @@ def wrong(facts: Facts) -> list[str]:
         *_adding(facts),
         *_waiting(facts),
         *([] if facts.leap is None else [facts.leap]),
+        *_closing(facts),
         *_aggregating(facts),
         *_rejecting(facts),
         *_unfit(facts),
@@ -97,6 +100,30 @@ def _waiting(facts: Facts) -> Iterator[str]:
         yield f"waits for {which} without any record (partitioner.idle_timeout is none, so for ever)"
     elif not facts.members:
         yield f"waits for {which} without any record, and no partitioner runs that could take it for idle"
+
+
+def _closing(facts: Facts) -> Iterator[str]:
+    """Windows that stay open for far longer than they are, and the setting that keeps them open."""
+    delays, windows = facts.delays, facts.windows
+    if delays is None or facts.ended:
+        return
+    names = ("out_of_orderness", "allowed_lateness")
+    longest = max(names, key=lambda name: int(getattr(delays, name)))
+    value = int(getattr(delays, longest))
+    cause = f'query.{longest} is "{format_duration(value)}"'
+    # Times that are not bound to the clock may be past that at any moment.
+    waits = 0 if windows.needs is None or not delays.by_clock else windows.needs - facts.now
+    if waits > delays.far:
+        what = f"no window closes before {moment(windows.needs)}, in {span(waits)}"
+        if value <= delays.far:
+            yield f"{what}: event times that were read lie ahead of the clock; look at the producers' clocks"
+            return
+        yield f"{what}: {cause}, for windows of {format_duration(delays.window)}; {_SMALLER}"
+    elif value > delays.far:
+        yield (
+            f"{cause}, so a window of {format_duration(delays.window)} closes only when every partition is that far past "
+            f"its end; {_SMALLER}"
+        )
 
 
 def _aggregating(facts: Facts) -> Iterator[str]:

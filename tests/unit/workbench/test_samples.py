@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.state import TopicState
-from workbench.look.sample import begin_of_newest, stretch
+from workbench.look.sample import begin_of_newest, parts_of, stretch
 
 
 def topic(lengths: list[int], first: int) -> TopicState:
@@ -48,3 +48,33 @@ def test_of_a_short_partition_enough_is_read_to_judge_it(
     taken = [state.end[part] - begin for part, begin in begin_of_newest(state, most).items()]
     assert all(min(length, 100) <= count <= length for length, count in zip(lengths, taken, strict=True))
     assert sum(taken) <= most + 101 * len(lengths)
+
+
+@given(
+    lengths=st.lists(st.integers(0, 10_000), min_size=1, max_size=9).filter(any),
+    first_offset=st.integers(0, 5),
+    most=st.integers(1, 20_000),
+)
+def test_a_sample_is_of_the_first_the_middle_and_the_newest_records_and_of_no_record_twice(
+    lengths: list[int], first_offset: int, most: int
+) -> None:
+    state = topic(lengths, first_offset)
+    (heads, middles, tails) = parts_of(state, most)
+    newest = begin_of_newest(state, most)
+    for part, length in enumerate(lengths):
+        (begin, after), (low, high), (start, end) = (
+            (begins[part], ends[part]) for begins, ends in (heads, middles, tails)
+        )
+        assert state.begin[part] == begin <= after <= low <= high <= start <= end == state.end[part]
+        taken = (after - begin) + (high - low) + (end - start)
+        if newest[part] == state.begin[part]:
+            assert (after - begin, high - low, end - start) == (0, 0, length)
+        else:
+            assert end - newest[part] - 2 <= taken <= end - newest[part]
+            assert after - begin == high - low == end - start
+            assert abs((low - begin) - (end - high)) <= 1
+
+
+def test_an_empty_topic_has_an_empty_sample() -> None:
+    here = {0: 7, 1: 7}
+    assert parts_of(topic([0, 0], 7), 200) == [(here, here)] * 3

@@ -36,6 +36,7 @@ def sample(
         stretch = Stretch(number, len(values), ended=ended, values=values)
         stretch.keys = list(keys) if keys is not None else [None] * len(values)
         stretch.timestamps = [NOW] * len(values)
+        stretch.offsets = list(range(len(values)))
         stretches.append(stretch)
     return TopicRecords("orders", tuple(stretches))
 

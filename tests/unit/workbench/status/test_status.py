@@ -24,7 +24,7 @@ from evenflow.telemetry import (
 from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
-from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
+from workbench.status.facts import Delays, Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import SILENT_MS, wrong
 from workbench.status.read import _reason, leap_of
@@ -95,6 +95,40 @@ def test_a_query_in_which_all_is_well_has_nothing_wrong() -> None:
 def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
     found = windows_of(QUERY, (partition(0, state(15_600)), partition(1, state(99_000))), (14_000, NOW))
     assert (found.due, found.missing) == (15_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "largest", "said"),
+    [
+        (
+            {"out_of_orderness": "20761d"},
+            NOW,
+            'd: query.out_of_orderness is "20761d", for windows of 4s; a smaller',
+        ),
+        ({"allowed_lateness": "2d"}, NOW, 'in 2 d: query.allowed_lateness is "2d", for windows of 4s'),
+        (
+            {"out_of_orderness": "2d"},
+            NOW - 10 * 86_400_000,
+            'query.out_of_orderness is "2d", so a window of 4s closes only',
+        ),
+        ({}, NOW + 86_400_000, "in 1 d: event times that were read lie ahead of the clock"),
+        ({"out_of_orderness": "30m"}, NOW, None),
+        ({"max_ahead_of_clock": "off"}, NOW + 86_400_000, None),
+    ],
+)
+def test_windows_that_stay_open_far_too_long_are_wrong_and_the_setting_is_named(
+    query: dict[str, Any], largest: int, said: str | None
+) -> None:
+    slow = Query(window=4_000, slide=1_000, **query)
+    only = PartitionFacts.of(slow, 0, (0, 100), state(largest, first=largest))
+    found = facts(only, windows=windows_of(slow, (only,), None), delays=Delays.of(slow))
+    assert (said is None) == (wrong(found) == [])
+    if said is not None:
+        (sentence,) = wrong(found)
+        assert said in sentence
+        assert "nothing is wrong" not in shown(found)
+    over = replace(found, partitions=(PartitionFacts.of(slow, 0, (0, 100), ended(largest)),))
+    assert not [line for line in wrong(over) if "out_of_orderness" in line or "no window closes" in line]
 
 
 def test_windows_before_the_first_tuple_are_never_due() -> None:

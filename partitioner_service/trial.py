@@ -1,0 +1,155 @@
+"""The first records of a query that has not begun, judged as the service will judge them.
+
+A query's name is spent with its first commit, which comes before any record is read. So the service looks at these
+records before that: if it would reject most of them, it stops, and the name stays free.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+
+from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
+from evenflow.progress import PartitionState, judge
+from evenflow.settings import Settings
+from evenflow.talking.words import by_reason, moment, share, shown_bytes
+from partitioner_service.ahead import LiveClock
+from partitioner_service.committed import all_states
+from partitioner_service.messages import marker_of, timestamp_of
+from partitioner_service.parse import Parser
+from partitioner_service.reading.schemas import schemas_of
+from partitioner_service.route import REASONS, TOO_LARGE, UNREADABLE
+from topics import reader
+from topics.admin import describe
+from topics.offsets import first_offsets
+from topics.query_record import read_beginning
+from topics.records import Record
+from topics.state import TopicState
+
+log = logging.getLogger(__name__)
+
+FIRST = 10_000
+"""Records that are looked at, of all partitions together."""
+_LEAST = 100
+"""Fewer records say nothing of the others."""
+_MOST_BYTES = 64_000_000
+_MOST_SECONDS = 4.0
+_PATIENCE = 2.0
+
+
+@dataclass
+class Trial:
+    """What becomes of the first records. by_reason: reason -> rejected records. examples: reason -> one, in words."""
+
+    records: int = 0
+    by_reason: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def note(self, reason: str, count: int, example: str) -> None:
+        """Count records that are rejected for a reason."""
+        self.by_reason[reason] += count
+        self.examples.setdefault(reason, example)
+
+
+def refuse_mostly_rejected(settings: Settings) -> None:
+    """Raise ConfigError if the query has not begun and more of its first records than `input.reject_limit` are rejected.
+
+    settings: with the number of input partitions. Nothing is made or committed. Where the records cannot be read, that is
+    logged, and the service begins: it will say itself what is wrong.
+    """
+    limit = settings.input.reject_limit
+    if limit >= 1 or all_states(settings) or read_beginning(settings.origin) is not None:
+        return
+    topic = settings.topic("input")
+    try:
+        trial = tried(settings, _first(settings, describe(settings.kafka, [topic])[topic]))
+    except (EvenflowError, KafkaException) as error:
+        log.warning("the first records of %s cannot be judged: %s", topic, error)
+        return
+    rejected = trial.by_reason.total()
+    if trial.records < _LEAST or rejected <= limit * trial.records:
+        return
+    mostly = trial.by_reason.most_common(1)[0][0]
+    raise ConfigError(
+        f"{rejected:,} of the first {trial.records:,} records of topic {topic} would be rejected "
+        f"({share(rejected, trial.records)}: {by_reason(trial.by_reason)}; e.g. {trial.examples[mostly]}), which is more "
+        f"than input.reject_limit = {limit:g} allows. Query {settings.query.name} has not begun, so nothing was made or "
+        "committed, and its name is free",
+        hint="mend the settings (`evenflow doctor` says how); input.reject_limit = 1 or --unchecked begins all the same",
+    )
+
+
+def tried(
+    settings: Settings,
+    first: Mapping[int, Sequence[Record]],
+    *,
+    wall: Callable[[], float] = time.time,
+) -> Trial:
+    """Judge records as from the beginning of the query.
+
+    first: by partition, in offset order, without markers. wall: seconds since 1970.
+    """
+    parser = Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
+    clock = LiveClock(settings, wall=wall)
+    trial = Trial()
+    for partition, records in first.items():
+        parsed = parser.parse(
+            [record.value() for record in records],
+            keys=[record.key() for record in records],
+            timestamps=[timestamp_of(record) for record in records],
+        )
+        trial.records += len(records)
+        bad = parsed.bad
+        for reason, which in ((UNREADABLE, ~bad.too_large), (TOO_LARGE, bad.too_large)):
+            rows = bad.rows[which]
+            for row in rows[:1].tolist():
+                example = f"offset {records[row].offset()} of partition {partition}: {bad[row]}: "
+                trial.note(reason, rows.size, example + shown_bytes(records[row].value()))
+        ahead = clock.ahead(records, parsed.rows, parsed.times)
+        state = PartitionState(fingerprint="", topic_id="", offset=0)
+        verdicts = judge(
+            settings.query,
+            state,
+            parsed.times,
+            ahead=None if ahead is None else ahead.which,
+            max_skew=settings.max_skew,
+        ).verdicts
+        for verdict, reason in REASONS.items():
+            places = (verdicts == verdict).nonzero()[0]
+            if places.size:
+                row = int(parsed.rows[places[0]])
+                example = f"offset {records[row].offset()} of partition {partition}, event time "
+                example += f"{moment(int(parsed.times[places[0]]))}: {shown_bytes(records[row].value())}"
+                trial.note(reason, places.size, example)
+    return trial
+
+
+def _first(settings: Settings, topic: TopicState) -> dict[int, list[Record]]:
+    """About the first 10,000 records where the query would begin, by partition, without markers."""
+    begin = first_offsets(settings.kafka, topic, settings.input.start)
+    left = {part: topic.end[part] - offset for part, offset in begin.items()}
+    total = max(1, sum(left.values()))
+    end = {part: begin[part] + min(many, -(-many * FIRST // total)) for part, many in left.items()}
+    found: dict[int, list[Record]] = {part: [] for part in begin}
+    deadline, size = time.monotonic() + _MOST_SECONDS, 0
+    batches = reader.read_range(settings.kafka, topic.name, begin=begin, end=end, timeout=_PATIENCE)
+    try:
+        for batch in batches:
+            for record in batch:
+                if marker_of(record) is None:
+                    found[record.partition()].append(record)
+            size += sum(map(len, batch))
+            if size > _MOST_BYTES or time.monotonic() > deadline:
+                break
+    except (ServiceError, DataLossError):  # a part of the records is better than none
+        if not any(found.values()):
+            raise
+    finally:
+        batches.close()
+    return found

@@ -1,0 +1,137 @@
+"""The first records of a query, judged before anything is committed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from evenflow.partitioners import create
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings, load_settings
+from evenflow.settings.input import InputSettings
+from partitioner_service.ahead import LiveClock
+from partitioner_service.route import Router, Slice
+from partitioner_service.trial import tried
+from tests.examples import examples
+from tests.unit.partitioner_service import kafka
+
+NOW, HOUR = 1_780_000_000_000, 3_600_000
+
+
+class Record(kafka.Record):
+    """A record with the timestamp of its append. None: without one."""
+
+    stamp: int | None = None
+
+    def timestamp(self) -> tuple[int, int]:
+        return (
+            (TIMESTAMP_NOT_AVAILABLE, -1) if self.stamp is None else (TIMESTAMP_LOG_APPEND_TIME, self.stamp)
+        )
+
+
+LONG = b'{"k":"%s","t":1}' % (b"k" * 2_000_000)
+
+
+def settings(**query: Any) -> Settings:
+    return load_settings(query={"key": "k", "time": "t", "window": "10s"} | query, input={"partitions": 2})
+
+
+def records(times: list[Any], *, partition: int = 0) -> list[Record]:
+    values = [
+        time if isinstance(time, bytes) else json.dumps({"k": "a", "t": time}).encode() for time in times
+    ]
+    return [Record((partition, offset), (value, [])) for offset, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("times", "query", "reasons", "example"),
+    [
+        ([NOW, NOW + 1, NOW + 2], {}, {}, None),
+        (
+            [NOW, b"{", b"}", None],
+            {},
+            {"unreadable": 3},
+            "offset 1 of partition 0: the record is not valid JSON",
+        ),
+        (
+            [NOW, NOW - HOUR, NOW],
+            {},
+            {"late": 1},
+            "offset 1 of partition 0, event time 2026-05-28 19:26:40 UTC: {",
+        ),
+        ([NOW, NOW - HOUR, NOW], {"out_of_orderness": "2h"}, {}, None),
+        ([NOW, LONG, b"{"], {}, {"too-large": 1, "unreadable": 1}, "offset "),
+        (
+            [NOW, NOW + 2 * HOUR],
+            {},
+            {"ahead": 1},
+            "offset 1 of partition 0, event time 2026-05-28 22:26:40 UTC: {",
+        ),
+        ([NOW, NOW + 2 * HOUR], {"max_ahead_of_clock": "off"}, {}, None),
+        (
+            [NOW, NOW + 1],
+            {"time_unit": "s"},
+            {"ahead": 2},
+            "offset 0 of partition 0, event time the year 58,",
+        ),
+        ([NOW, NOW, NOW, NOW + HOUR], {"max_jump": "1m"}, {"jump": 3}, "offset 0 of partition 0"),
+    ],
+)
+def test_first_records_are_rejected_as_the_service_would(
+    times: list[Any], query: dict[str, Any], reasons: dict[str, int], example: str | None
+) -> None:
+    found = tried(settings(**query), {0: records(times), 1: []}, wall=lambda: NOW / 1000)
+    assert (found.records, dict(found.by_reason)) == (len(times), reasons)
+    assert set(found.examples) == set(reasons)
+    assert all(shown.startswith(example or "none") for shown in found.examples.values())
+
+
+@examples(60)
+@given(
+    times=st.lists(
+        st.one_of(
+            st.integers(NOW - HOUR, NOW + 3 * HOUR), st.integers(-(2**40), 2**60), st.just(b"{"), st.none()
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    query=st.sampled_from(
+        [{}, {"max_jump": "10m"}, {"out_of_orderness": "30m"}, {"max_ahead_of_clock": "off"}]
+    ),
+)
+def test_a_trial_rejects_what_the_router_rejects(times: list[Any], query: dict[str, Any]) -> None:
+    of = settings(**query)
+    first = records(times)
+    router = Router(of, create("hashing", workers=2), clock=LiveClock(of, wall=lambda: NOW / 1000))
+    state = PartitionState(fingerprint=of.fingerprint, topic_id="t", offset=0)
+    values = [record.value() for record in first]
+    (piece,) = router.pieces([Slice(0, 0, len(values) - 1, values, records=first)], {0: state})
+    routed = Counter[str]()
+    for group in piece.rejections:
+        routed[group.reason] += len(group.positions)
+    assert tried(of, {0: first}, wall=lambda: NOW / 1000).by_reason == routed
+
+
+def test_partitions_are_judged_apart_and_counted_together() -> None:
+    first = {0: records([NOW, NOW - HOUR]), 1: records([NOW - 9 * HOUR, NOW - 8 * HOUR, b"{"], partition=1)}
+    found = tried(settings(), first, wall=lambda: NOW / 1000)
+    assert (found.records, dict(found.by_reason)) == (5, {"late": 1, "unreadable": 1})
+
+
+def test_the_limit_is_a_share_and_no_part_of_the_identity_of_a_query() -> None:
+    assert InputSettings().reject_limit == 0.5
+    for wrong in (-0.1, 1.1):
+        with pytest.raises(ValidationError):
+            InputSettings(reject_limit=wrong)
+    one, other = (
+        load_settings(input={"partitions": 2, "topic": "t", "reject_limit": limit}) for limit in (0.5, 1.0)
+    )
+    assert one.fingerprint == other.fingerprint
+    assert one.changes_since(other.identity()) == []

@@ -1,0 +1,178 @@
+"""Event times that do not belong with the others of a sample: of another unit, or of a clock far ahead or behind.
+
+Advice that counts them helps nobody: one time of 1970 asks for an out_of_orderness of half a century.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import Bools, Int64s
+from evenflow.settings import Query
+from evenflow.talking.words import moment
+from workbench.look.facts import Facts, PartitionFacts, Piece
+from workbench.look.order import acceptable
+from workbench.look.shape import EARLIEST, LATEST, PER_MS, NumericUnit
+
+
+@dataclass(frozen=True)
+class Example:
+    """A record of the sample. value: as it stands in the topic."""
+
+    partition: int
+    offset: int
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Strays of one cause, in words such as "are in s". count: how many. example: the first of them."""
+
+    cause: str
+    count: int
+    example: Example
+
+
+@dataclass(frozen=True)
+class Strays:
+    """The strays of a sample.
+
+    groups: the largest first. body: the facts with only the times that belong together. onward: the facts with these and
+    what lies ahead of them. rest: the facts with these and with all that lies in order, such as the day before a quiet
+    night, or ahead.
+    """
+
+    groups: tuple[Group, ...]
+    body: Facts
+    onward: Facts
+    rest: Facts
+
+    @property
+    def count(self) -> int:
+        """How many strays there are."""
+        return sum(group.count for group in self.groups)
+
+
+def body_of(times: Int64s, far: int) -> Bools:
+    """Which of these times (ms) belong together, shape (n,).
+
+    Sorted, the times fall apart wherever two neighbours are more than `far` ms apart. The largest part is the body if it
+    holds more than two thirds of the times. Otherwise no time is told from the others, and all are.
+    """
+    if times.size < 3:
+        return np.ones(times.size, bool)
+    ordered = np.sort(times)
+    # Times of garbage span more than 64 bits hold, so the differences are taken as floats.
+    cuts = np.flatnonzero(np.diff(ordered.astype(np.float64)) > far) + 1
+    begins, ends = np.append(0, cuts), np.append(cuts, times.size)
+    largest = int(np.argmax(ends - begins))
+    if 3 * int(ends[largest] - begins[largest]) <= 2 * times.size:
+        return np.ones(times.size, bool)
+    return (times >= ordered[begins[largest]]) & (times <= ordered[ends[largest] - 1])
+
+
+def other_units(query: Query, times: Int64s) -> dict[NumericUnit, Bools]:
+    """Which times (ms, as the query reads them) would be times of today if their number were in another unit.
+
+    Only units that fit any time are there. Empty if the query reads no numbers.
+    """
+    if query.time == "@timestamp" or query.time_unit == "iso":
+        return {}
+    mine = PER_MS[query.time_unit]
+    units: dict[NumericUnit, Bools] = {}
+    for unit, per_ms in PER_MS.items():
+        if unit != query.time_unit:
+            read = times.astype(np.float64) * (mine / per_ms)
+            fitting = (read >= EARLIEST) & (read <= LATEST)
+            if fitting.any():
+                units[unit] = fitting
+    return units
+
+
+def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
+    """The strays of a sample whose times are of the unit that the query says. now: ms since 1970.
+
+    A stray is a time of another unit, or one apart from its neighbours and in the wrong place: behind times that were read
+    before it, or ahead of times that come after it. Times that the clock rejects (`max_ahead_of_clock`) are strays only by
+    their unit, because another finding names them.
+    """
+    far = acceptable(query)
+    every = np.concatenate([np.empty(0, np.int64), *facts.times])
+    today = bool(every.size) and EARLIEST <= float(np.median(every)) <= LATEST
+    groups: dict[str, Group] = {}
+    ways: dict[str, list[PartitionFacts]] = {"body": [], "onward": [], "rest": []}
+    for part in facts.partitions:
+        split = []
+        for piece in part.pieces:
+            places = _places(query, piece.times, far=far, now=now, today=today)
+            for cause in places.causes:
+                _note(groups, cause, part.partition, piece)
+            split.append({way: piece.where(getattr(places, way)) for way in ways})
+        for way, parts in ways.items():
+            parts.append(replace(part, pieces=tuple(one[way] for one in split)))
+    return Strays(
+        groups=tuple(sorted(groups.values(), key=lambda group: -group.count)),
+        **{way: replace(facts, partitions=tuple(parts)) for way, parts in ways.items()},
+    )
+
+
+def _ahead(query: Query, times: Int64s, now: int) -> Bools:
+    if query.max_ahead_of_clock is None:
+        return np.zeros(times.size, bool)
+    return times > now + query.max_ahead_of_clock
+
+
+class _Cause(NamedTuple):
+    """Why times are strays. kind: one word for it. words: the same for a person. which: the strays, shape (n,)."""
+
+    kind: str
+    words: str
+    which: Bools
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the times of a piece lie. Each mask has shape (n,), and means what `Strays` says."""
+
+    causes: list[_Cause]
+    body: Bools
+    onward: Bools
+    rest: Bools
+
+
+def _places(query: Query, times: Int64s, *, far: int, now: int, today: bool) -> _Places:
+    """Where these times (ms) lie. today: whether most times of the sample are of our age."""
+    causes, left = [], np.ones(times.size, bool)
+    if today:
+        strange = (times < EARLIEST) | (times > LATEST)
+        for unit, fitting in other_units(query, times).items():
+            causes.append(_Cause(unit, f"are in {unit}, not {query.time_unit}", strange & fitting))
+            left &= ~(strange & fitting)
+    left &= ~_ahead(query, times, now)
+    body = left.copy()
+    body[left] = body_of(times[left], far)
+    if not body.any():
+        return _Places(causes, body, left, left)
+    low, high = int(times[body].min()), int(times[body].max())
+    order, inside = np.arange(times.size), np.flatnonzero(body)
+    behind = left & (times < low) & (order > inside[0])
+    before = left & (times > high) & (order < inside[-1])
+    causes.append(_Cause("behind", f"come far behind {moment(low)}, where the others begin", behind))
+    causes.append(_Cause("ahead", f"lie far ahead of {moment(high)}, where the others end", before))
+    return _Places(causes, body, left & (times >= low), left & ~behind)
+
+
+def _note(groups: dict[str, Group], cause: _Cause, partition: int, piece: Piece) -> None:
+    """Count the strays of a piece. Each piece has ends of its own, so the words are those of the first."""
+    places = np.flatnonzero(cause.which)
+    if not places.size:
+        return
+    known = groups.get(cause.kind)
+    if known is None:
+        offset, value = piece.record(int(places[0]))
+        groups[cause.kind] = Group(cause.words, places.size, Example(partition, offset, value))
+    else:
+        groups[cause.kind] = replace(known, count=known.count + places.size)
