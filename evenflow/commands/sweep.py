@@ -234,23 +234,23 @@ def compare(
     from evenflow.errors import ConfigError
     from evenflow.sweep import compared, read_table, summarised
 
-    given = names or []
-    if len(given) not in (0, 2):
+    pair = names or []
+    if len(pair) not in (0, 2):
         raise ConfigError(
-            f"compare takes two partitioners or none, not {len(given)}", hint="name them as in the table"
+            f"compare takes two partitioners or none, not {len(pair)}", hint="name them as in the table"
         )
     rows = read_table(table)
-    found: Sequence[Comparison] | Sequence[Summary]
-    if given:
-        found = compared(rows, metric, given[0], given[1], centre=centre, level=level)
+    lines: Sequence[Comparison] | Sequence[Summary]
+    if pair:
+        lines = compared(rows, metric, pair[0], pair[1], centre=centre, level=level)
     else:
-        found = summarised(rows, metric, centre=centre, level=level)
+        lines = summarised(rows, metric, centre=centre, level=level)
     if as_json:
-        for one in found:
-            typer.echo(json.dumps({"metric": metric, "centre": centre, "level": level, **one.as_json()}))
+        for line in lines:
+            typer.echo(json.dumps({"metric": metric, "centre": centre, "level": level, **line.as_json()}))
         return
     how = "t interval" if centre == "mean" else "bootstrap interval"
-    _print(found, f"{metric}: {centre} over seeds with its {level:.0%} {how}")
+    _print(lines, f"{metric}: {centre} over seeds with its {level:.0%} {how}")
 
 
 def plot(
@@ -310,7 +310,7 @@ def _progress_bar(cells: int, finished: int) -> Iterator[Callable[[str], None]]:
         yield lambda label: bar.update(task, advance=1, description=label)
 
 
-def _print(found: Sequence[Comparison] | Sequence[Summary], title: str) -> None:
+def _print(lines: Sequence[Comparison] | Sequence[Summary], title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -320,13 +320,13 @@ def _print(found: Sequence[Comparison] | Sequence[Summary], title: str) -> None:
     console = console if console.is_terminal else Console(width=140)
     varied = [
         name
-        for name, value in found[0].condition.items()
-        if any(one.condition[name] != value for one in found)
+        for name, value in lines[0].condition.items()
+        if any(line.condition[name] != value for line in lines)
     ]
     shown = Table(title=title)
     for name in varied:
         shown.add_column(name, justify="right")
-    first = found[0]
+    first = lines[0]
     if isinstance(first, Comparison):
         columns = [first.first, first.second, f"{first.first} - {first.second}"]
         counts = ["seeds", f"{first.first} less", f"{first.second} less", "ties"]
@@ -335,9 +335,9 @@ def _print(found: Sequence[Comparison] | Sequence[Summary], title: str) -> None:
         shown.add_column("partitioner", overflow="fold")
     for name in (*columns, *counts):
         shown.add_column(name, justify="right", overflow="fold")
-    for one in found:
-        cells = ["-" if one.condition[name] is None else f"{one.condition[name]}" for name in varied]
-        shown.add_row(*cells, *_cells(one))
+    for line in lines:
+        cells = ["-" if line.condition[name] is None else f"{line.condition[name]}" for name in varied]
+        shown.add_row(*cells, *_cells(line))
     console.print(shown)
 
 

@@ -123,11 +123,11 @@ def compared(
         _check_name(name, known)
     if first == second:
         raise ConfigError(f"{first!r} is compared with itself", hint="name two partitioners")
-    found = []
+    comparisons = []
     for (name, condition), ours in values.items():
         theirs = values.get((second, condition))
         if name == first and theirs is not None and (both := [seed for seed in ours if seed in theirs]):
-            found.append(
+            comparisons.append(
                 _paired(
                     {seed: ours[seed] for seed in both},
                     {seed: theirs[seed] for seed in both},
@@ -138,12 +138,12 @@ def compared(
                     level=level,
                 )
             )
-    if not found:
+    if not comparisons:
         raise ConfigError(
             f"{first!r} and {second!r} have no cell and seed in common",
             hint="sweep both over the same lists",
         )
-    return found
+    return comparisons
 
 
 def interval(values: Sequence[float], *, centre: Centre, level: float) -> Interval:
@@ -176,8 +176,8 @@ def student_t(level: float, freedom: int) -> float:
 def _bootstrap(numbers: Float64s, level: float) -> tuple[float, float]:
     """The percentile interval of the median."""
     random = np.random.default_rng(_BOOTSTRAP_SEED)
-    drawn = random.integers(0, len(numbers), (RESAMPLES, len(numbers)))
-    low, high = np.quantile(np.median(numbers[drawn], axis=1), [(1 - level) / 2, (1 + level) / 2])
+    resamples = random.integers(0, len(numbers), (RESAMPLES, len(numbers)))
+    low, high = np.quantile(np.median(numbers[resamples], axis=1), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
@@ -215,7 +215,7 @@ def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Se
             hint=f"known: {', '.join(FIGURES)}",
         )
     columns = {name: table.column(name).to_pylist() for name in {*IDENTITY, metric}}
-    found: dict[tuple[str, Condition], dict[Seed, float]] = {}
+    values: dict[tuple[str, Condition], dict[Seed, float]] = {}
     for at in range(table.num_rows):
         row = {name: column[at] for name, column in columns.items()}
         if row[metric] is None:
@@ -223,7 +223,7 @@ def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Se
                 f"{row['partitioner']} has no {metric} in the table",
                 hint="window_imbalance needs a sweep with --window; choose another --metric",
             )
-        by_seed = found.setdefault((row["partitioner"], tuple(row[name] for name in CONDITIONS)), {})
+        by_seed = values.setdefault((row["partitioner"], tuple(row[name] for name in CONDITIONS)), {})
         seed = (row["seed"], row["hash_seed"])
         if seed in by_seed:
             raise ConfigError(
@@ -231,9 +231,9 @@ def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Se
                 hint="each cell has one row",
             )
         by_seed[seed] = float(row[metric])
-    if not found:
+    if not values:
         raise ConfigError("the table has no rows", hint="run a sweep")
-    return found
+    return values
 
 
 def _check_name(name: str, known: Mapping[str, None]) -> None:

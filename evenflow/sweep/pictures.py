@@ -86,29 +86,29 @@ def picture(
     by_panel: dict[Any, list[Summary]] = {}
     for point in points:
         by_panel.setdefault(None if panels is None else point.condition[panels], []).append(point)
-    found = equal(point.partitioner for point in points)
+    looks = equal(point.partitioner for point in points)
     axes = _x_axis(x, [point.condition[x] for point in points]), _y_axis(metric, points)
-    drawn = (
+    charts = (
         [
-            _panel(by_panel[value], found, axes, x, "" if panels is None else _panel_title(panels, value))
+            _panel(by_panel[value], looks, axes, x, "" if panels is None else _panel_title(panels, value))
             for value in sorted(by_panel)
         ]
         if panels is not None
-        else [_panel(points, found, axes, x, "")]
+        else [_panel(points, looks, axes, x, "")]
     )
     title = _UNITS.get(metric, metric)
     return page(
-        drawn,
+        charts,
         title=f"{title[0].upper()}{title[1:]}",
         subtitle=_caption(
             points,
             {x, panels},
-            seeds=_seeds(table, found),
+            seeds=_seeds(table, looks),
             how=(centre, level),
             cut=any(_low(point) < axes[1].low for point in points),
         ),
-        columns=min(2, len(drawn)),
-        letters=TWO_PANELS if len(drawn) > 1 else ONE_PANEL,
+        columns=min(2, len(charts)),
+        letters=TWO_PANELS if len(charts) > 1 else ONE_PANEL,
     )
 
 
@@ -142,19 +142,19 @@ def _check_varied(points: Sequence[Summary], drawn: set[str | None]) -> None:
 
 
 def _panel(
-    points: Sequence[Summary], found: Mapping[str, Look], axes: tuple[Axis, Axis], x: str, title: str
+    points: Sequence[Summary], looks: Mapping[str, Look], axes: tuple[Axis, Axis], x: str, title: str
 ) -> Any:
-    drawn: dict[str, Line] = {}
-    for name in found:
+    curves: dict[str, Line] = {}
+    for name in looks:
         own = sorted((p for p in points if p.partitioner == name), key=lambda p: float(p.condition[x]))
         if own:
-            drawn[name] = Line(
+            curves[name] = Line(
                 [float(point.condition[x]) for point in own],
                 [point.value.centre for point in own],
                 [_low(point) for point in own],
                 [_high(point) for point in own],
             )
-    return lines(drawn, found, x=axes[0], y=axes[1], title=title, bands=True, width=300, height=240)
+    return lines(curves, looks, x=axes[0], y=axes[1], title=title, bands=True, width=300, height=240)
 
 
 def _low(point: Summary) -> float:
@@ -168,8 +168,8 @@ def _high(point: Summary) -> float:
 def _x_axis(x: str, values: Sequence[float]) -> Axis:
     low, high = min(values), max(values)
     axis = ratios(_WORDS[x], [low, high]) if x != "exponent" and high > 4 * low else linear(_WORDS[x], values)
-    swept = tuple(float(value) for value in sorted(set(values)))
-    return replace(axis, ticks=swept) if len(swept) <= _MOST_TICKS else axis
+    distinct = tuple(float(value) for value in sorted(set(values)))
+    return replace(axis, ticks=distinct) if len(distinct) <= _MOST_TICKS else axis
 
 
 def _panel_title(panels: str, value: float) -> str:

@@ -173,11 +173,11 @@ def _series_table(finished: Sequence[_Finished]) -> pa.Table:
 
 def _series_by_key(table: pa.Table) -> dict[Key, Points]:
     columns = [table.column(name).to_pylist() for name in IDENTITY]
-    found: dict[Key, Points] = {}
+    series: dict[Key, Points] = {}
     for *key, at, imbalance in zip(
         *columns, table.column("at").to_pylist(), table.column("imbalance").to_pylist(), strict=True
     ):
-        points = found.setdefault(tuple(key), ([], []))
+        points = series.setdefault(tuple(key), ([], []))
         points[0].append(at)
         points[1].append(imbalance)
-    return found
+    return series

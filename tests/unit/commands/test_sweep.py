@@ -2,6 +2,9 @@
 
 import json
 import shlex
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,8 @@ SMALL = [
     "--tuples", "2e3", "--keys", "50", "--workers", "3,4", "--zipf", "1:1.5:0.5", "--seeds", "1:3", "--jobs", "1",
     "--partitioner", "pkg", "--partitioner", "hashing", "--window", "200ms", "--slide", "20ms",
 ]  # fmt: skip
-PAGE = (Path(__file__).parents[3] / "docs" / "sweep.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
 
 
 def invoke(*words: object) -> str:
@@ -85,6 +89,23 @@ def test_the_same_command_again_runs_nothing(file: Path) -> None:
     told = invoke("--output", file, "--series", file.with_name("series.parquet"), *SMALL)
     assert "24 of 24 cells are finished" in told
     assert file.read_bytes() == before
+
+
+def test_a_sweep_that_was_killed_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
+    words = ["--output", tmp_path / "t.csv", *SMALL, "--seeds", "1:40"]
+    command = [sys.executable, "-m", "cli.main", "sweep", *map(str, words), "--jobs", "2"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    part = tmp_path / "t.csv.part"
+    while process.poll() is None and not (part.exists() and part.stat().st_size):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+    process.kill()
+    process.communicate(timeout=60)  # ends when the last process that has the pipes has ended
+    finished = part.read_text().count("\n")
+    assert 0 < finished < 2 * 2 * 2 * 40
+    assert f"{finished:,} of 320 cells are finished" in invoke(*words)
+    assert read_table(tmp_path / "t.csv").num_rows == 320
+    assert not part.exists()
 
 
 def test_two_partitioners_are_compared_seed_by_seed(file: Path) -> None:
