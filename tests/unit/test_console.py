@@ -21,9 +21,16 @@ def commands(of: typer.Typer) -> set[str]:
 
 def test_a_clone_has_the_librarys_commands_and_those_of_the_services() -> None:
     assert commands(app) == commands(library_application()) | set(SERVICES)
-    assert {"simulate", "advise", "settings", "partitioners", "policies", "queries", "train"} == commands(
-        library_application()
-    )
+    assert {
+        "simulate",
+        "advise",
+        "settings",
+        "partitioners",
+        "policies",
+        "queries",
+        "datasets",
+        "train",
+    } == commands(library_application())
 
 
 def test_the_entry_point_of_a_clone_offers_everything() -> None:
