@@ -174,16 +174,16 @@ def _print_table(table: Any, *, windows: bool) -> None:
         numeric = str(table.schema.field(name).type).startswith(("int", "double", "decimal"))
         drawn.add_column(printable(name), justify="right" if numeric else "left", overflow="fold")
     for row in table.select(names).to_pylist():
-        cells = []
+        texts = []
         for name in names:
             value = row[name]
             if name in ("window_start", "window_end"):
-                cells.append(clock(round(value.timestamp() * 1000)))
+                texts.append(clock(round(value.timestamp() * 1000)))
             elif value is None:
-                cells.append("-")
+                texts.append("-")
             elif isinstance(value, bytes):
-                cells.append(printable(value.decode("utf-8", "backslashreplace")))
+                texts.append(printable(value.decode("utf-8", "backslashreplace")))
             else:
-                cells.append(printable(str(value)))
-        drawn.add_row(*map(Text, cells))
+                texts.append(printable(str(value)))
+        drawn.add_row(*map(Text, texts))
     console.print(drawn)

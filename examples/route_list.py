@@ -1,6 +1,6 @@
 """Which worker gets which tuple, without Kafka.
 
-    pip install evenflow
+    pip install .  # in a clone of evenflow
     python examples/route_list.py
 
 Half of the orders are of one customer. Hashing gives all of them to one worker; `evenflow` splits that one key over

@@ -1,6 +1,6 @@
 """A plain consumer loop: read a topic, let evenflow choose the worker of each record, write it to that worker's partition.
 
-    pip install 'evenflow[kafka]'
+    pip install '.[kafka]'  # in a clone of evenflow
     python examples/route_topic.py --broker localhost:9092 --source orders --target orders-by-worker
 
 Both topics exist. The target has one partition for each worker: whoever reads partition 3 is worker 3. A key that is

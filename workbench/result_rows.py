@@ -240,6 +240,12 @@ def _tables(settings: Settings, *, after: Position | None, until: Position) -> I
             yield table.select(schema.names).cast(schema)
 
 
+_FOREIGN = (
+    "take the settings that the pipeline ran with. Who else writes to this topic? Give the results a topic of their own "
+    "(results.topic)"
+)
+
+
 def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
     """JSON rows (columns JSON_RECORDS) as typed columns (`readable_schema`).
 
@@ -250,7 +256,7 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
     columns: list[list[Any]] = [[] for _ in schema]
     for number, text in enumerate(records["value"].to_pylist()):
         try:
-            row = json.loads(text, parse_float=Decimal)
+            row = json.loads(text, parse_float=Decimal, parse_int=_signed, object_pairs_hook=_each_once)
             for column, read in zip(columns, readers, strict=True):
                 column.append(read(row))
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -258,11 +264,35 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
             raise ProtocolError(
                 f"the record at {at} of the results is no row of query {query.name}: "
                 f"{type(error).__name__} {str(error)[:100]}",
-                hint="take the settings that the pipeline ran with. Who else writes to this topic? Give the results a topic "
-                "of their own (results.topic)",
+                hint=_FOREIGN,
             ) from None
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    try:
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    except (
+        pa.ArrowException,
+        ValueError,
+        OverflowError,
+    ) as error:  # a number or text that no such column holds
+        first, last = records["offset"][0], records["offset"][len(records) - 1]
+        raise ProtocolError(
+            f"one of the records at offsets {first} to {last} of the results is no row of query {query.name}: "
+            f"{str(error)[:100]}",
+            hint=_FOREIGN,
+        ) from None
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _signed(text: str) -> int | float:
+    """The number, and for `-0` the float that was written so."""
+    return int(text) if text != "-0" else -0.0
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a JSON object. ValueError for a name that is there twice: one of its values would be lost."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name is there twice")
+    return fields
 
 
 def _reader(field: pa.Field) -> Callable[[dict[str, Any]], Any]:

@@ -105,9 +105,14 @@ class Advice:
                 "whether the hot keys change cannot be seen in so few tuples: where they do, a rule that forgets "
                 "(evenflow, head=window) is the safe choice"
             )
+        if self.seconds == 0 and self.tuples > 1:
+            found.append(
+                f"all {self.tuples:,} tuples have the same event time: is it the right time column? Nothing that needs "
+                "a window, a slide or a rate can be seen"
+            )
         if self.window_ms is None:
             found.append("no window was given: the whole sample counts as one, so its length matters")
-        elif self.seconds is not None and self.seconds * 1000 < self.window_ms:
+        elif self.seconds and self.seconds * 1000 < self.window_ms:
             found.append(
                 f"the sample spans {self.seconds:,.3g} s, less than a window of {self.window_ms / 1000:,.3g} s: "
                 "figures are of a window that is still filling; take a larger sample"

@@ -51,8 +51,23 @@ def stream_of_file(path: str, options: SourceOptions, rate: float | None, disord
         raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
     if tuples is not None and tuples < 1:
         raise ConfigError(f"--tuples must be at least 1, not {tuples}")
-    return stream_of(
+    stream = stream_of(
         opened(path, options), tuples=tuples, timed=timed, rate=rate, max_disorder_ms=disorder_ms
+    )
+    if timed and len(stream) > 1 and int(stream.times.min()) == int(stream.times.max()):
+        _warn_of_one_time(options.time or "", int(stream.times[0]), len(stream))
+    return stream
+
+
+def _warn_of_one_time(column: str, time: int, tuples: int) -> None:
+    import typer
+
+    from evenflow.talking.words import moment
+
+    typer.echo(
+        f"warning: all {tuples:,} tuples have the same time in {column!r}, {moment(time)}: no slide ever ends. Is it the "
+        "right --time, and the right --time-unit? Without --time tuples are numbered",
+        err=True,
     )
 
 

@@ -41,6 +41,8 @@ FORMATS: tuple[SourceFormat, ...] = (
     *generated.FORMATS,
 )
 BY_NAME = {item.name: item for item in FORMATS}
+DATA_SETS = {item.name: item for item in (taxi.DATA_SET, cluster_tasks.DATA_SET, retail.DATA_SET)}
+"""Data sets whose files a user downloads."""
 FILES = [item for item in FORMATS if item.look is not None]
 
 

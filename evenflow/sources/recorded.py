@@ -30,6 +30,9 @@ class DataSet:
 
     name: str
     summary: str
+    layout: str
+    """How its file is laid out, in words."""
+    licence: str
     columns: dict[str, ColumnType]
     key: str
     time: str
@@ -38,6 +41,8 @@ class DataSet:
     """Generates rows from the user's options: a table with these columns."""
     header: bool = False
     """Whether its files start with the names of the columns."""
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """Checksum in hexadecimal digits -> the file that has it, for the files whose publisher says one."""
     places: Mapping[str, Callable[[pa.Table], pa.Array]] = field(default_factory=dict)
     """Further columns of type string that are computed from the file's columns, if a query names them."""
 

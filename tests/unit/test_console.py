@@ -29,6 +29,7 @@ def test_a_clone_has_the_librarys_commands_and_those_of_the_services() -> None:
         "policies",
         "queries",
         "sweep",
+        "datasets",
         "train",
     } == commands(library_application())
 

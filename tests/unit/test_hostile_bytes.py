@@ -19,6 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow import elasticity, plans, telemetry
+from evenflow.aggregates import AggregatePlan
 from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
 from evenflow.markers import HEADER, EndOfStream
@@ -28,9 +29,10 @@ from evenflow.partitioners.evenflow.shared_loads import from_bytes as loads_from
 from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
 from evenflow.strict_json import NotStrict, read_object
 from evenflow.telemetry import PartitionerRecord
+from evenflow.twostep import json_rows
 from evenflow.wire import decode_blob, decode_frame
 from evenflow.wire.result_frames import decode_results, encode_results
 from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
@@ -52,6 +54,7 @@ from tests.unit.partitioner_service.reading.registered_records import (
 from tests.unit.partitioner_service.test_unfetchable import Message
 from tests.unit.wire.examples import a_blob, a_frame
 from tests.unit.wire.test_sync import sealed
+from tests.unit.workbench.test_result_rows import records as result_records
 from topics.query_record import _VERSION as BEGINNING_VERSION
 from topics.query_record import parse_beginning
 from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
@@ -60,10 +63,26 @@ from workbench.asking import read_answer
 from workbench.look.guess import starting_file
 from workbench.look.look import look_at
 from workbench.look.sample import Stretch, TopicRecords
+from workbench.result_rows import typed_rows
 from workbench.status.heard import said_of
 from workbench.status.results import end_of
 from workbench.verify.markers import marker_of
 from workbench.verify.messages import rejected_row
+
+ROWS_OF = Query(
+    key="@key",
+    aggregates={"n": "count", "price": "max(p)", "day": "max(d)", "all": "collect(s, 5)"},
+    types={"p": "decimal(2)", "d": "date", "s": "string"},
+)
+A_ROW = {
+    "window_start": 0,
+    "window_end": 60_000,
+    "key": b"k",
+    "n": 2,
+    "price": None,
+    "day": None,
+    "all": ["a"],
+}
 
 
 @dataclass(frozen=True)
@@ -308,6 +327,12 @@ DECODERS: dict[str, Decoder] = {
         Owner(query="q", fingerprint="f", run="r").text().encode(),
         IncompatibleStateError,
     ),
+    "row of results": Decoder(
+        lambda data: typed_rows(result_records([data]), ROWS_OF),
+        json_rows(pa.Table.from_pylist([A_ROW], AggregatePlan.of(ROWS_OF).result_schema))[0].as_py().encode(),
+        ProtocolError,
+        ("window_start", "window_end", "n"),
+    ),
     "rejected record, for verify": Decoder(_rejected, b"in:0:4", NotImplementedError),
     "marker, for verify": Decoder(
         lambda data: marker_of([("x", b""), (HEADER, data)]), MARKER, NotImplementedError
@@ -327,6 +352,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
     "evenflow/strict_json.py": ("strict JSON",),
+    "evenflow/sweep/store.py": "tests/unit/sweep/test_store.py",
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
     "evenflow/training/curve.py": "tests/unit/training/test_curve.py",
     "evenflow/training/learner.py": "tests/unit/commands/test_train.py",
@@ -351,6 +377,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workbench/asking.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
     "workbench/look/shape.py": ("look, json",),
+    "workbench/result_rows.py": ("row of results",),
     "workbench/registered.py": ("tuple, avro",),
     "workbench/status/results.py": ("result",),
     "workbench/verify/markers.py": ("marker, for verify",),

@@ -51,6 +51,7 @@ def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Findi
         facts = strays.body  # what one wrong clock makes late is said already
         if not late_tuples(settings.query, facts.times):
             return
+    yield from _judge_equal(settings, strays.rest)
     yield from _judge_order(settings, facts, strays.body)
     if wild:
         return  # distances mean nothing while one wrong clock is ahead
@@ -146,6 +147,19 @@ def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Find
         return
     do = f'set query.max_jump = "{format_duration(jump)}": tuples so far ahead are then rejected instead'
     yield Finding("time", "warning", what, do, {"query": {"max_jump": format_duration(jump)}})
+
+
+def _judge_equal(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """All tuples have one event time, as where a column holds the day of a file or a default."""
+    tuples = sum(one.size for one in facts.times)
+    if facts.span is None or facts.span[0] != facts.span[1] or tuples < 2:
+        return
+    what = f"all {tuples:,} tuples of the sample have the same event time, {moment(facts.span[0])}: no window closes "
+    what += "before a later one comes"
+    do = (
+        f"is query.time = {settings.query.time!r} the right column? If it is, look at more records (--sample)"
+    )
+    yield Finding("time", "warning", what, do)
 
 
 def _judge_order(settings: Settings, facts: Facts, body: Facts) -> Iterator[Finding]:

@@ -50,13 +50,16 @@ def purchases(words: WordOptions) -> pa.Table:
     return pa.table(columns, names=list(COLUMNS))
 
 
-FORMAT = DataSet(
+DATA_SET = DataSet(
     name="retail",
     summary="purchases in the format of Online Retail: a file, or generated",
+    layout="one CSV file with a header, 8 columns, times as ISO 8601 text",
+    licence="CC BY 4.0, as UCI says",
     columns=COLUMNS,
     key="StockCode",
     time="InvoiceDate",
     time_unit="iso",
     make=purchases,
     header=True,
-).format()
+)
+FORMAT = DATA_SET.format()

@@ -95,9 +95,11 @@ def _clock(seconds: np.ndarray) -> pa.Array:
     return pc.strftime(pa.array(seconds).cast(pa.timestamp("s")), format="%Y-%m-%d %H:%M:%S")
 
 
-FORMAT = DataSet(
+DATA_SET = DataSet(
     name="taxi",
     summary="taxi rides in the format of DEBS 2015: a file, or generated",
+    layout="a CSV file without a header, 17 columns, in order of the drop-off",
+    licence="none is stated with the file of DEBS 2015",
     columns=COLUMNS,
     key="medallion",
     time="dropoff_datetime",
@@ -108,4 +110,5 @@ FORMAT = DataSet(
         for what, across in (("cell", 300), ("area", 600))
         for end in ("pickup", "dropoff")
     },
-).format()
+)
+FORMAT = DATA_SET.format()

@@ -194,3 +194,16 @@ def test_a_key_is_hot_from_a_fifth_of_a_worker_on() -> None:
     found = advise(Sample("x", pa.array(keys)), Wishes(workers=4))
     assert [one.key for one in found.hot_keys] == ["hot", "warm"]
     assert (found.hot_key_count, found.hot_share) == (2, pytest.approx(0.15))
+
+
+def test_times_that_are_equal_everywhere_are_doubted() -> None:
+    keys = pa.array([f"k{number % 7}" for number in range(500)])
+    one = advise(Sample("s", keys, np.full(500, 1_000), timed=True), Wishes(workers=2, window_ms=60_000))
+    doubts = [warning for warning in one.warnings if "the same event time" in warning]
+    assert doubts == [
+        "all 500 tuples have the same event time: is it the right time column? Nothing that needs a window, a slide or a "
+        "rate can be seen"
+    ]
+    assert not any("less than a window" in warning for warning in one.warnings)
+    numbered = advise(Sample("s", keys, np.arange(500)), Wishes(workers=2))
+    assert not any("the same event time" in warning for warning in numbered.warnings)

@@ -148,6 +148,17 @@ def test_a_csv_file_by_its_own_times(file: Path) -> None:
     assert first["tuples"] == 100
 
 
+def test_times_that_are_equal_everywhere_are_doubted_once(tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("who,at\n" + "a,1800000000000\n" * 20)
+    words = ["simulate", "--input", str(path), "--key", "who", "--jobs", "1", "--json"]
+    words += ["--partitioner", "hashing", "--partitioner", "shuffle", "--workers", "2"]
+    timed = CliRunner().invoke(app, [*words, "--time", "at"])
+    assert timed.exit_code == 0, timed.output
+    assert timed.stderr.count("all 20 tuples have the same time in 'at', 2027-01-15 08:00:00 UTC") == 1
+    assert "warning" not in CliRunner().invoke(app, words).stderr
+
+
 def test_of_a_source_that_never_ends_the_first_tuples_are_taken() -> None:
     words = [
         "--input",

@@ -36,29 +36,28 @@ QUERY = Query(
 KINDS = {field.name: field.type for field in AggregatePlan.of(QUERY).result_schema}
 
 
-def values(kind: pa.DataType) -> st.SearchStrategy[object]:
-    """Any value of this type, or null."""
+def present(kind: pa.DataType) -> st.SearchStrategy[object]:
+    """Any value of this type but null."""
     if pa.types.is_list(kind):
-        return st.lists(values(kind.value_type).filter(lambda value: value is not None), max_size=3)
+        return st.lists(present(kind.value_type), max_size=3)
     if pa.types.is_struct(kind):
-        return st.fixed_dictionaries(
-            {field.name: values(field.type).filter(lambda value: value is not None) for field in kind}
-        )
+        return st.fixed_dictionaries({field.name: present(field.type) for field in kind})
     if pa.types.is_decimal(kind):
-        found: st.SearchStrategy[object] = st.integers(-(10**17), 10**17).map(
-            lambda number: Decimal(number).scaleb(-kind.scale)
-        )
-    elif pa.types.is_date(kind):
-        found = st.dates(min_value=date(1, 1, 1))
-    elif pa.types.is_boolean(kind):
-        found = st.booleans()
-    elif pa.types.is_floating(kind):
-        found = st.floats(allow_nan=False)
-    elif pa.types.is_integer(kind):
-        found = st.integers(-(2**63), 2**63 - 1)
-    else:
-        found = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-    return st.none() | found
+        return st.integers(-(10**17), 10**17).map(lambda number: Decimal(number).scaleb(-kind.scale))
+    if pa.types.is_date(kind):
+        return st.dates(min_value=date(1, 1, 1))
+    if pa.types.is_boolean(kind):
+        return st.booleans()
+    if pa.types.is_floating(kind):
+        return st.floats(allow_nan=False)
+    if pa.types.is_integer(kind):
+        return st.integers(-(2**63), 2**63 - 1)
+    return st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+
+
+def values(kind: pa.DataType) -> st.SearchStrategy[object]:
+    """Any value of this type, or null. Lists are never null."""
+    return present(kind) if pa.types.is_list(kind) else st.none() | present(kind)
 
 
 ROWS = st.lists(

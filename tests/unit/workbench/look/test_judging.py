@@ -337,3 +337,11 @@ def test_fields_within_another_are_found_and_proposed() -> None:
     assert (mended.query.key, mended.query.time) == ("payload.user", "payload.at")
     assert str(mended.query.aggregates["s"]) == "sum(payload.amount)"
     assert look_at(mended, sample([{"payload": order(number)} for number in HUNDRED]), now=NOW).problems == []
+
+
+def test_times_that_are_equal_everywhere_are_doubted() -> None:
+    found = look(sample(orders(at=NOW - 5_000), orders(at=NOW - 5_000)))
+    (doubt,) = [finding for finding in named(found, "time") if finding.status == "warning"]
+    assert "all 200 tuples of the sample have the same event time, 2027-01-15 07:59:55 UTC" in doubt.what
+    assert "query.time = 'at'" in doubt.do
+    assert not [one for one in named(look(sample([order(1)])), "time") if one.status == "warning"]

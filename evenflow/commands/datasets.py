@@ -1,0 +1,56 @@
+"""`evenflow datasets` lists the data sets that a user downloads, and checks a download."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from evenflow.sources.downloads import Download
+
+_datasets = typer.Typer(
+    no_args_is_help=True, help="Data sets to download: their layout, and whether a file fits."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(_datasets, name="datasets")
+
+
+@_datasets.command("list")
+def listed() -> None:
+    """List the data sets whose files can be checked."""
+    from evenflow.sources.datasets import DATA_SETS
+
+    for item in DATA_SETS.values():
+        typer.echo(f"{item.name:14} {item.layout}\n{'':14}    licence: {item.licence}")
+
+
+@_datasets.command("check")
+def check(
+    name: Annotated[str, typer.Argument(help="The data set: taxi, cluster-tasks or retail.")],
+    path: Annotated[Path, typer.Argument(help="The downloaded file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Compare a downloaded file with its data set. Exit status 1 if it does not fit."""
+    from evenflow.sources.downloads import check_download
+
+    found = check_download(name, path)
+    typer.echo(json.dumps(found.as_json()) if as_json else _in_words(found))
+    if found.problem is not None:
+        raise typer.Exit(1)
+
+
+def _in_words(found: Download) -> str:
+    if found.known_as is not None:
+        checksum = f"that of {found.known_as}"
+    elif found.checksums_known:
+        checksum = "of no file whose checksum is known"
+    else:
+        checksum = "no checksum of this data set is known to compare it with"
+    fits = f"{found.rows:,} rows fit" if found.problem is None else f"does not fit: {found.problem}"
+    return f"{found.data_set}: {fits}\ncolumns {', '.join(found.columns)}\nsha256 {found.sha256} ({checksum})"

@@ -1,0 +1,78 @@
+"""Whether a downloaded file is the data set that it should be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
+from evenflow.sources.datasets import DATA_SETS
+from evenflow.sources.recorded import DataSet
+from evenflow.sources.source import SourceOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """What a file is, compared with its data set."""
+
+    data_set: str
+    path: str
+    sha256: str
+    """Checksum of the file as it lies there, in hexadecimal digits."""
+    known_as: str | None
+    """The file of the data set that has this checksum. None: no checksum is known, or it is another one."""
+    checksums_known: int
+    """For how many files of the data set a checksum is known."""
+    rows: int | None
+    """None if the file does not fit the data set."""
+    columns: tuple[str, ...]
+    """Columns of the data set."""
+    problem: str | None
+    """What is wrong, with the first bad row if it is a row. None if every row fits."""
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields, as plain JSON. The names are stable."""
+        return asdict(self)
+
+
+def data_set(name: str) -> DataSet:
+    """The data set of this name. ConfigError if its files cannot be checked."""
+    if name not in DATA_SETS:
+        raise ConfigError(
+            f"no data set {name!r} has files to check{did_you_mean(name, DATA_SETS)}",
+            hint=f"known: {', '.join(DATA_SETS)}",
+        )
+    return DATA_SETS[name]
+
+
+def check_download(name: str, path: Path) -> Download:
+    """Compare a file with the data set of this name: its columns, every row and its checksum.
+
+    A file that does not fit is no error: `problem` says why. ConfigError for an unknown name or a file that is not there.
+    """
+    wanted = data_set(name)
+    try:
+        with path.open("rb") as stream:
+            digest = file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror or error}", hint="name the downloaded file"
+        ) from None
+    rows, problem = None, None
+    try:
+        rows = wanted.open(str(path), SourceOptions()).rows
+    except ConfigError as error:
+        problem = error.message
+    return Download(
+        data_set=name,
+        path=str(path),
+        sha256=digest,
+        known_as=wanted.sha256.get(digest),
+        checksums_known=len(wanted.sha256),
+        rows=rows,
+        columns=tuple(wanted.columns),
+        problem=problem,
+    )
