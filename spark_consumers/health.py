@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from evenflow.talking import silent_after, stuck_after
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
-from monitoring.health import PATIENCE, Checks, Turns
-
-_INTERVALS = 5
-"""A micro-batch counts as stuck after so many batch intervals, but not before `PATIENCE` (s)."""
+from monitoring.health import Checks, Turns
 
 
 class Health:
@@ -26,7 +24,7 @@ class Health:
     def heartbeat(self, record: HeartbeatRecord) -> None:
         """Note that a stage has finished no micro-batch for a while."""
         running = (record.running_ms or 0) / 1000
-        if running < max(PATIENCE, _INTERVALS * record.batch_interval_ms / 1000):
+        if running < stuck_after(record.batch_interval_ms / 1000):
             self._stuck.pop((record.query, record.stage), None)
         else:
             what = f"{record.stage} of {record.query} has been in one micro-batch for {running:.0f} s"
@@ -39,5 +37,6 @@ class Health:
         begin again.
         """
         waits = None if self.loop.begun else "its streaming queries have not started yet"
+        waits = waits or self.loop.trouble(patience=silent_after())
         # `list` copies: the listener's thread may change the dict meanwhile.
         return Checks(self.loop.trouble(), waits or next(iter(list(self._stuck.values())), None))

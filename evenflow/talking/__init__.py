@@ -7,5 +7,17 @@ counted and which conditions last. This package decides what is said when. Pytho
 from evenflow.talking.concerns import Concern, Concerns, Lasting
 from evenflow.talking.heartbeat import Beat, Heartbeat
 from evenflow.talking.lines import JsonLines, on_every_line, with_fields
+from evenflow.talking.silence import silent_after, stuck_after
 
-__all__ = ["Beat", "Concern", "Concerns", "Heartbeat", "JsonLines", "Lasting", "on_every_line", "with_fields"]
+__all__ = [
+    "Beat",
+    "Concern",
+    "Concerns",
+    "Heartbeat",
+    "JsonLines",
+    "Lasting",
+    "on_every_line",
+    "silent_after",
+    "stuck_after",
+    "with_fields",
+]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from evenflow.talking import silent_after, stuck_after
 from monitoring.live.glance import Glance, Verdict, Word
 
 _MOST_SECONDS = 30  # of reading, for the records that are not read yet
-SILENT = 20.0
-"""Seconds after which a part that says nothing is shown as silent.
-
-Each part sends a record every five seconds or so.
-"""
+SILENT = silent_after()
+"""Seconds after which a partitioner that says nothing is shown as silent."""
 
 
 def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]:
@@ -27,13 +25,13 @@ def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]
 
 def _keeping_up(glance: Glance) -> Verdict:
     silent = [f"partitioner {i.name}" for i in glance.instances if i.silent > SILENT]
-    silent += [stage.name for stage in glance.stages if stage.silent > max(SILENT, 4 * stage.interval_s)]
+    silent += [stage.name for stage in glance.stages if stage.silent > silent_after(stage.interval_s)]
     if silent:
         return Verdict(word="bad", text=f"nothing is heard of {', '.join(silent[:3])}")
     if not glance.instances or not glance.stages:
         missing = "a partitioner" if not glance.instances else "Spark"
         return Verdict(word="unknown", text=f"nothing has been heard of {missing} yet")
-    stuck = [s for s in glance.stages if s.running is not None and s.running > max(30.0, 5 * s.interval_s)]
+    stuck = [s for s in glance.stages if s.running is not None and s.running > stuck_after(s.interval_s)]
     if stuck:
         return Verdict(
             word="bad", text=f"{stuck[0].name} has been in one micro-batch for {stuck[0].running:.0f} s"

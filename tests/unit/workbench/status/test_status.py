@@ -26,7 +26,7 @@ from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
-from workbench.status.judging import SILENT_MS, wrong
+from workbench.status.judging import SILENT_MS, findings, state_of, wrong
 from workbench.status.read import _reason, leap_of
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
@@ -177,12 +177,61 @@ def test_lag_without_a_partitioner_is_said() -> None:
 def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
     late = facts(partition(0, state(20_700)), written=(15_000, NOW))
     assert wrong(late) == []
-    silent = replace(SPARK, at=NOW - SILENT_MS - 60_000)
+    silent = replace(SPARK, at=NOW - 120_000)
     (concern,) = wrong(replace(late, parts=(silent,)))
     assert "up to 5 windows are due and not written, and nothing was heard of Spark for 2 min" in concern
     assert "Spark has not run yet" in wrong(replace(late, parts=()))[0]
     at_work = StageFacts(stage="fused", batches=3, last_at=NOW - 1_000)
     assert wrong(replace(late, parts=(silent,), stages=(at_work,))) == []
+
+
+def level(found: Facts) -> str:
+    return state_of(findings(found))
+
+
+def test_a_spark_that_fell_silent_is_wrong_within_fifteen_seconds_whether_windows_are_due_or_not() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    silent = replace(found, parts=(replace(SPARK, at=NOW - SILENT_MS),))
+    assert SILENT_MS < 15_000
+    assert wrong(silent) == ["nothing was heard of spark fused for 12 s; is `evenflow aggregate` running?"]
+    assert (level(found), level(silent)) == ("ok", "wrong")
+    slow = Part(
+        at=NOW - 50_000, said=BatchRecord(**STAGE | {"batch_interval_ms": 20_000}, rows=1, duration_ms=1)
+    )
+    assert wrong(replace(found, parts=(slow,))) == []
+    over = facts(partition(0, ended(20_700)), written=(24_000, NOW), parts=silent.parts)
+    assert wrong(over) == [], "an application that has emitted all has nothing more to say"
+
+
+def test_a_micro_batch_that_does_not_end_and_a_partitioner_that_hangs_are_wrong() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    stuck = Part(at=NOW, said=WAITING.model_copy(update={"running_ms": 31_000}))
+    assert wrong(replace(found, parts=(stuck,))) == ["spark fused has been in one micro-batch for 31 s"]
+    hung = Part(at=NOW - SILENT_MS, said=PARTITIONER)
+    (text,) = wrong(replace(found, parts=(SPARK, hung)))
+    assert text == "partitioner 0 is in its group, but nothing was heard of it for 12 s"
+    assert wrong(replace(found, parts=(SPARK, hung), members=())) == [], "it has left"
+
+
+def test_event_times_of_next_week_in_every_partition_are_a_warning() -> None:
+    week = 7 * 86_400_000
+    ahead = facts(partition(0, state(NOW + week)), written=(NOW + week, NOW))
+    assert [one for one in wrong(ahead) if one.startswith("event time is 7 d ahead of the clock")]
+    assert level(ahead) == "warning"
+    mixed = facts(partition(0, state(NOW + week)), partition(1, state(NOW)), written=(NOW, NOW))
+    assert wrong(mixed) == []
+
+
+def test_the_state_is_the_worst_finding_and_stands_in_the_json() -> None:
+    few = facts(partition(0, state(20_700)), written=(20_000, NOW), unfit=1)
+    gone = replace(few, members=(), partitions=(partition(0, state(20_700), end=1_300),))
+    assert (level(few), level(gone)) == ("warning", "wrong")
+    assert as_json(few)["state"] == "warning"
+    assert [one["level"] for one in as_json(gone)["findings"]] == ["wrong", "warning"]
+    assert "warning: 1 result value is null" in shown(few)
+    assert "! no partitioner is running" in shown(gone)
+    half = facts(partition(0, state(20_700, routed=40, rejected=60)), written=(20_000, NOW))
+    assert level(half) == "wrong"
 
 
 @pytest.mark.parametrize(
