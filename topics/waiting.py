@@ -57,13 +57,19 @@ def wait_while(
         found = trouble()
         if found is None:
             return bool(told)
-        level = logging.INFO if found.message == told else logging.WARNING
-        told = found.message
+        cause = _cause(found.message)
+        level = logging.INFO if cause == told else logging.WARNING
+        told = cause
         pause_now = max(0.0, min(pause, deadline - clock()))
         _LOG.log(level, "not ready to start, trying again in %.0f s: %s", pause_now, found)
         sleep(pause_now)
         pause = min(2 * pause, _LAST_PAUSE)
     return False
+
+
+def _cause(message: str) -> str:
+    """The message without what librdkafka counts in it: " (after 1ms in state CONNECT, 2 identical error(s) suppressed)"."""
+    return message.partition(" (after ")[0]
 
 
 def _trouble(settings: Settings, *, made_by_us: bool) -> EvenflowError | None:

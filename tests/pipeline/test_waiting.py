@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from topics.admin import ensure_topics, input_topic
-from topics.waiting import wait_for_input
+from topics.waiting import wait_for_input, wait_while
 
 pytestmark = pytest.mark.pipeline
 
@@ -53,6 +53,23 @@ def test_a_broker_that_is_not_there_is_asked_again_later_and_later_and_told_once
     ours = [record for record in caplog.records if "not ready to start" in record.getMessage()]
     assert [record.levelno for record in ours] == [logging.WARNING] + 4 * [logging.INFO]
     assert "127.0.0.1:1" in ours[0].getMessage()
+
+
+def test_one_trouble_is_warned_of_once_whatever_the_client_counts_in_its_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    counts = ("(after 0ms in state CONNECT)", "(after 1ms in state CONNECT, 2 identical error(s) suppressed)")
+    said = iter(
+        [f"refused {count}" for count in counts]
+        + ["refused (after 12ms in state CONNECT)"]
+        + 2 * ["no such topic"]
+    )
+    settings = settings_of(KafkaSettings(bootstrap_servers="127.0.0.1:1"), "q", 20_000)
+    with caplog.at_level(logging.INFO, "evenflow.start"):
+        wait_while(lambda: ServiceError(next(said)), settings, clock=clock, sleep=clock.sleep)
+    levels = [record.levelno for record in caplog.records if "not ready to start" in record.getMessage()]
+    assert levels == [logging.WARNING, logging.INFO, logging.INFO, logging.WARNING, logging.INFO]
 
 
 def test_a_certificate_that_cannot_be_read_is_named_and_not_waited_for(tmp_path: Path) -> None:
