@@ -30,8 +30,9 @@ class Clock:
         self.pauses.append(seconds)
 
 
-def settings_of(kafka: KafkaSettings, query_name: str, wait: int) -> Settings:
-    later = kafka.model_copy(update={"startup_wait": wait, "request_timeout": 1_000})
+def settings_of(kafka: KafkaSettings, query_name: str, wait: int, *, timeout: int = 1_000) -> Settings:
+    """wait, timeout: ms."""
+    later = kafka.model_copy(update={"startup_wait": wait, "request_timeout": timeout})
     return load_settings(query={"name": query_name}).model_copy(update={"kafka": later})
 
 
@@ -84,7 +85,7 @@ def test_an_input_topic_that_is_made_meanwhile_ends_the_wait(
     kafka_settings: KafkaSettings, query_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
-    settings = settings_of(kafka_settings, query_name, 600_000)
+    settings = settings_of(kafka_settings, query_name, 600_000, timeout=20_000)
 
     def sleep(seconds: float) -> None:
         clock.sleep(seconds)
