@@ -25,6 +25,7 @@ from evenflow.settings.views import queries
 from evenflow.talking.words import printable, share
 from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
+from partitioner_service.learned import new_partitioner
 from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
 from spark_consumers.sinks import sink_of
@@ -36,18 +37,23 @@ from workbench.look.sample import TopicRecords, sampled_records
 from workbench.look.shape import Column
 from workbench.look.words import counted, shown_span
 
+_MANY_ROWS = 5
+"""Rows for each tuple above which it is said how to write fewer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
     """What the sampled tuples would keep in state.
 
-    panes: how many panes have a tuple. pane_keys: keys of a pane (median, most). window_keys, window_tuples: keys and
-    tuples of the fullest window. entry_bytes: mean size of a key in a pane. state_bytes: upper bound of the state of the
-    fullest window, in all buckets together. whole: whether the sample is all that the topic holds.
+    panes: how many panes have a tuple. pairs: how many pairs (pane, key) have one. pane_keys: keys of a pane (median,
+    most). window_keys, window_tuples: keys and tuples of the fullest window. entry_bytes: mean size of a key in a pane.
+    state_bytes: upper bound of the state of the fullest window, in all buckets together. whole: whether the sample is all
+    that the topic holds.
     """
 
     tuples: int
     panes: int
+    pairs: int
     pane_keys: tuple[int, int]
     window_keys: int
     window_tuples: int
@@ -87,7 +93,11 @@ class Check:
 
 
 def check_query(settings: Settings, *, most: int) -> Check:
-    """Ask the broker for at most `most` of the records of the input topic, and say what becomes of them."""
+    """Ask the broker for at most `most` of the records of the input topic, and say what becomes of them.
+
+    Raises ConfigError for a partitioner that cannot be used, as `evenflow partition` does.
+    """
+    new_partitioner(settings)
     topic = settings.topic("input")
     try:
         state = describe(settings.kafka, [topic]).get(topic)
@@ -127,11 +137,13 @@ def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | No
     query = settings.query
     plan, parser = AggregatePlan.of(query), Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
     parts = []
+    # Frames have the panes of the query that routes. A view with a longer slide joins several of them.
+    slide = query.slide_ms // plan.slides_per_pane
     for stretch in sample.stretches:
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
         of_tuples = parsed.tuple_times
         times = [pa.array(of_tuples)] if plan.timed else []
-        columns = [pa.array(pane_of(of_tuples, query.slide_ms)), parsed.keys, *times, *parsed.values.columns]
+        columns = [pa.array(pane_of(of_tuples, slide)), parsed.keys, *times, *parsed.values.columns]
         parts.append(pa.Table.from_arrays(columns, schema=plan.frame_schema))
     rows = pa.concat_tables(parts).combine_chunks()
     if not rows.num_rows:
@@ -147,9 +159,12 @@ def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | No
     return Kept(
         tuples=rows.num_rows,
         panes=len(numbers),
+        pairs=partials.num_rows,
         pane_keys=(int(np.median(keys)), int(keys.max())),
         window_keys=merged.num_rows,
-        window_tuples=_between(rows, first, first + plan.panes_per_window).num_rows,
+        window_tuples=_between(
+            rows, first * plan.slides_per_pane, (first + plan.panes_per_window) * plan.slides_per_pane
+        ).num_rows,
         entry_bytes=of_window.nbytes / entries,
         state_bytes=held if plan.panes_per_window > 1 else of_window.nbytes,
         whole=whole,
@@ -243,7 +258,7 @@ def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
         yield "tuples", f"{facts.kept:,} of {facts.readable - facts.filtered:,} records"
     if settings.query.where is not None or settings.query.explode is not None:
         yield "filtered", counted(facts.filtered, facts.readable)
-    if facts.hottest is not None:
+    if facts.hottest is not None and facts.kept:
         yield "keys", f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.kept)} of the tuples"
     if facts.span is not None:
         yield "event times", shown_span(*facts.span)
@@ -316,6 +331,8 @@ def _results(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]
     yield "columns", ", ".join(f"{column.name}: {column.type}" for column in readable_schema(settings.query))
     if kept is not None:
         yield "rows", _rows(settings.query, kept.window_keys)
+        if settings.query.panes_per_window > 1 and settings.query.emission.mode == "all":
+            yield "rows for each tuple", _rows_of_a_tuple(settings.query, kept)
     yield "written to", sink_of(settings).place(settings)
 
 
@@ -325,6 +342,16 @@ def _rows(query: Query, keys: int) -> str:
     if query.emission.mode == "changes":
         return f"at most {keys:,} for the fullest window, and retractions: one for each key that changed"
     return f"{keys:,} for the fullest window: one a key"
+
+
+def _rows_of_a_tuple(query: Query, kept: Kept) -> str:
+    """How many rows the sample would make. A key with a tuple in a pane has a row in each window of the pane."""
+    most = kept.pairs * query.panes_per_window
+    said = f"at most {most / kept.tuples:,.1f}: {kept.tuples:,} tuples in {kept.pairs:,} pairs of pane and key, and a pane "
+    said += f"is in {query.panes_per_window:,} windows"
+    if most > _MANY_ROWS * kept.tuples:
+        said += ". A longer slide, or emit = 'changes', writes fewer"
+    return said
 
 
 def _compared(query: Query) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,30 @@ AGGREGATES: dict[str, Aggregate] = {
     )
 }
 
+_OTHER_NAMES = {
+    "avg": "mean",
+    "average": "mean",
+    "stdev": "stddev",
+    "stddev_samp": "stddev",
+    "std": "stddev",
+    "var": "variance",
+    "var_samp": "variance",
+    "approx_count_distinct": "count_distinct",
+    "approx_distinct": "count_distinct",
+    "cardinality": "count_distinct",
+    "distinct": "count_distinct",
+    "nunique": "count_distinct",
+    "uniq": "count_distinct",
+    "median": "quantile",
+    "percentile": "quantile",
+    "approx_percentile": "quantile",
+    "percentile_approx": "quantile",
+    "array_agg": "collect",
+    "collect_list": "collect",
+    "mode": "top_k",
+}
+"""Names that SQL, Spark, pandas and other systems have for these aggregates."""
+
 
 def known_aggregates() -> list[str]:
     """Names of the aggregates that may be written in [query.aggregates], sorted."""
@@ -61,8 +85,10 @@ def every_form(*columns: str) -> dict[str, str]:
 def aggregate(name: str) -> Aggregate:
     """The aggregate of this name. Raises ConfigError, which lists the known names, if there is none."""
     if name not in AGGREGATES:
+        meant = _OTHER_NAMES.get(name.lower())
+        likely = did_you_mean(name, AGGREGATES) if meant is None else f"; did you mean {meant!r}?"
         raise ConfigError(
-            f"there is no aggregate {name!r}{did_you_mean(name, AGGREGATES)}",
+            f"there is no aggregate {name!r}{likely}",
             hint=f"known aggregates: {', '.join(known_aggregates())}",
         )
     return AGGREGATES[name]

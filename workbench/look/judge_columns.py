@@ -15,7 +15,7 @@ from evenflow.grammar.explosion import Explosion
 from evenflow.settings import Query, Settings
 from workbench.findings import Changes, Finding, Status
 from workbench.look.facts import Facts
-from workbench.look.propose import applied
+from workbench.look.propose import applied, toml_value
 from workbench.look.shape import NUMBERS, Column, Kind, Shape, can_be_named, kind_of, unit_of
 from workbench.look.words import counted, listed, plural
 
@@ -197,9 +197,14 @@ def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, Changes]:
-    needed = _FITTING["float64" if decimal_scale(form) is not None else form][0]
+    words, kinds = _FITTING["float64" if decimal_scale(form) is not None else form]
+    strange = set(column.kinds) - kinds - {"null"}
+    if column.mostly in kinds and column.name in settings.query.types and not strange & NUMBERS:
+        # Another type would be worse for most of the values, and a decimal is read exactly.
+        do = f"such records are rejected: write {words} or null there. The type {form!r} fits all others"
+        return do, {}
     return _typed(settings, column, form) or (
-        f"such records are rejected: write {needed}, or name another column",
+        f"such records are rejected: write {words}, or name another column",
         {},
     )
 
@@ -216,7 +221,7 @@ def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes]
     for kind in kinds.get(column.mostly, ()):
         changes: Changes = {"query": {"types": {column.name: kind}}}
         if kind != form and _can_be(settings, changes):
-            return f'say so: query.types = {{ {column.name} = "{kind}" }}', changes
+            return f"say so: query.types = {toml_value({column.name: kind})}", changes
     return None
 
 

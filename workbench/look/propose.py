@@ -83,15 +83,21 @@ def _table(section: str, fields: Mapping[str, Any], comments: Comments) -> str:
     lines = [f"[{section}]"]
     for name, value in fields.items():
         comment = comments.get((section, name))
-        lines.append(f"{_name(name)} = {_value(value)}" + (f"  # {comment}" if comment else ""))
+        lines.append(f"{toml_name(name)} = {toml_value(value)}" + (f"  # {comment}" if comment else ""))
     return "\n".join([*lines, ""])
 
 
-def _name(name: str) -> str:
+def toml_name(name: str) -> str:
+    """The name of a setting or column as TOML wants it before `=`: in quotes, unless it is plain."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """The value as TOML writes it."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_name(name)} = {_value(inner)}" for name, inner in value.items()) + " }"
+        return (
+            "{ "
+            + ", ".join(f"{toml_name(name)} = {toml_value(inner)}" for name, inner in value.items())
+            + " }"
+        )
     return json.dumps(value, ensure_ascii=False)

@@ -311,6 +311,22 @@ def test_a_name_that_is_nearly_known_is_suggested() -> None:
         plan_of("quantil(column, 0.5)", "i")
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("avg", "mean"),
+        ("approx_count_distinct", "count_distinct"),
+        ("median", "quantile"),
+        ("std", "stddev"),
+    ],
+)
+def test_the_name_that_other_systems_have_for_an_aggregate_is_answered_with_ours(
+    theirs: str, ours: str
+) -> None:
+    with pytest.raises(ValueError, match=f"there is no aggregate '{theirs}'; did you mean '{ours}'"):
+        plan_of(f"{theirs}(column)", "i")
+
+
 def test_a_sum_of_strings_is_refused() -> None:
     with pytest.raises(ValueError, match=r"column 'carrier' is a string, but sum needs a number"):
         Query(aggregates={"a": "sum(carrier)"}, types={"carrier": "string"})

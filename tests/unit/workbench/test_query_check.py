@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.main import app
+from evenflow.errors import ConfigError
 from tests.examples import examples
 from tests.unit.workbench.look.samples import NOW, order, sample, settings
 from topics.state import TopicState
-from workbench.query_check import Check, kept_of, of_sample
+from workbench.query_check import Check, check_query, kept_of, of_sample
 
 SLIDING = {"window": "3s", "slide": "1s"}
 
@@ -43,6 +44,38 @@ def test_keys_of_panes_and_of_the_fullest_window_are_counted_right(rows: list[tu
     tuples = Counter((NOW + 500 * half) // 1000 for _, half in rows)
     assert kept.window_tuples == sum(tuples[fullest + pane] for pane in range(3))
     assert kept.entry_bytes > 0
+    assert kept.pairs == sum(map(len, panes.values()))
+
+
+def test_a_view_with_a_longer_slide_joins_panes_of_its_query() -> None:
+    rows = [order(number) | {"at": NOW + 250 * number} for number in range(240)]
+    views = {"slow": {"window": "20s", "slide": "10s", "aggregates": {"n": "count"}}}
+    kept = kept_of(settings(query={"window": "2s", "slide": "1s", "views": views}), sample(rows), whole=True)
+    assert kept is not None
+    slow = kept.views["slow"]
+    assert (slow.tuples, slow.window_tuples) == (240, 80)
+    assert slow.panes in (6, 7)
+    assert kept.window_tuples == 8
+
+
+def test_rows_of_a_tuple_are_estimated_for_long_sliding_windows() -> None:
+    rows = [order(number) | {"at": NOW + 1000 * number} for number in range(100)]
+    long = dict(checked(rows, window="60s", slide="1s").sections["results"])
+    assert long["rows for each tuple"] == (
+        "at most 60.0: 100 tuples in 100 pairs of pane and key, and a pane is in 60 windows. A longer slide, or emit = "
+        "'changes', writes fewer"
+    )
+    assert "rows for each tuple" not in dict(checked(rows, window="60s").sections["results"])
+    few = dict(checked(rows, window="2s", slide="1s").sections["results"])
+    assert few["rows for each tuple"].startswith("at most 2.0: ")
+    assert "longer slide" not in few["rows for each tuple"]
+
+
+def test_a_partitioner_that_cannot_be_used_is_refused_as_the_service_refuses_it() -> None:
+    with pytest.raises(ConfigError, match="unknown partitioner 'evenflaw'; did you mean 'evenflow'"):
+        check_query(settings(partitioner={"name": "evenflaw"}), most=10)
+    with pytest.raises(ConfigError, match="unknown option 'epsilo'"):
+        check_query(settings(partitioner={"name": "d-choices", "options": {"epsilo": 1}}), most=10)
 
 
 def test_only_what_the_filter_keeps_is_kept() -> None:

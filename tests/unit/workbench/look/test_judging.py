@@ -345,3 +345,32 @@ def test_times_that_are_equal_everywhere_are_doubted() -> None:
     assert "all 200 tuples of the sample have the same event time, 2027-01-15 07:59:55 UTC" in doubt.what
     assert "query.time = 'at'" in doubt.do
     assert not [one for one in named(look(sample([order(1)])), "time") if one.status == "warning"]
+
+
+def test_a_few_texts_among_decimals_keep_the_type_that_fits_all_others() -> None:
+    rows = orders()
+    rows[3]["amount"] = "N/A"
+    found = look(sample(rows), query={"types": {"amount": "decimal(2)"}})
+    (amount,) = named(found, "sum(amount)")
+    assert amount.what.startswith("column 'amount' holds text, e.g. 'N/A', in 1 of 100 records")
+    assert amount.do == (
+        "such records are rejected: write a number or null there. The type 'decimal(2)' fits all others"
+    )
+    assert "types" not in found.proposal.get("query", {})
+
+
+@pytest.mark.parametrize("path", ["user.id", '"user.id"', "a b", "ключ"])
+def test_what_is_printed_to_be_pasted_is_toml_that_the_settings_take(path: str) -> None:
+    fields = {"user.id": {"user": {"id": 7}}, '"user.id"': {"user.id": 7}}.get(path, {path: 7})
+    rows = [{"at": order(number)["at"], **fields} for number in HUNDRED]
+    found = look(sample(rows), query={"key": path, "aggregates": {"n": "count"}})
+    (key,) = named(found, "the key")
+    said = key.do.removeprefix("say so: query.")
+    types = tomllib.loads(f"[query]\n{said}")["query"]["types"]
+    assert types == {path: "int64"} == tomllib.loads(found.toml())["query"]["types"]
+    assert (
+        named(
+            look(sample(rows), query={"key": path, "aggregates": {"n": "count"}, "types": types}), "the key"
+        )
+        == []
+    )
