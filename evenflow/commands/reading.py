@@ -46,6 +46,19 @@ Delimiter = Annotated[
 NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV without names: the columns are c0, c1, ...")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV and text.")]
 
+Input = Annotated[
+    str | None,
+    typer.Option("--input", metavar="FILE", help="A file (.csv[.gz], ...) instead of --stream."),
+]
+Key = Annotated[str | None, typer.Option(help="Key column of --input.")]
+Time = Annotated[
+    str | None, typer.Option(help="Event time column of --input. Default: numbered, see --rate.")
+]
+MaxDisorder = Annotated[
+    str | None,
+    typer.Option(help="How far times of --input may run back. Default: the window, without one 60s."),
+]
+
 
 def options_of_file(*, key: str | None, time: str | None, **words: Any) -> SourceOptions:
     """Source options for a command that needs only the keys and the event times of a source.

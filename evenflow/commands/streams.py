@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from evenflow.commands.context import milliseconds
-from evenflow.commands.reading import opened
+import typer
+
+from evenflow.commands.context import counted, milliseconds
+from evenflow.commands.reading import opened, options_of_file
 
 if TYPE_CHECKING:
     from evenflow.simulation import Channel, KeyedStream, Scenario
-    from evenflow.sources.source import SourceOptions
 
 Kind = Literal[
     "zipf",
@@ -26,6 +28,15 @@ Kind = Literal[
     "silence",
 ]
 """The names in `simulation.STREAMS`, written out so that the help needs no import of the simulation."""
+Rate = Annotated[
+    float | None,
+    typer.Option(help="Tuples per second of event time. Default: a tuple's index is its time in ms."),
+]
+Slide = Annotated[str, typer.Option(help="Slide; without --batch also a micro-batch.")]
+Batch = Annotated[
+    int | None, counted("Tuples in a batch of the micro-batch partitioners. Default: one slide.")
+]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time. Default: the cores.")]
 _DISORDER_MS = 60_000
 
 
@@ -41,18 +52,26 @@ def channel_of(exchange: bool, delay: str | None, loss: float | None, seed: int)
     return None
 
 
-def stream_of_file(path: str, options: SourceOptions, rate: float | None, disorder_ms: int) -> KeyedStream:
-    """The tuples of a file. Without a time column they are numbered at `rate`."""
+def stream_of_file(
+    path: str, words: Mapping[str, Any], *, first: int | None, rate: float | None, disorder_ms: int
+) -> KeyedStream:
+    """The tuples of a file. Without a time column they are numbered at `rate`.
+
+    words: options that describe the file, with the names of their parameters. first: take the first so many, None for all.
+    """
     from evenflow.errors import ConfigError
     from evenflow.sources.sample import stream_of
 
-    timed, tuples = options.time is not None, options.first
+    header = not words["no_header"]
+    others = {name: value for name, value in words.items() if name != "no_header"}
+    options = options_of_file(**others, header=header, keep_order=True, first=first)
+    timed = options.time is not None
     if timed and rate is not None:
         raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
-    if tuples is not None and tuples < 1:
-        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
+    if first is not None and first < 1:
+        raise ConfigError(f"--tuples must be at least 1, not {first}")
     stream = stream_of(
-        opened(path, options), tuples=tuples, timed=timed, rate=rate, max_disorder_ms=disorder_ms
+        opened(path, options), tuples=first, timed=timed, rate=rate, max_disorder_ms=disorder_ms
     )
     if timed and len(stream) > 1 and int(stream.times.min()) == int(stream.times.max()):
         _warn_of_one_time(options.time or "", int(stream.times[0]), len(stream))
@@ -60,8 +79,6 @@ def stream_of_file(path: str, options: SourceOptions, rate: float | None, disord
 
 
 def _warn_of_one_time(column: str, time: int, tuples: int) -> None:
-    import typer
-
     from evenflow.talking.words import moment
 
     typer.echo(
@@ -76,6 +93,15 @@ def disorder_of(text: str | None, scenario: Scenario) -> int:
     if text is not None:
         return milliseconds("--max-disorder", text)
     return scenario.window_ms or _DISORDER_MS
+
+
+def refuse_words_of_file(words: Mapping[str, Any], max_disorder: str | None) -> None:
+    """ConfigError if an option that describes a file was given. words: as of `stream_of_file`."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in words.items()}
+    given["--no-header"] = words["no_header"] or None
+    given["--encoding"] = None if words["encoding"] == "utf-8" else words["encoding"]
+    given["--max-disorder"] = max_disorder
+    refuse(given, "describes a file", "name it with --input")
 
 
 def refuse(given: dict[str, Any], why: str, hint: str) -> None:

@@ -12,8 +12,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evenflow.commands.context import counted, milliseconds
-from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, options_of_file
-from evenflow.commands.streams import Kind, channel_of, disorder_of, refuse, stream_of_file
+from evenflow.commands.reading import (
+    Delimiter,
+    Encoding,
+    Format,
+    Input,
+    Key,
+    MaxDisorder,
+    NoHeader,
+    Time,
+    TimeUnit,
+)
+from evenflow.commands.streams import (
+    Batch,
+    Jobs,
+    Kind,
+    Rate,
+    Slide,
+    channel_of,
+    disorder_of,
+    refuse,
+    refuse_words_of_file,
+    stream_of_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,38 +111,25 @@ def sweep(
         float | None,
         typer.Option(min=0, max=1, help="Share of the messages of --exchange that never arrive (0)."),
     ] = None,
-    input: Annotated[
-        str | None,
-        typer.Option("--input", metavar="FILE", help="A file (.csv[.gz], ...) instead of --stream."),
-    ] = None,
-    key: Annotated[str | None, typer.Option(help="Key column of --input.")] = None,
-    time: Annotated[
-        str | None, typer.Option(help="Event time column of --input. Default: numbered, see --rate.")
-    ] = None,
+    input: Input = None,
+    key: Key = None,
+    time: Time = None,
     time_unit: TimeUnit = None,
     format: Format = None,
     delimiter: Delimiter = None,
     no_header: NoHeader = False,
     encoding: Encoding = "utf-8",
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Tuples per second of event time. Default: a tuple's index is its time in ms."),
-    ] = None,
+    rate: Rate = None,
     window: Annotated[
         str | None, typer.Option(help="Sliding window, e.g. 60s. Default: figures of the whole stream.")
     ] = None,
-    slide: Annotated[str, typer.Option(help="Slide; without --batch also a micro-batch.")] = "1s",
+    slide: Slide = "1s",
     warmup_slides: Annotated[
         int | None, typer.Option(help="First slides left out of the means. Default: those of one window.")
     ] = None,
-    batch: Annotated[
-        int | None, counted("Tuples in a batch of the micro-batch partitioners. Default: one slide.")
-    ] = None,
-    max_disorder: Annotated[
-        str | None,
-        typer.Option(help="How far times of --input may run back. Default: the window, without one 60s."),
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time. Default: the cores.")] = None,
+    batch: Batch = None,
+    max_disorder: MaxDisorder = None,
+    jobs: Jobs = None,
 ) -> None:
     """Simulate every combination of partitioner, workers, exponent, sources and seed into one table."""
     if context.invoked_subcommand is not None:
@@ -146,23 +154,19 @@ def sweep(
         warmup_slides=warmup_slides,
         batch=batch,
     )
+    words = {
+        "key": key,
+        "time": time,
+        "time_unit": time_unit,
+        "format": format,
+        "delimiter": delimiter,
+        "no_header": no_header,
+        "encoding": encoding,
+    }
     file: KeyedStream | None = None
     exponents: tuple[float, ...] = ()
     if input is None:
-        refuse(
-            {
-                "--key": key,
-                "--time": time,
-                "--time-unit": time_unit,
-                "--format": format,
-                "--delimiter": delimiter,
-                "--no-header": no_header or None,
-                "--encoding": None if encoding == "utf-8" else encoding,
-                "--max-disorder": max_disorder,
-            },
-            "describes a file",
-            "name it with --input",
-        )
+        refuse_words_of_file(words, max_disorder)
         kind = stream or "zipf"
         origin = Origin(
             stream=kind,
@@ -179,18 +183,9 @@ def sweep(
             "drop it, or drop --input",
         )
         origin = Origin(stream=input, rate=rate, key=key, time=time)
-        options = options_of_file(
-            key=key,
-            time=time,
-            time_unit=time_unit,
-            format=format,
-            delimiter=delimiter,
-            header=not no_header,
-            encoding=encoding,
-            keep_order=True,
-            first=tuples,
+        file = stream_of_file(
+            input, words, first=tuples, rate=rate, disorder_ms=disorder_of(max_disorder, scenario)
         )
-        file = stream_of_file(input, options, rate, disorder_of(max_disorder, scenario))
         count = len(file)
     grid = Grid(
         partitioners=tuple(partitioner or names()),
