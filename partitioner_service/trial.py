@@ -38,9 +38,6 @@ FIRST = 10_000
 """Records that are looked at, of all partitions together."""
 _LEAST = 100
 """Fewer records say nothing of the others."""
-_MOST_BYTES = 64_000_000
-_MOST_SECONDS = 4.0
-_PATIENCE = 2.0
 
 
 @dataclass
@@ -136,20 +133,14 @@ def _first(settings: Settings, topic: TopicState) -> dict[int, list[Record]]:
     left = {part: topic.end[part] - offset for part, offset in begin.items()}
     total = max(1, sum(left.values()))
     end = {part: begin[part] + min(many, -(-many * FIRST // total)) for part, many in left.items()}
-    found: dict[int, list[Record]] = {part: [] for part in begin}
-    deadline, size = time.monotonic() + _MOST_SECONDS, 0
-    batches = reader.read_range(settings.kafka, topic.name, begin=begin, end=end, timeout=_PATIENCE)
+    records: list[Record] = []
     try:
-        for batch in batches:
-            for record in batch:
-                if marker_of(record) is None:
-                    found[record.partition()].append(record)
-            size += sum(map(len, batch))
-            if size > _MOST_BYTES or time.monotonic() > deadline:
-                break
+        reader.Budget().read(settings.kafka, topic.name, begin, end, onto=records)
     except (ServiceError, DataLossError):  # a part of the records is better than none
-        if not any(found.values()):
+        if not records:
             raise
-    finally:
-        batches.close()
+    found: dict[int, list[Record]] = {part: [] for part in begin}
+    for record in records:
+        if marker_of(record) is None:
+            found[record.partition()].append(record)
     return found

@@ -5,7 +5,6 @@ A longer partition gives more of them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,9 +18,6 @@ from topics.state import TopicState
 SAMPLE = 20_000
 _LEAST = 100
 """How many records of a partition are read at least, if it has so many, however long the other partitions are."""
-_MOST_BYTES = 64_000_000
-_MOST_SECONDS = 4.0
-_PATIENCE = 2.0
 Offsets = Mapping[int, int]
 """Offset by partition."""
 Bounds = tuple[Offsets, Offsets]
@@ -107,7 +103,7 @@ def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> T
     sample = TopicRecords(state.name, tuple(found.values()))
     if not state.records:
         return sample
-    budget = _Budget()
+    budget = reader.Budget()
     read: list[list[Record]] = []
     for begin, end in reversed(parts):
         read.append([])
@@ -122,28 +118,6 @@ def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> T
         for record in records:
             found[record.partition()].add([record])
     return sample
-
-
-class _Budget:
-    """Bytes and seconds that are left for a sample."""
-
-    def __init__(self) -> None:
-        self._deadline = time.monotonic() + _MOST_SECONDS
-        self._bytes = _MOST_BYTES
-
-    def read(
-        self, kafka: KafkaSettings, topic: str, begin: Offsets, end: Offsets, *, onto: list[Record]
-    ) -> None:
-        """Add the records between these offsets to `onto`, as long as the budget lasts."""
-        batches = reader.read_range(kafka, topic, begin=begin, end=end, timeout=_PATIENCE)
-        try:
-            for batch in batches:
-                onto += batch
-                self._bytes -= sum(map(len, batch))
-                if self._bytes < 0 or time.monotonic() > self._deadline:
-                    break
-        finally:
-            batches.close()
 
 
 def parts_of(state: TopicState, most: int) -> list[Bounds]:
