@@ -41,9 +41,10 @@ class _Many(NamedTuple):
 
 
 @kernel
-def _begin(many: _Many, row: int, keys_each: int, seen: Float32s) -> None:
+def _episode(many: _Many, row: int) -> Episode:
+    """The arrays of one episode: views of its row, as long as its keys and data blocks are many."""
     keys, data_blocks = many.keys[row], many.data_blocks[row]
-    episode = Episode(
+    return Episode(
         many.counts[row, :keys],
         many.sizes[row, :data_blocks],
         many.cardinalities[row, :data_blocks],
@@ -52,6 +53,11 @@ def _begin(many: _Many, row: int, keys_each: int, seen: Float32s) -> None:
         many.pieces[row, :data_blocks],
         many.scores[row, :data_blocks],
     )
+
+
+@kernel
+def _begin(many: _Many, row: int, keys_each: int, seen: Float32s) -> None:
+    episode = _episode(many, row)
     begin(episode, keys_each)
     observe(episode, seen[row])
 
@@ -62,15 +68,7 @@ def _step(
 ) -> None:
     for row in range(actions.shape[0]):
         keys, data_blocks = many.keys[row], many.data_blocks[row]
-        episode = Episode(
-            many.counts[row, :keys],
-            many.sizes[row, :data_blocks],
-            many.cardinalities[row, :data_blocks],
-            many.facts[row],
-            many.chosen[row, :data_blocks],
-            many.pieces[row, :data_blocks],
-            many.scores[row, :data_blocks],
-        )
+        episode = _episode(many, row)
         passes = Passes(many.order[row, :data_blocks], many.trees[row, : many.tree[row]])
         rewards[row] = play(episode, passes, many.data_block[row, :keys], actions[row], rule)
         ended[row] = episode.facts[AT] == episode.facts[HEAD]
