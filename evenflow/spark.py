@@ -98,7 +98,7 @@ def results(
     """
     settings = _known(settings)
     if view is not None:
-        settings = _view(settings, view)
+        settings = view_of(settings, view)
     schema = _with_times(readable_schema(settings.query))
     sink = settings.results.sink
     if sink == "parquet":
@@ -120,14 +120,6 @@ def results(
 
 def _known(settings: Settings | Path | str) -> Settings:
     return settings if isinstance(settings, Settings) else load_settings(Path(settings))
-
-
-def _view(settings: Settings, name: str) -> Settings:
-    views = settings.query.views
-    if name not in views:
-        there = ", ".join(views) or "it has none"
-        raise ConfigError(f"the query has no view {name!r}", hint=f"its views: {there}")
-    return view_of(settings, name)
 
 
 def _refuse_large_batches(spark: SparkSession, bytes_each: int) -> None:

@@ -126,7 +126,8 @@ def _refuse_deeper(raw: bytes, depth: int) -> None:
             raise NotStrict(f"nested more than {depth} deep")
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a JSON object, as an `object_pairs_hook` of `json`. NotStrict for a name that is there twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise NotStrict("a field is there twice")
@@ -144,7 +145,7 @@ def _constant(text: str) -> NoReturn:
     raise NotStrict(f"{text} is no finite number")
 
 
-_READER = json.JSONDecoder(object_pairs_hook=_once_each, parse_float=_finite, parse_constant=_constant)
+_READER = json.JSONDecoder(object_pairs_hook=once_each, parse_float=_finite, parse_constant=_constant)
 """Made once, because `json.loads` with these words would make one for each text."""
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -23,15 +24,21 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.errors import ConfigError, EvenflowError, ProtocolError, ServiceError
+from evenflow.errors import ConfigError, ProtocolError, ServiceError
 from evenflow.settings import Query, Settings
+from evenflow.strict_json import once_each
 from evenflow.talking.words import clock
 from evenflow.twostep import json_rows, readable_schema
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Position
+from workbench.verify.oracles import is_number
+from workbench.watched import Watched, as_it_was
 
-FORMATS = {".csv": "CSV, HEADER", ".parquet": "PARQUET"}
-"""Ending of an exported file -> DuckDB's options of its format."""
+_WRITERS: dict[str, Callable[[duckdb.DuckDBPyRelation, str], object]] = {
+    ".csv": lambda rows, file: rows.write_csv(file, header=True),
+    ".parquet": lambda rows, file: rows.write_parquet(file),
+}
+"""Ending of an exported file -> what writes rows to it."""
 _WINDOWS_REMEMBERED = 1_000
 """A row that is repeated is known by its window and key. So many windows are remembered."""
 
@@ -109,31 +116,22 @@ class Once:
 
 
 def page(settings: Settings, *, window: int | None, key: bytes | None, most: int) -> Page:
-    """Rows of one window, or of every window that has the key.
+    """Rows of one window, or of every window that has the key, the newest first.
 
-    window: when it begins (ms), None for the newest. key: only rows of this key, of every window, the newest first.
-    most: how many rows at most.
+    window: when it begins (ms), None for the newest, or with a key for all. key: only rows of this key. most: how many rows
+    at most.
 
     Raises as `ResultRows.new` does, and ConfigError for a window that has no results.
     """
     with _loaded(settings) as db:
-        windows = [
-            Window(*row)
-            for row in db.execute(
-                "SELECT epoch_ms(window_start), epoch_ms(window_end), count(*) FROM rows GROUP BY ALL ORDER BY 1"
-            ).fetchall()
-        ]
+        windows = _windows(db)
         if not windows:
             return Page(window=None, table=readable_schema(settings.query).empty_table(), windows=0)
-        chosen = windows[-1] if window is None or key is not None else _window(windows, window)
-        wanted, value, order = (
-            ("epoch_ms(window_start) = ?", chosen.start, _order(settings.query))
-            if key is None
-            else (f"{_KEY_BYTES} = ?", key, "window_start DESC")
-        )
-        # `execute` would make a copy of the rows, and say so.
-        found = db.sql(f"SELECT * FROM rows WHERE {wanted} ORDER BY {order} LIMIT {most}", params=[value])
-        table: pa.Table = found.to_arrow_table()
+        chosen = windows[-1] if window is None else _window(windows, window)
+        rows = _rows(db, window=chosen.start if key is None else window, key=key)
+        order = _order(settings.query) if key is None else "window_start DESC"
+        # An Arrow table of `execute` would be a copy of the rows, with a warning.
+        table: pa.Table = rows.order(order).limit(most).to_arrow_table()
         return Page(window=chosen, table=table.cast(readable_schema(settings.query)), windows=len(windows))
 
 
@@ -144,36 +142,44 @@ def export(settings: Settings, file: Path, *, window: int | None = None, key: by
 
     Raises as `page` does, and ConfigError for another ending and for a folder that cannot be written to.
     """
-    how = FORMATS.get(file.suffix.lower())
-    if how is None:
+    write = _WRITERS.get(file.suffix.lower())
+    if write is None:
         raise ConfigError(
-            f"{file} ends with neither {' nor '.join(FORMATS)}", hint="its ending says the format"
+            f"{file} ends with neither {' nor '.join(_WRITERS)}", hint="its ending says the format"
         )
     if not os.access(file.parent, os.W_OK):
         raise ConfigError(f"{file.parent} is no folder that can be written to")
     with _loaded(settings) as db:
-        wanted, values = ["true"], list[Any]()
         if window is not None:
-            wanted.append("epoch_ms(window_start) = ?")
-            values.append(window)
-        if key is not None:
-            wanted.append(f"{_KEY_BYTES} = ?")
-            values.append(key)
-        chosen = f"FROM rows WHERE {' AND '.join(wanted)}"
-        count = int(db.execute(f"SELECT count(*) {chosen}", values).fetchall()[0][0])
+            _window(_windows(db), window)
+        rows = _rows(db, window=window, key=key)
         part = file.with_name(f".{file.name}.{os.getpid()}.part")
         try:
-            # DuckDB takes no parameters in COPY, so the rows are chosen first.
-            db.execute(f"CREATE TABLE chosen AS SELECT * {chosen}", values)
-            place = str(part).replace("'", "''")
-            db.execute(
-                f"COPY (SELECT * FROM chosen ORDER BY window_start, {_KEY_BYTES}) TO '{place}' (FORMAT {how})"
-            )
+            write(rows.order(f"window_start, {_KEY_BYTES}"), str(part))
             part.replace(file)
         finally:
             with suppress(FileNotFoundError):
                 part.unlink()
-        return count
+        return len(rows)
+
+
+def _windows(db: duckdb.DuckDBPyConnection) -> list[Window]:
+    """The windows that have results, by their beginning."""
+    found = db.execute(
+        "SELECT epoch_ms(window_start), epoch_ms(window_end), count(*) FROM rows GROUP BY ALL ORDER BY 1"
+    )
+    return [Window(*row) for row in found.fetchall()]
+
+
+def _rows(db: duckdb.DuckDBPyConnection, *, window: int | None, key: bytes | None) -> duckdb.DuckDBPyRelation:
+    """The rows of a window and of a key. None: of any."""
+    wanted: dict[str, Any] = {}
+    if window is not None:
+        wanted["epoch_ms(window_start) = ?"] = window
+    if key is not None:
+        wanted[f"{_KEY_BYTES} = ?"] = key
+    where = " AND ".join(["true", *wanted])
+    return db.sql(f"SELECT * FROM rows WHERE {where}", params=list(wanted.values()))
 
 
 def json_lines(table: pa.Table) -> list[str]:
@@ -191,32 +197,19 @@ _KEY_BYTES = "(CASE WHEN typeof(key) = 'BLOB' THEN key::BLOB ELSE encode(key::VA
 @contextmanager
 def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB with the table `rows`: the results, each once. It lies in a folder of its own, which goes with it."""
-    trouble: list[EvenflowError] = []
-    reader = pa.RecordBatchReader.from_batches(readable_schema(settings.query), _batches(settings, trouble))
+    until = sink_of(settings).position(settings)
+    tables = _tables(settings, after=None, until=until)
+    written = Watched(chain.from_iterable(map(pa.Table.to_batches, tables)), readable_schema(settings.query))
     with (
         TemporaryDirectory(prefix="evenflow-results-") as folder,
         duckdb.connect(str(Path(folder) / "rows.db")) as db,
     ):
         db.execute("SET TimeZone = 'UTC'")
-        db.register("source", reader)
-        try:
+        db.register("written", written.reader)
+        with as_it_was(written):
             # A repeated row is equal to the first in every column.
-            db.execute("CREATE TABLE rows AS SELECT DISTINCT * FROM source")
-        except duckdb.Error:
-            if trouble:  # DuckDB wraps what the reader raised
-                raise trouble[0] from None
-            raise
+            db.execute("CREATE TABLE rows AS SELECT DISTINCT * FROM written")
         yield db
-
-
-def _batches(settings: Settings, trouble: list[EvenflowError]) -> Iterator[pa.RecordBatch]:
-    try:
-        sink = sink_of(settings)
-        for table in _tables(settings, after=None, until=sink.position(settings)):
-            yield from table.to_batches()
-    except EvenflowError as error:
-        trouble.append(error)
-        raise
 
 
 def _tables(settings: Settings, *, after: Position | None, until: Position) -> Iterator[pa.Table]:
@@ -256,7 +249,7 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
     columns: list[list[Any]] = [[] for _ in schema]
     for number, text in enumerate(records["value"].to_pylist()):
         try:
-            row = json.loads(text, parse_float=Decimal, parse_int=_signed, object_pairs_hook=_each_once)
+            row = json.loads(text, parse_float=Decimal, parse_int=_signed, object_pairs_hook=once_each)
             for column, read in zip(columns, readers, strict=True):
                 column.append(read(row))
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -268,11 +261,8 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
             ) from None
     try:
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    except (
-        pa.ArrowException,
-        ValueError,
-        OverflowError,
-    ) as error:  # a number or text that no such column holds
+    # A number or text that no such column holds.
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         first, last = records["offset"][0], records["offset"][len(records) - 1]
         raise ProtocolError(
             f"one of the records at offsets {first} to {last} of the results is no row of query {query.name}: "
@@ -285,14 +275,6 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
 def _signed(text: str) -> int | float:
     """The number, and for `-0` the float that was written so."""
     return int(text) if text != "-0" else -0.0
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of a JSON object. ValueError for a name that is there twice: one of its values would be lost."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a name is there twice")
-    return fields
 
 
 def _reader(field: pa.Field) -> Callable[[dict[str, Any]], Any]:
@@ -364,15 +346,6 @@ def _order(query: Query) -> str:
     schema = readable_schema(query)
     if "rank" in query.emission.columns:
         return "rank"
-    numbers = [
-        field.name
-        for field in schema
-        if field.name in query.aggregates
-        and (
-            pa.types.is_integer(field.type)
-            or pa.types.is_floating(field.type)
-            or pa.types.is_decimal(field.type)
-        )
-    ]
+    numbers = [field.name for field in schema if field.name in query.aggregates and is_number(field.type)]
     largest = [f'"{numbers[0].replace(chr(34), chr(34) * 2)}" DESC NULLS LAST'] if numbers else []
     return ", ".join([*largest, _KEY_BYTES])

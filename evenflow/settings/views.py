@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import Aggregates
 from evenflow.grammar.emission import Emission
+from evenflow.nearest import did_you_mean
 from evenflow.settings.durations import Duration
 
 if TYPE_CHECKING:
@@ -76,7 +78,13 @@ def check_name(name: str) -> None:
 
 
 def view(settings: Settings, name: str) -> Settings:
-    """The settings of this view, as if it were a query of its own. KeyError if there is no such view."""
+    """The settings of this view, as if it were a query of its own. ConfigError if there is no such view."""
+    views = settings.query.views
+    if name not in views:
+        raise ConfigError(
+            f"the query has no view {name!r}{did_you_mean(name, views)}",
+            hint=f"its views: {', '.join(views) or 'none'}",
+        )
     results = _results(settings.results, name)
     return settings.as_view(settings.query.view(name), results)
 

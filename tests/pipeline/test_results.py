@@ -61,6 +61,10 @@ def test_the_newest_window_is_shown_and_any_other_and_a_key_in_every_window(
         {"window_start": start, "window_end": start + 4000, "key": 8, "n": 2, "total": 0.5}
         for start in (1000, 0)
     ]
+    both = command(settings, "--key", "8", "--window", "1970-01-01T00:00:00Z", "--json").stdout.splitlines()
+    assert [json.loads(line)["window_start"] for line in both] == [0]
+    nowhere = command(settings, "--window", "1970-01-01T00:00:07Z", "--out", str(tmp_path / "none.csv"))
+    assert "no window with results begins at 1970-01-01 00:00:07 UTC" in str(nowhere.exception)
     nothing = command(settings, "--window", "1970-01-01T00:00:07Z")
     assert "no window with results begins at 1970-01-01 00:00:07 UTC" in str(nothing.exception)
 

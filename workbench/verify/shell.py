@@ -11,12 +11,10 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 from confluent_kafka import KafkaException, TopicPartition
 
@@ -37,6 +35,7 @@ from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Commi
 from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
 from workbench.verify.skips import SkippedOffsets
+from workbench.watched import Watched, as_it_was
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
@@ -77,7 +76,7 @@ def verify(
             # was closed and written in between would look as if it had been written too early.
             written = _results(sink, settings)
             waited = clock() - began
-            with _as_it_was(written):
+            with as_it_was(written):
                 report = due.compare(
                     written if isinstance(written, pa.Table) else written.reader,
                     begins=lambda: sink.begins(settings),
@@ -183,34 +182,6 @@ def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> 
         asker.close()
 
 
-class _Watched:
-    """A stream of batches that remembers the exception it ended with."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
-        self.error: Exception | None = None
-        self.reader = pa.RecordBatchReader.from_batches(schema, self._pass_on(batches))
-
-    def _pass_on(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from batches
-        except Exception as error:
-            # DuckDB, which pulls these batches, wraps any exception in its own. `_as_it_was` needs this one.
-            self.error = error
-            raise
-
-
-@contextmanager
-def _as_it_was(*streams: _Watched | pa.Table) -> Iterator[None]:
-    """Raise an error of reading Kafka as it was, instead of the DuckDB error that wraps it."""
-    try:
-        yield
-    except duckdb.Error:
-        for stream in streams:
-            if isinstance(stream, _Watched) and stream.error is not None:
-                raise stream.error from None
-        raise
-
-
 def _recomputed(
     settings: Settings,
     committed: list[Committed],
@@ -226,9 +197,9 @@ def _recomputed(
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
     # All rejected records are read before the first input record, so these are known by then.
-    inputs = _Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
-    rejected = _Watched(_rejected(settings, kept, skipped), REJECTED_SCHEMA)
-    with _as_it_was(inputs, rejected):
+    inputs = Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
+    rejected = Watched(_rejected(settings, kept, skipped), REJECTED_SCHEMA)
+    with as_it_was(inputs, rejected):
         return Recomputed(
             settings,
             inputs.reader,
@@ -268,9 +239,9 @@ def _rejected(settings: Settings, kept: Kept, skipped: SkippedOffsets) -> Iterat
         yield batch
 
 
-def _results(sink: ResultSink, settings: Settings) -> _Watched | pa.Table:
+def _results(sink: ResultSink, settings: Settings) -> Watched | pa.Table:
     found = sink.read_back(settings)
-    return _Watched(found, found.schema) if isinstance(found, pa.RecordBatchReader) else found
+    return Watched(found, found.schema) if isinstance(found, pa.RecordBatchReader) else found
 
 
 def _unread(settings: Settings, committed: list[Committed]) -> int:
