@@ -193,9 +193,12 @@ def _until_done(
         moved = False
         for message in messages:
             partition = message.partition()
+            if partition in reached and partition not in left:
+                # It has reached its end. The consumer may still hand out buffered records of it. Behind a damaged
+                # batch librdkafka loses its place, too, and asks for offsets that were never written.
+                continue
             behind = _behind(message, left.get(partition, -1))
             position = message.offset() if behind else _position(message, kafka, topic)
-            # The consumer may still hand out buffered records of a partition that has reached its end.
             if position is None or partition not in left:
                 continue
             moved |= position > reached[partition]
