@@ -204,7 +204,7 @@ def test_a_bounded_read_that_ends_before_a_damaged_batch_is_not_troubled_by_it(
             assert sum(map(len, read_range(kafka, topic, begin=begin, end=ends))) == 10
         assert sum(map(len, read_range(kafka, topic, end=ends))) == 300
         assert sum(map(len, read_range(kafka, topic, begin=dict.fromkeys(range(30), 20)))) == 300
-        with pytest.raises(ServiceError, match="offset 10 of .* cannot be fetched"):
+        with pytest.raises(ServiceError, match=r"offset 10 of .* cannot be fetched"):
             list(read_range(kafka, topic, begin=dict.fromkeys(range(30), 9)))
 
 
