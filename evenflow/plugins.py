@@ -1,0 +1,167 @@
+"""Things of one's own, without a fork: what an installed package offers as an entry point, or `module:Attribute`.
+
+This is the only place that reads entry points or imports a user's module. A registry asks it for a name that is not
+one of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from evenflow.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """The things of one kind that stand outside evenflow.
+
+    group: of their entry points, as a package's pyproject.toml names it. noun: what messages call one of them.
+    """
+
+    group: str
+    noun: str
+
+    def names(self, *, own: Collection[str] = ()) -> tuple[str, ...]:
+        """The names that installed packages offer, sorted, but for evenflow's `own`. A package that takes such a name is
+        warned of once."""
+        offered = {point.name: point for point in _points(self.group)}
+        for name in offered.keys() & set(own):
+            _warn_of(self.noun, name, _package(offered[name]))
+        return tuple(sorted(offered.keys() - set(own)))
+
+    def knows(self, name: str) -> bool:
+        """Whether `load` would try to load this name: an entry point has it, or it is written as `module:Attribute`."""
+        return _written_as_module(name) or any(point.name == name for point in _points(self.group))
+
+    def load(self, name: str) -> object:
+        """The object of an entry point of this name, or the attribute of a module that `module:Attribute` names.
+
+        A module is looked for as Python does, and then in the working directory. Raises ConfigError if the name is
+        neither, if two packages offer it, if the module cannot be imported, or if it has no such attribute.
+        """
+        points = [point for point in _points(self.group) if point.name == name]
+        if len(points) > 1:
+            packages = " and ".join(sorted(map(_package, points)))
+            raise ConfigError(
+                f"{packages} both offer a {self.noun} {name!r}",
+                hint=f"write the one that is meant as {points[0].value!r} or {points[1].value!r}",
+            )
+        if points:
+            return self._attribute(name, points[0].module, points[0].attr)
+        if not _written_as_module(name):
+            raise ConfigError(
+                f"no package offers a {self.noun} {name!r}",
+                hint=f"a {self.noun} of your own is written as module:Class",
+            )
+        module, _, attribute = name.partition(":")
+        return self._attribute(name, module, attribute)
+
+    def _attribute(self, name: str, module: str, path: str) -> object:
+        thing: object = self._module(name, module)
+        for attribute in path.split("."):
+            try:
+                thing = getattr(thing, attribute)
+            except AttributeError:
+                raise ConfigError(
+                    f"the {self.noun} {name!r} is not there: module {module} has no {path}",
+                    hint=f"the module is {getattr(sys.modules.get(module), '__file__', None) or 'not a file'}",
+                ) from None
+        return thing
+
+    def _module(self, name: str, module: str) -> object:
+        try:
+            try:
+                return importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                here = os.getcwd()
+                # A command's own folder stands in sys.path, and not the folder where it was called.
+                if not _is_outer(error.name, module) or here in sys.path or "" in sys.path:
+                    raise
+                sys.path.append(here)
+                importlib.invalidate_caches()
+                return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if _is_outer(error.name, module):
+                raise ConfigError(
+                    f"the {self.noun} {name!r} is not there: Python knows no module {error.name}",
+                    hint=f"install its package, or call the command in the folder of {module.split('.')[0]}.py, "
+                    "or name that folder in PYTHONPATH",
+                ) from None
+            raise self._broken(name, module, error) from error
+        except Exception as error:
+            raise self._broken(name, module, error) from error
+
+    def _broken(self, name: str, module: str, error: Exception) -> ConfigError:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        return ConfigError(
+            f"the {self.noun} {name!r} cannot be imported: {type(error).__name__}: {error}{where}",
+            hint=f"does `python -c 'import {module}'` work?",
+        )
+
+
+PARTITIONERS = Plugins("evenflow.partitioners", "partitioner")
+AGGREGATES = Plugins("evenflow.aggregates", "aggregate")
+POLICIES = Plugins("evenflow.policies", "policy")
+SOURCES = Plugins("evenflow.sources", "source")
+SINKS = Plugins("evenflow.sinks", "sink")
+QUERIES = Plugins("evenflow.queries", "query")
+
+
+def name_of(thing: type) -> str:
+    """`module:Class`, by which another process finds this class. Raises ConfigError for a class inside a function."""
+    if "<locals>" in thing.__qualname__:
+        raise ConfigError(
+            f"{thing.__qualname__} is a class inside a function, so no other process can find it",
+            hint="define it at the top of a module",
+        )
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
+def _points(group: str) -> list[EntryPoint]:
+    return list(_all_points(group, tuple(sys.path)))
+
+
+@cache
+def _all_points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Entry points of a group. They depend on `sys.path`."""
+    # The same folder may stand in the path twice, and a package then offers everything twice.
+    return tuple(
+        {(point.name, point.value, _package(point)): point for point in entry_points(group=group)}.values()
+    )
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.module
+
+
+@cache
+def _warn_of(noun: str, name: str, package: str) -> None:
+    log.warning(
+        "the package %s offers a %s %r, but evenflow has one of that name, and takes its own",
+        package,
+        noun,
+        name,
+    )
+
+
+def _written_as_module(name: str) -> bool:
+    """Whether this is written as `module:Attribute`."""
+    module, colon, attribute = name.partition(":")
+    words = [*module.split("."), *attribute.split(".")]
+    return bool(colon) and all(word.isidentifier() for word in words)
+
+
+def _is_outer(missing: str | None, module: str) -> bool:
+    """Whether the missing module is this one or one that it stands in, and not one that it imports."""
+    return missing is not None and (module == missing or module.startswith(f"{missing}."))
