@@ -5,10 +5,9 @@ Cells of one stream are measured together, so that the stream is made once. Seve
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from itertools import groupby, islice
 
@@ -16,6 +15,7 @@ from benchmarks.reproducing.data import is_there
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store, Values
+from evenflow.processes import worker_processes
 from evenflow.written import name_of
 
 _AT_ONCE = 12
@@ -62,8 +62,7 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
         for job in jobs:
             keep(job, _work(job))
         return
-    # "spawn": a forked child would inherit the threads of the libraries in use, which a fork leaves in an unknown state.
-    with ProcessPoolExecutor(plan.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with worker_processes(plan.processes) as pool:
         running = {pool.submit(_work, job): job for job in jobs}
         for future in as_completed(running):
             keep(running[future], future.result())

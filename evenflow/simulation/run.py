@@ -6,11 +6,9 @@ mapped file, the board, carries the progress from the processes, and the wish to
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy as np
 
 from evenflow.arrays import Int64s
 from evenflow.errors import EvenflowError
+from evenflow.processes import worker_processes
 from evenflow.simulation.results import Result, measure
 from evenflow.simulation.routing import route
 from evenflow.simulation.scenario import Entrant, Scenario
@@ -108,9 +107,7 @@ def _apart(
         _Task(number, who, scenario, stored.folder, board, stream.key_count, stream.next_time)
         for number, who in enumerate(entrants)
     ]
-    pool = ProcessPoolExecutor(
-        processes, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
-    )
+    pool = worker_processes(processes)
     try:
         running = [pool.submit(_work, task) for task in tasks]
         _follow(running, progress, watch)
@@ -132,11 +129,6 @@ def _follow(running: list[Future[Result]], progress: Int64s, watch: Watcher) -> 
         watch(progress[1:].tolist())
         for future in finished:
             future.result()  # raises what the task raised, without waiting for the others
-
-
-def _ignore_interrupts() -> None:
-    """Ignore Ctrl-C in a worker process. The process that started it handles Ctrl-C, and stops it by the board."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _work(task: _Task) -> Result:

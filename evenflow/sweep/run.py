@@ -6,20 +6,17 @@ stream once. The tuples of a file lie in a folder that every process maps into i
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Any
 
 from evenflow.arrays import Float64s
 from evenflow.errors import EvenflowError
+from evenflow.processes import worker_processes
 from evenflow.simulation.provenance import Origin, cores, provenance_of
 from evenflow.simulation.results import measure
 from evenflow.simulation.routing import route
@@ -83,12 +80,7 @@ def run(
 
 
 def _apart(cells: Sequence[Cell], stored: _Stored | None, processes: int) -> Iterator[Outcome]:
-    pool = ProcessPoolExecutor(
-        processes,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(stored,),
-    )
+    pool = worker_processes(processes, begin=_begin, given=(stored,))
     waiting = iter(cells)
     running: set[Future[Outcome]] = set()
     try:
@@ -131,24 +123,14 @@ _streams = _Streams(None)
 
 
 def _begin(stored: _Stored | None) -> None:
-    """Prepare a worker process. It ignores Ctrl-C, because the process that started it stops it."""
+    """Open the stored stream in a worker process."""
     global _streams
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
     file = (
         None
         if stored is None
         else opened(stored.folder, key_count=stored.key_count, next_time=stored.next_time)
     )
     _streams = _Streams(file)
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone. The pool by itself would wait for cells for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 def _work(cell: Cell) -> Outcome:
