@@ -38,12 +38,12 @@ def row(at: int) -> dict[str, Any]:
     return {"k": f"key{at % 7}", "t": at * 10, "v": 1}
 
 
-def bomb(settings: Settings, *, count: int) -> None:
-    """One batch of zstd in partition 0 that grows beyond what the consumer decompresses: `count` MB of a few KB."""
+def bomb(settings: Settings, *, count: int, codec: str = "zstd") -> None:
+    """One batch in partition 0 that grows from a few KB to `count` MB. Of zstd the consumer decompresses less than 160."""
     client = Producer(
         librdkafka_config(settings.kafka)
         | {
-            "compression.type": "zstd",
+            "compression.type": codec,
             "message.max.bytes": 1_000_000_000,
             "batch.size": 1_000_000_000,
             "linger.ms": 3_000,
@@ -150,6 +150,25 @@ def test_a_decompression_bomb_is_named_and_an_order_goes_past_it(
     assert (report.read, report.routed, report.rejected) == (360, 200, 160)
     assert [(one.partition, one.first, one.last) for one in report.skipped] == [(0, 50, 209)]
     assert "offsets 50 to 209 of input partition 0 could not be fetched" in report.text()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy"])
+def test_a_decompression_bomb_of_another_codec_is_read_and_its_records_are_rejected(
+    kafka_settings: KafkaSettings, query_name: str, codec: str
+) -> None:
+    settings = make_settings(kafka_settings, query_name, **PARTS)
+    create_topics(settings)
+    write(settings, [(at % 2, row(at)) for at in range(100)], end=False)
+    bomb(settings, count=80, codec=codec)
+    write(settings, [(at % 2, row(at)) for at in range(100, 200)], end=False)
+    write_end(settings, {0: 180, 1: 100})  # type: ignore[arg-type]
+    with running(settings) as plane:
+        wait_until(lambda: plane.status()["state"] == "stopped")
+    assert total(all_states(settings)) == (280, 200, 80)
+    assert {dict(one.headers() or ())["evenflow-reason"] for one in records(settings, "rejected")} == {
+        b"unreadable"
+    }
 
 
 @pytest.mark.more
