@@ -179,7 +179,7 @@ def simulate(
             routed = stream_of_file(
                 input, words, first=tuples, rate=rate, disorder_ms=disorder_of(max_disorder, scenario)
             )
-            origin = Origin(stream=input, rate=rate, key=key, time=time)
+            origin = Origin(stream=input, rate=rate, key=key, time=time, digest=routed.digest())
         else:
             refuse_words_of_file(words, max_disorder)
             kind = stream or "zipf"

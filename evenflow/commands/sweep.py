@@ -182,10 +182,10 @@ def sweep(
             "describes a generated stream",
             "drop it, or drop --input",
         )
-        origin = Origin(stream=input, rate=rate, key=key, time=time)
         file = stream_of_file(
             input, words, first=tuples, rate=rate, disorder_ms=disorder_of(max_disorder, scenario)
         )
+        origin = Origin(stream=input, rate=rate, key=key, time=time, digest=file.digest())
         count = len(file)
     grid = Grid(
         partitioners=tuple(partitioner or names()),

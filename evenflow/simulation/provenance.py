@@ -40,6 +40,8 @@ class Origin:
     """Key column of a file or topic."""
     time: str | None = None
     """Event time column of a file or topic."""
+    digest: str | None = None
+    """Digest of the tuples of a file or topic (`KeyedStream.digest`)."""
 
 
 def origin_of(
@@ -72,6 +74,7 @@ class Provenance:
     rate: float | None
     key: str | None
     time: str | None
+    digest: str | None
     hash_seed: int
     """Seed of the hash family and of partitioners that draw random numbers."""
     sources: int

@@ -6,6 +6,7 @@ same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes. In a folde
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,13 @@ class KeyedStream:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def digest(self) -> str:
+        """16 hex digits that tell these tuples from others: a hash of all keys and times in their order."""
+        whole = hashlib.sha256()
+        for column in (self.keys, self.times):
+            whole.update(np.ascontiguousarray(column).data)
+        return whole.hexdigest()[:16]
 
     def stored(self, folder: Path) -> KeyedStream:
         """The same stream with its columns as files in this folder, so that other processes can open it (`opened`).

@@ -26,6 +26,7 @@ IDENTITY = (
     "rate",
     "key",
     "time",
+    "digest",
     "hash_seed",
     "sources",
     "window_ms",

@@ -141,18 +141,25 @@ def test_a_picture_has_panels_and_says_what_was_simulated(
         assert f">{title}<".encode() in content
 
 
-def test_a_file_is_swept_over_hash_seeds(tmp_path: Path) -> None:
+def test_a_file_is_swept_over_hash_seeds_and_is_another_sweep_once_it_has_changed(tmp_path: Path) -> None:
     source = tmp_path / "orders.csv"
-    source.write_text("who\n" + "".join(f"c{row * row % 17}\n" for row in range(300)))
-    invoke(
+    customers = [f"c{row * row % 17}\n" for row in range(300)]
+    source.write_text("who\n" + "".join(customers))
+    words = [
         "--output", tmp_path / "t.parquet", "--input", source, "--key", "who", "--partitioner", "hashing",
         "--workers", 4, "--seeds", "1,2", "--jobs", 1,
-    )  # fmt: skip
+    ]  # fmt: skip
+    invoke(*words)
     rows = read_table(tmp_path / "t.parquet").to_pylist()
     assert [(row["tuples"], row["seed"], row["hash_seed"], row["key"]) for row in rows] == [
         (300, None, 1, "who"),
         (300, None, 2, "who"),
     ]
+    assert "2 of 2 cells are finished" in invoke(*words)
+    source.write_text("who\n" + "".join(reversed(customers)))
+    refused = CliRunner().invoke(app, ["sweep", *map(str, words)])
+    assert isinstance(refused.exception, ConfigError)
+    assert "has rows of another sweep: digest" in refused.exception.message
 
 
 @pytest.mark.parametrize(
