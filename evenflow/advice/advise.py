@@ -89,7 +89,10 @@ def advise(
         size_reasons=fits.reasons,
         capacity=wishes.capacity,
         provenance=provenance_of(
-            Origin(stream=sample.name, rate=wishes.rate, digest=stream.digest()), scenario, best.entrant, stream
+            Origin(stream=sample.name, rate=wishes.rate, digest=stream.digest()),
+            scenario,
+            best.entrant,
+            stream,
         ),
     )
 
