@@ -122,7 +122,7 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
     "docs/measurements/partitioners-growth-workers": growth_workers,
     "docs/measurements/partitioners-growth-keys": growth_keys,
     "docs/evenflow-partitioner/price": price,
-    **{f"docs/measurements/elasticity-{shape}": courses for shape in SHAPES},
+    **{f"docs/measurements/elasticity-{shape}": courses for shape in (*SHAPES, "batches")},
     "docs/partly/quality": partly_picture.quality,
     "docs/partly/plan": partly_picture.plan,
     "docs/partly/training": partly_picture.training,

@@ -49,6 +49,7 @@ SCENARIOS = (
     "stage_costs",
     "spark_batches_a_trigger",
     "spark_reduce_prompt",
+    "spark_task_times",
     "elasticity_spike",
     "elasticity_staircase",
     "elasticity_sine",

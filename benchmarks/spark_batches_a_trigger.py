@@ -1,4 +1,4 @@
-"""Triggers of Spark that take one or several batches of three partitioners (001, fig. 3.7a).
+"""Triggers of Spark that take one or several batches of some partitioners (001, fig. 3.7a).
 
 From what a trigger costs whatever its data (as a share of an interval of one second) follows 001's factor: the data that ten
 batches a trigger sustain, over the data that one sustains. `benchmarks/spark_triggers.py` measures the cost.
@@ -19,9 +19,9 @@ from benchmarks.spark_triggers import measured_triggers, routed_batches
 from benchmarks.stream import EVENT_RATE
 
 ID = "spark-batches-a-trigger"
-WHAT = "seconds of a Spark trigger that takes 1, 2, 5 or 10 batches of hashing, Prompt and evenflow, and its fixed cost"
+WHAT = "seconds of a Spark trigger that takes 1, 2, 5 or 10 batches, by partitioner, and its fixed cost"
 
-PARTITIONERS = ("hashing", "prompt", "evenflow")
+PARTITIONERS = ("hashing", "prompt", "partly", "evenflow")
 TAKEN = (1, 2, 5, 10)
 """Batches a trigger."""
 _INTERVAL_S = 1.0

@@ -52,16 +52,36 @@ class Turn:
 
 
 def routed_batches(
-    kafka: KafkaSettings, query: str, partitioner: str, folder: Path, *, batches: int, zipf: float = 1.0
+    kafka: KafkaSettings,
+    query: str,
+    partitioner: str,
+    folder: Path,
+    *,
+    batches: int,
+    zipf: float = 1.0,
+    **spark: Any,
 ) -> Settings:
-    """Settings of a fused query whose routed topic holds so many batches."""
+    """Settings of a fused query whose routed topic holds so many batches. spark: settings of this part."""
     how = {"name": partitioner, "batch_interval": "1s", "batch_bytes": 1_000_000_000}
     tuples = batches * EVENT_RATE
     settings = routed(
-        kafka, query, folder, tuples=tuples, zipf=zipf, window=_WINDOW, partitioner=how, wiring="fused"
+        kafka,
+        query,
+        folder,
+        tuples=tuples,
+        zipf=zipf,
+        window=_WINDOW,
+        partitioner=how,
+        wiring="fused",
+        **spark,
     )
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
     return settings
+
+
+def one_batch_a_trigger(settings: Settings, batches: int) -> Settings:
+    """These settings, with triggers that take one of the batches, of which the routed topic holds so many."""
+    return _taking(settings, 1 / batches)
 
 
 def measured_triggers(
