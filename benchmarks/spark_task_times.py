@@ -19,7 +19,7 @@ from benchmarks.cpu import CpuMeter
 from benchmarks.pictures import PLOTS
 from benchmarks.running import WORKERS, Running, ended_well, measured_broker
 from benchmarks.spark_stages import FOLDER
-from benchmarks.spark_triggers import one_batch_a_trigger, routed_batches
+from benchmarks.spark_triggers import routed_batches, taking
 from benchmarks.spread import spread
 from benchmarks.stream import EVENT_RATE
 from benchmarks.telling import step
@@ -43,6 +43,9 @@ WAYS = (
 _TASKS = {"combine_tasks": WORKERS, "buckets": WORKERS}
 """As many tasks of both kinds as there are workers, so that a task works off one data block."""
 _SKEWS = (1.0, 1.5)
+_LARGE = (1.0, "partly", "prompt", 5)
+"""(exponent, partitioner, spark.reduce, batches a micro-batch). If all micro-batches are of one size, no fit says what a key
+costs."""
 _SKIPPED = 3
 
 
@@ -50,27 +53,25 @@ def run(*, smoke: bool) -> dict[str, object]:
     """A row for each skew and way, with the `figures` of its micro-batches."""
     batches = _SKIPPED + (3 if smoke else 15)
     rows, kept = [], list[bytes]()
+    ways = [(skew, *way, 1) for skew in _SKEWS for way in WAYS] + [_LARGE]
     with measured_broker("driver") as (broker, meter), TemporaryDirectory(prefix=FOLDER) as folder:
-        for skew in _SKEWS[:1] if smoke else _SKEWS:
-            for name, reduce in WAYS[-1:] if smoke else WAYS:
-                place = Path(folder) / f"{skew}-{name}-{reduce}"
-                place.mkdir()
-                query = f"bench-{place.name}"
-                routed = routed_batches(
-                    broker.settings(), query, name, place, batches=batches, zipf=skew, **_TASKS
-                )
-                settings = one_batch_a_trigger(routed, batches)
-                settings = settings.model_copy(
-                    update={"spark": settings.spark.model_copy(update={"reduce": reduce})}
-                )
-                lines = _micro_batches(settings, place, meter)
-                records = [record for line in lines if isinstance(record := parse(line), BatchRecord)]
-                rows.append({"zipf": skew, "partitioner": name, "way": reduce, **figures(records)})
-                kept += lines if reduce == "prompt" else []
+        for skew, name, reduce, many in ways[-1:] if smoke else ways:
+            place = Path(folder) / f"{skew}-{name}-{reduce}-{many}"
+            place.mkdir()
+            kafka, query = broker.settings(), f"bench-{place.name}"
+            routed = routed_batches(
+                kafka, query, name, place, batches=many * batches, zipf=skew, reduce=reduce, **_TASKS
+            )
+            settings = taking(routed, 1 / batches)
+            lines = _micro_batches(settings, place, meter)
+            records = [record for line in lines if isinstance(record := parse(line), BatchRecord)]
+            what = {"zipf": skew, "partitioner": name, "way": reduce, "tuples": many * EVENT_RATE}
+            rows.append({**what, **figures(records)})
+            kept += lines if reduce == "prompt" else []
     if not smoke:
         PLOTS.mkdir(parents=True, exist_ok=True)
         (PLOTS / f"{ID}.telemetry").write_bytes(b"\n".join(kept) + b"\n")
-    return {"batch_tuples": EVENT_RATE, "batches": batches - _SKIPPED, "rows": rows}
+    return {"batches": batches - _SKIPPED, "rows": rows}
 
 
 def _micro_batches(settings: Settings, folder: Path, meter: CpuMeter) -> list[bytes]:

@@ -79,11 +79,6 @@ def routed_batches(
     return settings
 
 
-def one_batch_a_trigger(settings: Settings, batches: int) -> Settings:
-    """These settings, with triggers that take one of the batches, of which the routed topic holds so many."""
-    return _taking(settings, 1 / batches)
-
-
 def measured_triggers(
     streams: Mapping[str, Settings],
     taken: Sequence[int],
@@ -100,7 +95,7 @@ def measured_triggers(
     spark = make_session(next(iter(streams.values())))
     try:
         ways = {
-            (name, many): partial(_worked_off, spark, _taking(stream, many / batches), folder, meter)
+            (name, many): partial(_worked_off, spark, taking(stream, many / batches), folder, meter)
             for (name, stream), many in product(streams.items(), taken)
         }
         with step("warm-up"):
@@ -145,7 +140,7 @@ def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]
     }
 
 
-def _taking(settings: Settings, share: float) -> Settings:
+def taking(settings: Settings, share: float) -> Settings:
     """These settings, with triggers that take so much of the routed topic."""
     offsets = math.ceil(_ROOM * share * _routed_topic(settings).records)
     spark = settings.spark.model_copy(update={"max_frames_per_batch": offsets})
