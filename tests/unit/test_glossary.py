@@ -186,6 +186,7 @@ NAMES_OF_OTHERS = {
     "group": (
         "controller/kubernetes.py",  # of Kubernetes' API
         "evenflow/pods.py",
+        "evenflow/plugins.py",  # of Python's entry points
         "evenflow/commands/options.py",  # of typer's commands
         "partitioner_service/reading",  # of Protobuf's fields
         "spark_consumers/jars.py",  # of Maven's artifacts
