@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AGGREGATES, AggregatePlan
+from evenflow.aggregates.own import PlainAggregate
 from evenflow.aggregates.own.checking import LAWS, BrokenLaw, check_aggregate
-from evenflow.aggregates.registry import aggregate
+from evenflow.aggregates.registry import aggregate, known_aggregates
 from evenflow.errors import ConfigError
 from evenflow.settings import AggregateSpec, Query
 from tests.examples import examples
@@ -212,3 +215,43 @@ def test_a_name_that_nobody_offers_is_answered_with_how_to_write_ones_own() -> N
         aggregate("SUM")
     with pytest.raises(ConfigError, match=r"One of your own is written as 'module:Class\(column\)'"):
         aggregate("spread")
+
+
+def test_a_package_offers_a_name_and_one_of_evenflows_stays_evenflows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "own_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
+    points = f"[evenflow.aggregates]\ngrand-total = {MODULE}:Total\nsum = {MODULE}:Total\n"
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "grand-total" in known_aggregates()
+    query = Query(aggregates={"t": "grand-total(i)", "s": "sum(i)"}, types={"i": "int64"})
+    assert [output.aggregate.name for output in AggregatePlan.of(query).outputs] == ["grand-total", "sum"]
+    assert aggregate("sum") is AGGREGATES["sum"]
+    check_aggregate("grand-total", rounds=5)
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "plugin_aggregates"
+
+
+@pytest.mark.parametrize("form", ["Spread", "Spread(x, 100)", "GeometricMean"])
+def test_the_aggregates_of_the_example_pass(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    check_aggregate(f"own_aggregates:{form}", rounds=15)
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "your-own-aggregates.md").read_text()
+
+
+def test_the_python_of_the_page_runs() -> None:
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(block, "docs/your-own-aggregates.md", "exec"), names)
+    assert issubclass(names["Spread"], PlainAggregate)
+
+
+def test_the_page_has_every_law() -> None:
+    for law, words in LAWS.items():
+        assert f"| {law} | {words} |" in PAGE
