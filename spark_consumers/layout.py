@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pydantic import ValidationError
+
 from evenflow import twostep
 from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ConfigError
 from evenflow.settings import Query, Settings
 
 
@@ -45,5 +48,12 @@ class Layout(twostep.Layout):
 
 @lru_cache(maxsize=16)
 def _plan(query: str, view: str | None) -> AggregatePlan:
-    whole = Query.model_validate_json(query)
+    try:
+        whole = Query.model_validate_json(query)
+    except ValidationError as error:
+        # The driver has read the same text. What differs here is which modules there are.
+        raise ConfigError(
+            f"a Python worker of Spark cannot read the query: {error.errors()[0]['msg']}",
+            hint="executors need every module that the query names (docs/your-own-aggregates.md)",
+        ) from None
     return AggregatePlan.of(whole if view is None else whole.view(view))

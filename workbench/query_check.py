@@ -36,6 +36,7 @@ from workbench.look.look import Look, look_at
 from workbench.look.sample import TopicRecords, sampled_records
 from workbench.look.shape import Column
 from workbench.look.words import counted, shown_span
+from workbench.verify.oracles import FUNCTIONS
 
 _MANY_ROWS = 5
 """Rows for each tuple above which it is said how to write fewer."""
@@ -114,13 +115,27 @@ def of_sample(settings: Settings, state: TopicState, sample: TopicRecords, *, no
     """Say what becomes of these records. now: ms since 1970."""
     look = look_at(settings, sample, now=now)
     kept = kept_of(settings, sample, whole=sample.records >= state.records)
-    return Check(sections=_sections(settings, look, kept), findings=look.findings, kept=kept, look=look)
+    return Check(
+        sections=_sections(settings, look, kept),
+        findings=(*look.findings, *_uncompared(settings)),
+        kept=kept,
+        look=look,
+    )
 
 
 def _unknown(settings: Settings, why: str, do: str) -> Check:
-    return Check(
-        sections=_sections(settings, None, None), findings=(Finding("input topic", "problem", why, do),)
-    )
+    findings = (Finding("input topic", "problem", why, do), *_uncompared(settings))
+    return Check(sections=_sections(settings, None, None), findings=findings)
+
+
+def _uncompared(settings: Settings) -> Iterator[Finding]:
+    """A finding for each aggregate of one's own that `verify` cannot recompute."""
+    for one in queries(settings):
+        for label, aggregate, _ in AggregatePlan.of(one.query).outputs:
+            if aggregate.name in FUNCTIONS or aggregate.oracle is not None:
+                continue
+            what = f"{label} = {one.query.aggregates[label]} has no oracle, so `evenflow verify` refuses this query"
+            yield Finding("verify", "warning", what, "give its class an `oracle(values)`")
 
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:

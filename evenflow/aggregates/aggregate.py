@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,6 +28,18 @@ Reduction = Callable[[pa.Array | None, Grouping], pa.Array]
 
 Reductions that do the same compare equal, so that aggregates can share a partial column.
 """
+
+
+class Exact(NamedTuple):
+    """What an oracle says of the values of a key in a window.
+
+    value: the result, null if there is none or if it does not fit. tolerance: how far another result may be from it, 0
+    for results that are no numbers. fits: whether the type and the room hold it.
+    """
+
+    value: Any
+    tolerance: float
+    fits: bool
 
 
 def stored(type_: pa.DataType) -> pa.DataType:
@@ -83,6 +95,10 @@ class Said:
     state: str
 
 
+Recomputation = Callable[[list[Any], Call], Exact]
+"""(the values that are not null, by event time, those of one time in ascending order) -> the exact result over them."""
+
+
 def no_options(written: tuple[str, ...]) -> tuple[Any, ...]:
     """The options of an aggregate that takes none. Raises ValueError if some are written."""
     if written:
@@ -113,6 +129,8 @@ class Aggregate:
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
     bound: Callable[[Call], str] | None = None
     """How far a result of this call may be from the truth, in words. None: `said.bound` holds for all calls."""
+    oracle: Recomputation | None = None
+    """Computes the value in one go. It is for aggregates that evenflow does not bring: `verify` has SQL for the others."""
 
     def bound_of(self, call: Call) -> str:
         """How far a result of this call may be from the truth, in words."""

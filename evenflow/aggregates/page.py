@@ -16,6 +16,9 @@ Every aggregate is computed in two steps: combiners make partials of the tuples 
 comes out depends on the tuples alone where this page says exact. A repeated micro-batch always makes the same bytes.
 `evenflow verify` computes each again with DuckDB, and holds it to the bound that stands here.
 
+What is missing here can be a class in a module of yours, written as `"module:Class(column)"`: [aggregates of your
+own](your-own-aggregates.md).
+
 In JSON rows a decimal has all its digits behind the point, a date is ISO text, a list is an array, and an entry of
 `top_k` an object. Arrow frames and Parquet have columns of these types.
 """

@@ -1,7 +1,11 @@
-"""The aggregates that exist. A new aggregate is one file and one line here."""
+"""The aggregates that exist. A new aggregate is one file and one line here.
+
+`aggregate` also gives those of one's own, by entry point or `module:Class` (own/).
+"""
 
 from __future__ import annotations
 
+from evenflow import plugins
 from evenflow.aggregates.aggregate import NUMBERS, Aggregate
 from evenflow.aggregates.clusters import CLUSTERS
 from evenflow.aggregates.collect import COLLECT
@@ -12,6 +16,7 @@ from evenflow.aggregates.last import LAST
 from evenflow.aggregates.max import MAX
 from evenflow.aggregates.mean import MEAN
 from evenflow.aggregates.min import MIN
+from evenflow.aggregates.own.adapter import as_aggregate
 from evenflow.aggregates.quantile import QUANTILE
 from evenflow.aggregates.stddev import STDDEV
 from evenflow.aggregates.sum import SUM
@@ -66,8 +71,8 @@ _OTHER_NAMES = {
 
 
 def known_aggregates() -> list[str]:
-    """Names of the aggregates that may be written in [query.aggregates], sorted."""
-    return sorted(AGGREGATES)
+    """Names of the aggregates that may be written in [query.aggregates], sorted: ours and those of installed packages."""
+    return sorted((*AGGREGATES, *plugins.AGGREGATES.names(own=AGGREGATES)))
 
 
 def every_form(*columns: str) -> dict[str, str]:
@@ -83,12 +88,18 @@ def every_form(*columns: str) -> dict[str, str]:
 
 
 def aggregate(name: str) -> Aggregate:
-    """The aggregate of this name. Raises ConfigError, which lists the known names, if there is none."""
-    if name not in AGGREGATES:
-        meant = _OTHER_NAMES.get(name.lower())
-        likely = did_you_mean(name, AGGREGATES) if meant is None else f"; did you mean {meant!r}?"
-        raise ConfigError(
-            f"there is no aggregate {name!r}{likely}",
-            hint=f"known aggregates: {', '.join(known_aggregates())}",
-        )
-    return AGGREGATES[name]
+    """The aggregate of this name: one of ours, one that an installed package offers, or a class as `module:Class`.
+
+    Raises ConfigError, which lists the known names, if there is none, and if a class of one's own cannot be used.
+    """
+    if name in AGGREGATES:
+        return AGGREGATES[name]
+    if plugins.AGGREGATES.knows(name):
+        return as_aggregate(name, plugins.AGGREGATES.load(name))
+    known = known_aggregates()
+    meant = name.lower() if name.lower() in AGGREGATES else _OTHER_NAMES.get(name.lower())
+    likely = did_you_mean(name, known) if meant is None else f"; did you mean {meant!r}?"
+    raise ConfigError(
+        f"there is no aggregate {name!r}{likely}",
+        hint=f"known aggregates: {', '.join(known)}. One of your own is written as 'module:Class(column)'",
+    )

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
-_CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
+_NAME = r"[^\W\d][\w.-]*(?::[^\W\d][\w.]*)?"
+"""A name, or `module:Class` for an aggregate of one's own. Whether it is known is for the registry to say."""
+_CALL = re.compile(rf"^\s*({_NAME})\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 HIDDEN_COLUMN = "_tuples"

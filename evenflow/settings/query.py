@@ -138,7 +138,7 @@ class Query(BaseModel):
     aggregates: Aggregates = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
         description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ... docs/aggregates.md lists "
-        "all aggregates.",
+        "all aggregates. 'module:Class(c)' is one of your own (docs/your-own-aggregates.md).",
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,

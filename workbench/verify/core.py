@@ -15,13 +15,12 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from workbench.verify import lost, reach, records, rejections, results, windows
 from workbench.verify.ahead import check_ahead
 from workbench.verify.counters import check_counters
 from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
-from workbench.verify.oracles import FUNCTIONS
+from workbench.verify.oracles import oracles
 from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
 from workbench.verify.sql import scalar
 
@@ -110,7 +109,7 @@ class Recomputed:
         scratch: Path | None = None,
         memory: str = "2GB",
     ) -> None:
-        _computable(settings)
+        oracles(settings.query)  # refuses what cannot be recomputed before anything is read
         self._settings = settings
         self._mark = min(state.mark for state in committed)
         self._ended = all(state.ended for state in committed)
@@ -219,13 +218,6 @@ def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Finding
     if rows == 0 and (skipped or doubtful):
         detail = f"nothing is left to compare: {skipped} windows hold lost tuples, {doubtful} rows may have been deleted"
         found.add(Difference(kind=BLIND, detail=detail))
-
-
-def _computable(settings: Settings) -> None:
-    """Raise ConfigError for an aggregate that verify cannot recompute, so that it does not pass unchecked."""
-    for name, spec in settings.query.aggregates.items():
-        if spec.function not in FUNCTIONS:
-            raise ConfigError(f"verify cannot recompute {name} = {str(spec)!r}")
 
 
 def _database(scratch: Path | None, memory: str) -> duckdb.DuckDBPyConnection:

@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import duckdb
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling
+
+from evenflow.errors import EvenflowError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """A function of Python in DuckDB. It has one parameter. parameter, result: its types in SQL."""
+
+    name: str
+    call: Callable[[Any], Any]
+    parameter: str
+    result: str
+
+    @contextmanager
+    def known(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """The connection knows the function within. Null comes as None. An EvenflowError of the function is raised."""
+        failures: list[EvenflowError] = []
+
+        def call(value: Any) -> Any:
+            try:
+                return self.call(value)
+            except EvenflowError as error:
+                failures.append(error)
+                raise
+
+        special = FunctionNullHandling.SPECIAL
+        db.create_function(self.name, call, [self.parameter], self.result, null_handling=special)
+        try:
+            yield
+        except duckdb.Error as error:
+            # DuckDB makes an error of its own of it, whose text is the traceback.
+            raise failures[0] if failures else error from None
+        finally:
+            db.remove_function(self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +55,8 @@ class Oracle:
     whether `value` and `tolerance` are over the tuples of a window (columns `time`, `v0`, ...) and not over its totals.
     unfit: SQL, whether the value is null because it does not fit int64, or its room. It is over what `value` is over.
     kind: type of the result. wrong: SQL, whether result `g` is wrong beside the exact value `e`. It is for values that
-    a tolerance cannot judge. None: the tolerance judges.
+    a tolerance cannot judge. None: the tolerance judges. function: the function of Python that `value` calls, None for
+    SQL alone.
     """
 
     value: str
@@ -25,3 +65,4 @@ class Oracle:
     whole: bool = False
     unfit: str = "false"
     wrong: str | None = None
+    function: Function | None = None

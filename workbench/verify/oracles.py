@@ -1,7 +1,8 @@
 """Every aggregate again, in DuckDB: SQL of the exact value, and of how far a result may be from it.
 
 If the totals of panes are enough for an aggregate, it is computed from them in O(result rows). Any other aggregate is
-`whole`: it is computed over the tuples of each window, so a tuple is looked at once for each window that it is in.
+`whole`: it is computed over the tuples of each window, so a tuple is looked at once for each window that it is in. So is
+an aggregate of one's own: DuckDB calls its `oracle` in Python.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import Call
+from evenflow.aggregates.plan import Output
+from evenflow.errors import ConfigError
 from evenflow.limits import ENTRY_BYTES
 from evenflow.settings import Query
-from workbench.verify.oracle import Oracle
+from workbench.verify.oracle import Function, Oracle
 from workbench.verify.report import FLOAT_BOUND
 from workbench.verify.rooms import within_room
 
@@ -26,13 +29,19 @@ _SQUARES = 1e150
 
 
 def oracles(query: Query) -> list[Oracle]:
-    """One oracle for each aggregate of the query, in the order of the result columns."""
+    """One oracle for each aggregate of the query, in the order of the result columns.
+
+    Raises ConfigError for an aggregate of one's own without an oracle.
+    """
     columns = list(query.value_columns)
     found = []
-    for (_, aggregate, call), field in zip(
-        AggregatePlan.of(query).outputs, AggregatePlan.of(query).output_schema, strict=True
-    ):
+    plan = AggregatePlan.of(query)
+    for number, (output, field) in enumerate(zip(plan.outputs, plan.output_schema, strict=True)):
+        _, aggregate, call = output
         at = columns.index(call.column) if call.column else -1  # count() has no column
+        if aggregate.name not in _MAKERS:
+            found.append(_own(number, output, at, field.type))
+            continue
         oracle = _MAKERS[aggregate.name](at, call.type, call.options, field.type)
         if aggregate.name == "top_k" and call.options[1]:
             oracle = _counted(at, call, field.type)
@@ -59,6 +68,37 @@ def _sql_type(kind: pa.DataType) -> str:
         return f"DECIMAL({kind.precision},{kind.scale})"
     names = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.bool_(): "BOOLEAN"}
     return "DATE" if pa.types.is_date(kind) else names[kind]
+
+
+def _own(number: int, output: Output, at: int, kind: pa.DataType) -> Oracle:
+    """An aggregate of one's own, by the function of Python that it brings. number: of the result column."""
+    label, aggregate, call = output
+    recompute = aggregate.oracle
+    if recompute is None:
+        raise ConfigError(
+            f"verify cannot recompute {label} = {aggregate.name}, which has no oracle",
+            hint="give its class an `oracle(values)` that computes the value in one go",
+        )
+
+    def struct(values: list[Any] | None) -> dict[str, Any]:
+        exact = recompute(values or [], call)
+        return {"value": exact.value, "tolerance": exact.tolerance, "unfit": not exact.fits}
+
+    function = Function(
+        name=f"evenflow_own_{number}",
+        call=struct,
+        parameter=f"{_sql_type(call.type)}[]",
+        result=f'STRUCT("value" {_sql_type(kind)}, tolerance DOUBLE, unfit BOOLEAN)',
+    )
+    made = f"{function.name}({_in_time(at)}::{function.parameter})"
+    return Oracle(
+        value=f'{made}."value"',
+        kind=kind,
+        tolerance=f"{made}.tolerance" if is_number(kind) else "0",
+        whole=True,
+        unfit=f"{made}.unfit",
+        function=function,
+    )
 
 
 def _count(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
@@ -203,4 +243,4 @@ _MAKERS: dict[str, Callable[..., Oracle]] = {
 }
 
 FUNCTIONS = frozenset(_MAKERS)
-"""Names of the aggregates that verify can recompute."""
+"""Names of the aggregates that verify recomputes in SQL."""

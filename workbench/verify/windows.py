@@ -7,6 +7,8 @@ cannot be computed from totals (`Oracle.whole`).
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import duckdb
 
 from evenflow.grammar.column_types import ColumnType, decimal_scale
@@ -138,14 +140,18 @@ def _whole(db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], first
         if oracle.whole
     ]
     pane = floor_divided("time", query.slide_ms)
-    db.execute(
-        f"""CREATE TABLE wholes AS
-            WITH placed AS (SELECT id, time, {pane} AS pane{columns} FROM tuples JOIN keys USING (key)
-                            WHERE reason IS NULL AND chosen),
-            members AS (SELECT id, time, unnest(range(pane, pane + {query.panes_per_window})) AS last{columns}
-                        FROM placed)
-            SELECT id, last, {", ".join(told)} FROM members WHERE last BETWEEN {first} AND {last} GROUP BY id, last"""
-    )
+    with ExitStack() as functions:
+        for oracle in due:
+            if oracle.function is not None:
+                functions.enter_context(oracle.function.known(db))
+        db.execute(
+            f"""CREATE TABLE wholes AS
+                WITH placed AS (SELECT id, time, {pane} AS pane{columns} FROM tuples JOIN keys USING (key)
+                                WHERE reason IS NULL AND chosen),
+                members AS (SELECT id, time, unnest(range(pane, pane + {query.panes_per_window})) AS last{columns}
+                            FROM placed)
+                SELECT id, last, {", ".join(told)} FROM members WHERE last BETWEEN {first} AND {last} GROUP BY id, last"""
+        )
 
 
 def _is_number(kind: ColumnType) -> bool:

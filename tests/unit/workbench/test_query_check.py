@@ -78,6 +78,18 @@ def test_a_partitioner_that_cannot_be_used_is_refused_as_the_service_refuses_it(
         check_query(settings(partitioner={"name": "d-choices", "options": {"epsilo": 1}}), most=10)
 
 
+def test_an_aggregate_that_verify_cannot_recompute_is_a_warning() -> None:
+    own = "tests.unit.aggregates.own_aggregates_for_tests"
+    rows = [order(number) for number in range(100)]
+    found = checked(rows, aggregates={"bare": f"{own}:NoOracle(amount)", "sum": f"{own}:TableSum(amount)"})
+    assert [finding.what for finding in found.findings if finding.name == "verify"] == [
+        f"bare = {own}:NoOracle(amount) has no oracle, so `evenflow verify` refuses this query"
+    ]
+    compared = dict(found.sections["verify compares"])
+    assert "refuses this query" in compared["bare"]
+    assert compared["sum"].endswith("as near to its `oracle` as its `tolerance` says")
+
+
 def test_only_what_the_filter_keeps_is_kept() -> None:
     found = checked([order(number) for number in range(100)], where="amount < 5", **SLIDING)
     assert found.kept is not None

@@ -1,0 +1,28 @@
+"""What travels to Spark's Python workers, and what they say if they cannot read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings
+from spark_consumers.failures import translated
+from spark_consumers.layout import Layout
+
+
+def test_a_worker_that_lacks_a_module_of_the_users_says_so_through_spark() -> None:
+    own = "tests.unit.aggregates.own_aggregates_for_tests"
+    layout = Layout.of(
+        Settings(query={"aggregates": {"a": f"{own}:TableSum(v)"}}, input={"partitions": 1}), "topic"
+    )
+    assert layout.plan.outputs[0].label == "a"
+    elsewhere = replace(layout, query=layout.query.replace(own, "no_such_module"))
+    with pytest.raises(ConfigError) as raised:
+        _ = elsewhere.plan
+    error = translated("aggregate", f"Traceback\nevenflow.errors.ConfigError: {raised.value}\n\n\tat java")
+    assert "cannot read the query" in error.message
+    assert "Python knows no module no_such_module" in error.message
+    assert error.hint is not None
+    assert "executors need every module" in error.hint
