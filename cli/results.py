@@ -33,7 +33,10 @@ def results(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key", metavar="KEY", help="This key alone, as it stands in results, in every window."
+            "--key",
+            metavar="KEY",
+            help="This key alone, as it stands in results, in every window. A key of several columns is a JSON array, such "
+            """as '["DE",5]'.""",
         ),
     ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Show at most so many rows.")] = 20,

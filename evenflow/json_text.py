@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,3 +48,33 @@ def arrays(columns: Sequence[pa.Array]) -> pa.StringArray:
         else:
             pieces += [separator, column.cast(pa.string())]
     return joined(*pieces, "]")
+
+
+def parts(texts: pa.StringArray, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
+    """The columns of these types of which `arrays` made the texts. The inverse of `arrays`.
+
+    Raises ValueError for a text that `arrays` does not make of values of these types.
+    """
+    if not len(texts):
+        return [pa.array([], kind) for kind in kinds]
+    try:
+        # One call for all texts. A text that would join its neighbours does not come back below.
+        rows = json.loads(f"[{','.join(texts.to_pylist())}]")
+        columns = [_column(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    # A number beyond int64 is an OverflowError, and too deep JSON a RecursionError.
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    made = arrays(columns)
+    if len(made) != len(texts):
+        raise ValueError("a text is no array")
+    wrong = pc.fill_null(pc.not_equal(made, texts), True)
+    if pc.any(wrong).as_py():
+        text = texts[pc.index(wrong, True).as_py()].as_py()
+        raise ValueError(f"{text[:100]!r} is not an array of {', '.join(map(str, kinds))}")
+    return columns
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_date(kind):
+        return pa.array(values, pa.string()).cast(kind)
+    return pa.array(values, kind)

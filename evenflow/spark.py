@@ -9,13 +9,15 @@ Admission rule: the only file of the library that knows Spark. It reads, and nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -36,6 +38,7 @@ Batches: TypeAlias = Iterable[pa.RecordBatch]
 
 _TIME = pa.timestamp("us", "UTC")
 _ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_OTHER_QUERY = "are these the settings with which the query was begun?"
 _MOST_BYTES = 2**30
 """Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column overflows."""
 
@@ -85,8 +88,9 @@ def results(
 ) -> DataFrame:
     """The results of a query or of one of its views, each row once, from any `results.sink`.
 
-    Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`), what `emit`
-    adds, the aggregates, and the columns that count tuples (docs/results.md).
+    Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`) or a column for
+    each part of a key of several columns, what `emit` adds, the aggregates, and the columns that count tuples
+    (docs/results.md). Whether a key of several columns has a column for each part is seen in the first results.
 
     settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
     is a stream or a batch. patience: a stream forgets a window so much event time after its end. A row that is
@@ -99,8 +103,9 @@ def results(
     settings = _known(settings)
     if view is not None:
         settings = view_of(settings, view)
+    settings = _as_written(spark, settings, options or {})
     schema = _with_times(readable_schema(settings.query))
-    sink = settings.results.sink
+    keys, sink = settings.query.result_keys, settings.results.sink
     if sink == "parquet":
         path = str(settings.results.path)
         given = dict(options or {})
@@ -111,11 +116,43 @@ def results(
     if sink == "frames":
         _refuse_large_batches(spark, PART_BYTES)
         source = _records(spark, settings, topic, stream, "earliest", options)
-        read = _result_frames_of(settings.fingerprint, readable_schema(settings.query))
+        read = _result_frames_of(settings.fingerprint, readable_schema(settings.query), keys)
         rows = source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
-        return _once(rows, "key", stream, patience)
+        return _once(rows, keys, stream, patience)
     records = _records(spark, settings, topic, stream, "earliest", options)
-    return _json_rows(records, schema, stream, patience)
+    return _json_rows(records, schema, keys, stream, patience)
+
+
+def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
+    """These settings with the columns that the key has in the results that are there."""
+    if len(settings.query.key_columns) < 2:
+        return settings
+    if settings.results.sink == "parquet":
+        columns = _columns_of_files(spark, str(settings.results.path))
+    else:
+        of_kafka = {name: value for name, value in options.items() if name.startswith("kafka.")}
+        topic = settings.topic("results")
+        columns = _columns_of_records(_records(spark, settings, topic, False, "earliest", of_kafka))
+    return settings.with_one_key_column() if "key" in columns else settings
+
+
+def _columns_of_files(spark: SparkSession, path: str) -> list[str]:
+    """The columns of the Parquet files in a folder. Empty if there is none."""
+    try:
+        return spark.read.parquet(path).columns
+    except AnalysisException:  # Spark finds no folder, or no file in it
+        return []
+
+
+def _columns_of_records(records: DataFrame) -> list[str]:
+    """The columns of the first record of results, JSON or Arrow. Empty if there is none."""
+    for row in records.select("value").limit(1).collect():
+        value = bytes(row["value"] or b"")
+        try:
+            return list(json.loads(value) if value[:1] == b"{" else pa.ipc.open_stream(value).schema.names)
+        except (ValueError, OSError, RecursionError):  # not this query's: whoever reads it says so
+            break
+    return []
 
 
 def _known(settings: Settings | Path | str) -> Settings:
@@ -189,14 +226,18 @@ def _frames_of(
     return read
 
 
-def _result_frames_of(fingerprint: str, schema: pa.Schema) -> Callable[[Batches], Batches]:
+def _result_frames_of(
+    fingerprint: str, schema: pa.Schema, keys: Sequence[str]
+) -> Callable[[Batches], Batches]:
     """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has them."""
     ours = _with_times(schema)
 
     def read(batches: Batches) -> Batches:
         for bucket, offset, value in _each(batches):
             try:
-                _, rows = decode_results(value.to_pybytes(), schema=schema, fingerprint=fingerprint)
+                _, rows = decode_results(
+                    value.to_pybytes(), schema=schema, fingerprint=fingerprint, keys=keys
+                )
             except (ProtocolError, IncompatibleStateError) as error:
                 raise _at(error, "results", bucket, offset) from None
             yield from pa.Table.from_batches([rows]).cast(ours).to_batches()
@@ -215,7 +256,7 @@ def _at(
     error: ProtocolError | IncompatibleStateError, what: str, partition: int, offset: int
 ) -> ProtocolError | IncompatibleStateError:
     where = f"{what} partition {partition}, offset {offset}: {error.message}"
-    return type(error)(where, hint=error.hint or "are these the settings with which the query was begun?")
+    return type(error)(where, hint=error.hint or _OTHER_QUERY)
 
 
 def _with_times(schema: pa.Schema) -> pa.Schema:
@@ -228,9 +269,11 @@ def _with_times(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _json_rows(records: DataFrame, schema: pa.Schema, stream: bool, patience: str) -> DataFrame:
+def _json_rows(
+    records: DataFrame, schema: pa.Schema, keys: Sequence[str], stream: bool, patience: str
+) -> DataFrame:
     """The rows of JSON records (docs/results.md), each once."""
-    raw = schema.field("key").type == pa.binary()
+    raw = schema.field(keys[0]).type == pa.binary()
     as_json = pa.schema(
         [
             field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field
@@ -245,7 +288,7 @@ def _json_rows(records: DataFrame, schema: pa.Schema, stream: bool, patience: st
             f.timestamp_millis(f.col("row.window_end")).alias("window_end"),
             f.col("row"),
         ),
-        "record key",
+        ["record key"],
         stream,
         patience,
     )
@@ -257,13 +300,18 @@ def _json_rows(records: DataFrame, schema: pa.Schema, stream: bool, patience: st
             return f.timestamp_millis(f.col("row.window_start")).alias(name)
         if name == "key" and raw:
             return f.col("record key").alias(name)
-        return f.col("row")[name].alias(name)
+        value = f.col("row")[name]
+        if name in keys:  # Spark reads null where a row has no such field
+            lacking = f.raise_error(f.lit(f"a row of results has no {name}: {_OTHER_QUERY}"))
+            value = f.when(value.isNull(), lacking).otherwise(value)
+        return value.alias(name)
 
     return rows.select(*(column(name) for name in schema.names))
 
 
-def _once(rows: DataFrame, key: str, stream: bool, patience: str) -> DataFrame:
+def _once(rows: DataFrame, keys: Sequence[str], stream: bool, patience: str) -> DataFrame:
     """The rows without repetitions. A repeated row has the same window and key."""
+    same = ["window_end", *keys]
     if not stream:
-        return rows.dropDuplicates(["window_end", key])
-    return rows.withWatermark("window_end", patience).dropDuplicatesWithinWatermark(["window_end", key])
+        return rows.dropDuplicates(same)
+    return rows.withWatermark("window_end", patience).dropDuplicatesWithinWatermark(same)

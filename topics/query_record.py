@@ -18,7 +18,8 @@ from confluent_kafka import Producer
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.views import TopicRole
+from evenflow.settings.key_columns import refuse_taken_names
+from evenflow.settings.views import TopicRole, queries
 from evenflow.strict_json import INT64, StrictObject, read_object
 from topics.reader import read_last
 
@@ -38,12 +39,15 @@ class Beginning:
 
     identity: what is fixed for its life. input_id: Kafka's id of the input topic. begin: input partition -> offset of
     the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
+    key_columns: whether results have a column for each part of a key of several columns. A query that began before there
+    were such columns has none, and keeps its one column `key`.
     """
 
     identity: dict[str, Any]
     input_id: str
     begin: dict[int, int]
     began_at: int
+    key_columns: bool = False
 
     def first_offset(self, partition: int) -> int:
         """Where reading began. A partition that the query did not begin with is read from its first record on."""
@@ -65,6 +69,8 @@ def encode_beginning(beginning: Beginning) -> bytes:
         "begin": begin,
         "began_at": beginning.began_at,
     }
+    # Left out where it says nothing: a key of one column.
+    fields |= {"key_columns": True} if beginning.key_columns else {}
     return json.dumps(fields).encode()
 
 
@@ -112,6 +118,7 @@ def _decoded(fields: StrictObject) -> Beginning:
         input_id=fields.text("input_id", most=64),
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
+        key_columns=fields.fields.get("key_columns") is True,
     )
 
 
@@ -119,6 +126,19 @@ def recorded_partitions(settings: Settings) -> int | None:
     """How many input partitions the query has taken so far. None if the query has not begun, or no record says it."""
     beginning = read_beginning(settings.origin)
     return None if beginning is None else len(beginning.begin)
+
+
+def with_results_as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
+    """These settings with the columns that the key has in the results of this query.
+
+    beginning: how the query began, None if it has not begun. Raises ConfigError if a part of the key needs a column whose
+    name another one has.
+    """
+    if beginning is not None and not beginning.key_columns:
+        return settings.with_one_key_column()
+    for one in queries(settings):
+        refuse_taken_names(one.query)
+    return settings
 
 
 def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) -> None:

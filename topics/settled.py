@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from topics.admin import ROLES, describe, topic_names
-from topics.query_record import read_beginning, refuse_changed
+from topics.query_record import read_beginning, refuse_changed, with_results_as_begun
 from topics.state import TopicState
 
 _MOST_NAMED = 10
@@ -30,7 +30,10 @@ def settled(settings: Settings) -> Settings:
 
 
 def admitted(settings: Settings) -> Settings:
-    """As `settled`. Also raises IncompatibleStateError if the query began with other settings than these.
+    """As `settled`, and with the columns of results with which the query began.
+
+    Also raises IncompatibleStateError if the query began with other settings than these, and ConfigError for key columns
+    whose names results cannot have.
 
     If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
     partitions that it has taken in.
@@ -42,7 +45,7 @@ def admitted(settings: Settings) -> Settings:
     if beginning is not None and len(beginning.begin) < known.input_partitions:
         known = known.with_input_partitions(len(beginning.begin))
     refuse_changed(known, beginning=beginning)
-    return known
+    return with_results_as_begun(known, beginning)
 
 
 def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleStateError:

@@ -30,6 +30,7 @@ from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
 from spark_consumers.sinks import sink_of
 from topics.admin import describe
+from topics.query_record import read_beginning, with_results_as_begun
 from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
@@ -96,17 +97,21 @@ class Check:
 def check_query(settings: Settings, *, most: int) -> Check:
     """Ask the broker for at most `most` of the records of the input topic, and say what becomes of them.
 
-    Raises ConfigError for a partitioner that cannot be used, as `evenflow partition` does.
+    Raises ConfigError, as `evenflow partition` does, for a partitioner that cannot be used, and for key columns whose names
+    results cannot have.
     """
     new_partitioner(settings)
     topic = settings.topic("input")
     try:
+        begun = read_beginning(settings) if len(settings.query.key_columns) > 1 else None
+        settings = with_results_as_begun(settings, begun)
         state = describe(settings.kafka, [topic]).get(topic)
         if state is None:
             why = f"topic {topic} does not exist: nothing is known of its records"
             return _unknown(settings, why, "create and fill it, or name another in input.topic")
         sample = sampled_records(settings.kafka, state, most=most)
     except (ServiceError, DataLossError) as error:
+        with_results_as_begun(settings, None)  # only for its errors
         return _unknown(settings, error.message, error.hint or "")
     return of_sample(settings, state, sample, now=int(time.time() * 1000))
 

@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -32,6 +32,7 @@ from evenflow.twostep import json_rows, readable_schema
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Position
 from workbench.verify.oracles import is_number
+from workbench.verify.results import key_of_results
 from workbench.watched import Watched, as_it_was
 
 _WRITERS: dict[str, Callable[[duckdb.DuckDBPyRelation, str], object]] = {
@@ -74,7 +75,7 @@ class ResultRows:
         self._settings = settings
         self._sink = sink_of(settings)
         self._after: Position | None = None
-        self._once = Once()
+        self._once = Once(settings.query.result_keys)
 
     def pass_over(self) -> None:
         """Begin behind the results that are there now, or at the beginning if there is nothing to read from yet."""
@@ -97,13 +98,15 @@ class ResultRows:
 class Once:
     """Drops rows whose window and key came before. It forgets the oldest windows, but never the newest 1,000."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Sequence[str] = ("key",)) -> None:
+        """keys: names of the columns that hold the key."""
+        self._columns = keys
         self._keys: dict[int, set[Any]] = {}
 
     def of(self, table: pa.Table) -> pa.Table:
         """The rows of the table that are new."""
         ends = pc.cast(table["window_end"], pa.int64()).to_pylist()
-        keys = table["key"].to_pylist()
+        keys = zip(*(table[name].to_pylist() for name in self._columns), strict=True)
         fresh = []
         for row, (end, key) in enumerate(zip(ends, keys, strict=True)):
             known = self._keys.setdefault(end, set())
@@ -128,7 +131,7 @@ def page(settings: Settings, *, window: int | None, key: bytes | None, most: int
         if not windows:
             return Page(window=None, table=readable_schema(settings.query).empty_table(), windows=0)
         chosen = windows[-1] if window is None else _window(windows, window)
-        rows = _rows(db, window=chosen.start if key is None else window, key=key)
+        rows = _rows(db, settings.query, window=chosen.start if key is None else window, key=key)
         order = _order(settings.query) if key is None else "window_start DESC"
         # An Arrow table of `execute` would be a copy of the rows, with a warning.
         table: pa.Table = rows.order(order).limit(most).to_arrow_table()
@@ -152,10 +155,10 @@ def export(settings: Settings, file: Path, *, window: int | None = None, key: by
     with _loaded(settings) as db:
         if window is not None:
             _window(_windows(db), window)
-        rows = _rows(db, window=window, key=key)
+        rows = _rows(db, settings.query, window=window, key=key)
         part = file.with_name(f".{file.name}.{os.getpid()}.part")
         try:
-            write(rows.order(f"window_start, {_KEY_BYTES}"), str(part))
+            write(rows.order(f"window_start, {key_of_results(settings.query)}"), str(part))
             part.replace(file)
         finally:
             with suppress(FileNotFoundError):
@@ -171,13 +174,15 @@ def _windows(db: duckdb.DuckDBPyConnection) -> list[Window]:
     return [Window(*row) for row in found.fetchall()]
 
 
-def _rows(db: duckdb.DuckDBPyConnection, *, window: int | None, key: bytes | None) -> duckdb.DuckDBPyRelation:
+def _rows(
+    db: duckdb.DuckDBPyConnection, query: Query, *, window: int | None, key: bytes | None
+) -> duckdb.DuckDBPyRelation:
     """The rows of a window and of a key. None: of any."""
     wanted: dict[str, Any] = {}
     if window is not None:
         wanted["epoch_ms(window_start) = ?"] = window
     if key is not None:
-        wanted[f"{_KEY_BYTES} = ?"] = key
+        wanted[f"{key_of_results(query)} = ?"] = key
     where = " AND ".join(["true", *wanted])
     return db.sql(f"SELECT * FROM rows WHERE {where}", params=list(wanted.values()))
 
@@ -188,10 +193,6 @@ def json_lines(table: pa.Table) -> list[str]:
         table = table.set_column(at, name, table[name].cast(pa.int64()))
     lines: list[str] = json_rows(table.combine_chunks()).to_pylist()
     return lines
-
-
-_KEY_BYTES = "(CASE WHEN typeof(key) = 'BLOB' THEN key::BLOB ELSE encode(key::VARCHAR) END)"
-"""The key as it is between the parts of the pipeline."""
 
 
 @contextmanager
@@ -348,4 +349,4 @@ def _order(query: Query) -> str:
         return "rank"
     numbers = [field.name for field in schema if field.name in query.aggregates and is_number(field.type)]
     largest = [f'"{numbers[0].replace(chr(34), chr(34) * 2)}" DESC NULLS LAST'] if numbers else []
-    return ", ".join([*largest, _KEY_BYTES])
+    return ", ".join([*largest, key_of_results(query)])

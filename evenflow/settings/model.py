@@ -423,6 +423,11 @@ class Settings(BaseSettings):
         origin = None if self._origin is None else self._origin.with_input_partitions(partitions)
         return self._changed(origin, input=self.input.model_copy(update={"partitions": partitions}))
 
+    def with_one_key_column(self) -> Settings:
+        """These settings with results whose key is the one column `key`, as `Query.with_one_key_column` says."""
+        origin = None if self._origin is None else self._origin.with_one_key_column()
+        return self._changed(origin, query=self.query.with_one_key_column())
+
     @property
     def frames_per_batch(self) -> int:
         """Most offsets of a topic that a micro-batch reads.

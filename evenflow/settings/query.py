@@ -50,7 +50,7 @@ class Query(BaseModel):
     key: str | tuple[str, ...] = Field(
         default="key",
         description="Column that holds the key, or '@key' for the raw record key (any bytes). Several columns can make one "
-        'key, as in ["country", "product"]. The key is then the text of a JSON array, as in ["DE",5]. '
+        'key, as in ["country", "product"]. Results then have a column for each. '
         "With format 'text' the only column is 'value'.",
     )
     time: str = Field(
@@ -167,6 +167,7 @@ class Query(BaseModel):
         "[query.views.NAME] is emitted as a query '<query name>.NAME' would be.",
     )
     _origin: Query | None = PrivateAttr(default=None)
+    _one_key_column: bool = PrivateAttr(default=False)
 
     @field_validator("name")
     @classmethod
@@ -479,11 +480,26 @@ class Query(BaseModel):
 
     @property
     def key_kind(self) -> Literal["raw", "int64", "string"]:
-        """What the key of a result is: the bytes of '@key', a whole number, or text. A key of several columns is text."""
+        """What a key is as one column: the bytes of '@key', a whole number, or text. A key of several columns is text."""
         if self.key == "@key":
             return "raw"
         names = self.key_columns
         return "int64" if len(names) == 1 and self.column_type(names[0]) == "int64" else "string"
+
+    @property
+    def result_keys(self) -> tuple[str, ...]:
+        """Names of the columns that hold the key in results: those of its parts if it has several, otherwise `key`.
+
+        A query that began before results had a column for each part goes on with `key` (`with_one_key_column`).
+        """
+        return self.key_columns if len(self.key_columns) > 1 and not self._one_key_column else ("key",)
+
+    def with_one_key_column(self) -> Query:
+        """This query with results whose key is the one column `key`, however many parts it has."""
+        changed = self.model_copy()
+        changed._one_key_column = True
+        changed._origin = None if self._origin is None else self._origin.with_one_key_column()
+        return changed
 
     @property
     def key_name(self) -> str:

@@ -1,7 +1,7 @@
 """A key as a person types it, as the bytes that the key is between the parts of a pipeline.
 
 The person types the key as it stands in results: text as it is, a whole number in digits, a date as `2026-01-31`, true
-or false, and a key of several columns as the JSON array that results show, such as `["DE",5]`.
+or false. A key of several columns is typed as a JSON array of its parts, such as `["DE",5]`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def _of_columns(query: Query, typed: bytes) -> bytes:
         said = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error).splitlines()[0][:200]
         raise ConfigError(
             f"this is no key of {query.name} ({query.key_name}): {said}",
-            hint=f"type the key as it stands in results, such as {example(query)}",
+            hint=f"type the key as it stands in results, such as {example(query)}"
+            if len(names) == 1
+            else f"type the parts of the key as a JSON array, such as {example(query)}",
         ) from None
     return found
 

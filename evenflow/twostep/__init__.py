@@ -7,7 +7,14 @@ partials are merged in a fixed order (10).
 
 from evenflow.twostep.combiner import BlobPart, combine_task
 from evenflow.twostep.layout import Layout
-from evenflow.twostep.readable import key_type, readable, readable_schema, typed_keys
+from evenflow.twostep.readable import (
+    key_schema,
+    key_type,
+    readable,
+    readable_schema,
+    typed_keys,
+    with_key_columns,
+)
 from evenflow.twostep.reduce_task import reduce_task
 from evenflow.twostep.reducer import reduce, reduce_leaders, reduce_windows
 from evenflow.twostep.results import json_rows
@@ -26,6 +33,7 @@ __all__ = [
     "Work",
     "combine_task",
     "json_rows",
+    "key_schema",
     "key_type",
     "merge_leaders",
     "readable",
@@ -35,4 +43,5 @@ __all__ = [
     "reduce_task",
     "reduce_windows",
     "typed_keys",
+    "with_key_columns",
 ]

@@ -3,7 +3,8 @@
     {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
 
 The key is a number or text, as its column's type says. Raw bytes are text if they are UTF-8. Otherwise they
-stand in base64 under "key_base64" instead of "key". Numbers read back as exactly the same numbers. Decimals
+stand in base64 under "key_base64" instead of "key". A key of several columns is a field for each, under the column's own
+name (`with_key_columns`). Numbers read back as exactly the same numbers. Decimals
 have all their digits behind the point. Null is null. JSON lacks NaN and infinities, so they are the strings
 "NaN", "Infinity" and "-Infinity". Lists are arrays, structs are objects, and dates are ISO text.
 """
@@ -28,9 +29,14 @@ def json_rows(table: pa.Table) -> pa.Array:
     pieces: list[str | pa.Array | pa.ChunkedArray] = ["{"]
     for name in ("window_start", "window_end"):
         pieces += [f'"{name}":', _bound(table[name]), ","]
-    pieces += _key_fields(_one(table["key"]))
-    for name in table.schema.names[3:]:
-        pieces += ["," + json.dumps(name, ensure_ascii=False) + ":", _values(_one(table[name]))]
+    for number, name in enumerate(table.schema.names[2:]):
+        column = _one(table[name])
+        pieces += ["," if number else ""]
+        pieces += (
+            _key_fields(column)
+            if name == "key"
+            else [json.dumps(name, ensure_ascii=False) + ":", _values(column)]
+        )
     return _one(joined(*_words_made_one([*pieces, "}"])))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -79,9 +79,9 @@ def encode_results(
 
 
 def decode_results(
-    value: bytes | None, *, schema: pa.Schema, fingerprint: str
+    value: bytes | None, *, schema: pa.Schema, fingerprint: str, keys: Sequence[str] = ("key",)
 ) -> tuple[ResultHeader, pa.RecordBatch]:
-    """Header and rows of a record. `schema` is the query's `readable_schema`.
+    """Header and rows of a record. `schema` is the query's `readable_schema`, and `keys` are its `result_keys`.
 
     The bytes may be anything. Raises ProtocolError for bytes that are no such record, and
     IncompatibleStateError for a record of another query. Nothing is decompressed before the checksum and the
@@ -89,6 +89,7 @@ def decode_results(
     """
     try:
         header, batch = _decoded(value or b"", schema, fingerprint)
+        _check_rows(header, batch, keys)
     except (ProtocolError, IncompatibleStateError):
         raise
     except Exception as error:  # for bad bytes, Arrow and the JSON parser raise many kinds of exception
@@ -193,7 +194,6 @@ def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultH
         raise ProtocolError(f"a result frame claims {claimed} bytes of rows; {MOST_BYTES} is the most")
     batch = pa.ipc.read_record_batch(message, schema.remove_metadata())
     batch.validate(full=True)
-    _check_rows(header, batch)
     return header, batch
 
 
@@ -225,11 +225,11 @@ def _header(said: Any, body: memoryview) -> ResultHeader:
     return header
 
 
-def _check_rows(header: ResultHeader, batch: pa.RecordBatch) -> None:
+def _check_rows(header: ResultHeader, batch: pa.RecordBatch, keys: Sequence[str]) -> None:
     if batch.num_rows != header.rows or not header.rows:
         raise ProtocolError(f"a result frame holds {batch.num_rows} rows, its header says {header.rows}")
     for name, stands in (("window_start", header.window_start), ("window_end", header.window_end)):
         if pc.min_max(_ms(batch[name])).as_py() != {"min": stands, "max": stands} or batch[name].null_count:
             raise ProtocolError(f"a result frame has rows whose {name} is not its header's {stands}")
-    if batch["key"].null_count:
+    if any(batch[name].null_count for name in keys):
         raise ProtocolError("a result frame has rows without a key")

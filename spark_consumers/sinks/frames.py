@@ -81,7 +81,9 @@ def _rows(settings: Settings, schema: pa.Schema, blocks: Iterable[list[Record]])
     for messages in blocks:
         for message in messages:
             try:
-                header, batch = decode_results(message.value(), schema=schema, fingerprint=fingerprint)
+                header, batch = decode_results(
+                    message.value(), schema=schema, fingerprint=fingerprint, keys=settings.query.result_keys
+                )
                 _check_place(message, header)
             except (ProtocolError, IncompatibleStateError) as error:
                 where = f"{topic}[{message.partition()}] offset {message.offset()}"

@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from evenflow.settings import Settings
-from evenflow.twostep import json_rows, key_type, typed_keys
+from evenflow.twostep import json_rows, key_schema, with_key_columns
 from spark_consumers.sinks.base import JSON_RECORDS, Position, Shape, gathered
 from spark_consumers.sinks.topic import TopicSink
 from topics import reader
@@ -29,7 +29,7 @@ class KafkaRows(TopicSink):
         return _ROWS
 
     def shaper(self, settings: Settings) -> Shape:
-        return partial(_json, kind=key_type(settings.query))
+        return partial(_json, keys=key_schema(settings.query))
 
     def read_back(
         self, settings: Settings, *, after: Position | None = None, until: Position | None = None
@@ -42,9 +42,9 @@ class KafkaRows(TopicSink):
         return pa.RecordBatchReader.from_batches(JSON_RECORDS, batches)
 
 
-def _json(tables: Iterable[pa.Table], bucket: int, *, kind: pa.DataType) -> Iterator[pa.Table]:
+def _json(tables: Iterable[pa.Table], bucket: int, *, keys: pa.Schema) -> Iterator[pa.Table]:
     for table in gathered(tables):
-        yield pa.table({"key": table["key"], "value": json_rows(typed_keys(table, kind))})
+        yield pa.table({"key": table["key"], "value": json_rows(with_key_columns(table, keys))})
 
 
 SINK = KafkaRows()

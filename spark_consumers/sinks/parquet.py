@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from evenflow.twostep import key_type, typed_keys
+from evenflow.twostep import key_schema, with_key_columns
 from spark_consumers.folders import Folder
 from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, visible
 from spark_consumers.sinks.base import Found, Position, ResultSink, Shape, Start, gathered
@@ -62,11 +62,11 @@ class Parquet(ResultSink):
         _refuse_ahead(path, names, found)
 
     def schema(self, settings: Settings) -> pa.Schema:
-        kept = AggregatePlan.of(settings.query).result_schema
-        return kept.set(kept.get_field_index("key"), pa.field("key", key_type(settings.query)))
+        plan = AggregatePlan.of(settings.query)
+        return with_key_columns(plan.result_schema.empty_table(), key_schema(settings.query)).schema
 
     def shaper(self, settings: Settings) -> Shape:
-        return partial(_typed, kind=key_type(settings.query))
+        return partial(_typed, keys=key_schema(settings.query))
 
     def writer(self, settings: Settings, start: Start) -> Write:
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
@@ -147,9 +147,9 @@ def _readable(file: Path | None) -> Iterator[None]:
         ) from None
 
 
-def _typed(tables: Iterable[pa.Table], bucket: int, *, kind: pa.DataType) -> Iterator[pa.Table]:
+def _typed(tables: Iterable[pa.Table], bucket: int, *, keys: pa.Schema) -> Iterator[pa.Table]:
     for table in gathered(tables):
-        yield typed_keys(table, kind)
+        yield with_key_columns(table, keys)
 
 
 def _refuse_unmarked(path: str, names: list[str], found: Found) -> None:

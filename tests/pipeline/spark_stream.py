@@ -180,7 +180,11 @@ def told(settings: Settings) -> list[BatchRecord]:
 def result_row(settings: Settings, text: bytes) -> tuple[tuple[int, bytes], dict[str, Any]]:
     """(window start, key) of a JSON row, and its aggregates."""
     row = json.loads(text)
-    key = as_bytes(row.pop("key")) if "key" in row else base64.b64decode(row.pop("key_base64"))
+    if len(settings.query.result_keys) > 1:
+        parts = [row.pop(name) for name in settings.query.result_keys]
+        key = json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
+    else:
+        key = as_bytes(row.pop("key")) if "key" in row else base64.b64decode(row.pop("key_base64"))
     at = (row.pop("window_start"), key)
     assert row.pop("window_end") - at[0] == settings.query.window
     return at, row

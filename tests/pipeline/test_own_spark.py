@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from evenflow.settings.views import view
 from evenflow.spark import results, routed
 from spark_consumers.session import make_session
 from tests.pipeline.spark_stream import Stream, make_settings
-from tests.pipeline.written_results import BYTES, NUMBERS, settings_of_results, write_results
+from tests.pipeline.written_results import BYTES, NUMBERS, PAIRS, settings_of_results, write_results
 from topics import admin, reader
 
 pytestmark = pytest.mark.pipeline
@@ -168,6 +169,48 @@ def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
         ]
         assert sorted(found, key=repr) == sorted(expected, key=repr)
         assert all(at_ms(row.window_end) - at_ms(row.window_start) == 4000 for row in rows)
+
+
+@pytest.mark.parametrize("sink", ["kafka", "frames", "parquet"])
+@pytest.mark.parametrize("earlier", [False, True], ids=["begins now", "begun earlier"])
+def test_a_key_of_several_columns_is_a_column_for_each_as_the_results_have_it(
+    spark: SparkSession,
+    kafka_settings: KafkaSettings,
+    query_name: str,
+    tmp_path: Path,
+    sink: str,
+    earlier: bool,
+) -> None:
+    settings = settings_of_results(
+        kafka_settings, query_name, tmp_path, sink=sink, key=["shop.id", "product"]
+    )
+    write_results(settings.with_one_key_column() if earlier else settings)
+    frame = results(spark, settings)
+    own = [("key", "string")] if earlier else [("shop.id", "string"), ("product", "bigint")]
+    bounds = [("window_start", "timestamp"), ("window_end", "timestamp")]
+    assert frame.dtypes == [*bounds, *own, ("n", "bigint"), ("total", "double")]
+    pairs = [key.decode() for key in PAIRS]
+    expected = sorted([*((4, *_parts(pair, earlier)) for pair in pairs), (5, *_parts(pairs[0], earlier))])
+    name = f"several_{sink}_{earlier}"
+    for rows in (frame.collect(), streamed(results(spark, settings, stream=True), name)):
+        found = [(row["window_end"].second, *(row[name] for name, _ in own)) for row in rows]
+        assert sorted(found) == expected
+
+
+def _parts(pair: str, earlier: bool) -> list[Any]:
+    return [pair] if earlier else json.loads(pair)
+
+
+def test_a_row_without_the_columns_of_the_key_ends_the_job(
+    spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings = settings_of_results(
+        kafka_settings, query_name, tmp_path, sink="kafka", key=["shop.id", "product"]
+    )
+    write_results(settings)
+    write_results(settings.with_one_key_column(), later=True)
+    with pytest.raises(PySparkException, match=r"a row of results has no (shop\.id|product)"):
+        results(spark, settings).collect()
 
 
 def test_the_results_of_a_view_are_read_by_its_name(

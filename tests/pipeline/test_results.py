@@ -18,6 +18,7 @@ from evenflow.settings import KafkaSettings, Settings, save_settings
 from evenflow.settings.views import view
 from tests.pipeline.written_results import settings_of_results, write_results
 from topics import admin, clients
+from topics.query_record import Beginning, write_beginning
 from topics.state import TopicSpec
 from workbench.result_rows import ResultRows
 
@@ -110,6 +111,62 @@ def test_a_reader_that_follows_gets_each_new_row_once(
     if sink != "parquet":
         write_results(settings)  # a driver that stood still repeats its micro-batch
         assert list(of_all.new()) == []
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_key_of_several_columns_is_a_column_for_each_unless_an_earlier_evenflow_began_the_query(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, command: Callable[..., Any], sink: str
+) -> None:
+    settings = settings_of_results(
+        kafka_settings, query_name, tmp_path, sink=sink, key=["shop.id", "product"]
+    )
+    write_results(settings)
+    assert command(settings).stdout.splitlines()[1].split() == ["shop.id", "product", "n", "total"]
+    by_key = command(settings, "--key", '["DE", 8]', "--json").stdout.splitlines()
+    assert [json.loads(line) for line in by_key] == [
+        {
+            "window_start": start,
+            "window_end": start + 4000,
+            "shop.id": "DE",
+            "product": 8,
+            "n": 2,
+            "total": 0.5,
+        }
+        for start in (1000, 0)
+    ]
+    for file in (tmp_path / "all.parquet", tmp_path / "all.csv"):
+        assert command(settings, "--out", str(file)).exit_code == 0
+    rows = pq.read_table(tmp_path / "all.parquet").to_pylist()
+    keys = [(row["shop.id"], row["product"]) for row in rows]
+    assert keys == [("", 0), ("DE", 8), ('q"é', -5), ("DE", 8)]
+    assert [
+        (row["shop.id"] or "", row["product"]) for row in csv.read_csv(tmp_path / "all.csv").to_pylist()
+    ] == keys
+    refused = str(command(settings, "--key", "DE").exception)
+    assert 'type the parts of the key as a JSON array, such as ["DE",5]' in refused
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_the_record_of_a_query_that_an_earlier_evenflow_began_says_that_its_key_is_one_column(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, command: Callable[..., Any], sink: str
+) -> None:
+    settings = settings_of_results(
+        kafka_settings, query_name, tmp_path, sink=sink, key=["shop.id", "product"]
+    )
+    admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
+    earlier = Beginning(identity=settings.identity(), input_id="t", begin={0: 0, 1: 0}, began_at=0)
+    client = clients.producer(kafka_settings)
+    write_beginning(client, settings, earlier)
+    clients.flush(client, kafka_settings)
+    write_results(settings.with_one_key_column())
+    shown = command(settings)
+    assert shown.exit_code == 0, shown.output
+    assert [line.split() for line in shown.stdout.splitlines()[1:]] == [
+        ["key", "n", "total"],
+        ['["DE",8]', "2", "0.5"],
+    ]
+    by_key = command(settings, "--key", '["DE",8]', "--json").stdout.splitlines()
+    assert [json.loads(line)["key"] for line in by_key] == ['["DE",8]'] * 2
 
 
 def test_a_query_without_results_says_what_it_waits_for(

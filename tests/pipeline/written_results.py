@@ -18,15 +18,17 @@ from topics import clients
 
 NUMBERS, BYTES = [b"8", b"-5", b"0"], [b"8", b"\xff\x00", b"b"]
 """Keys of the first window, if keys are whole numbers, and if they are any bytes. The second window has the first alone."""
+PAIRS = [b'["DE",8]', b'["q\\"\xc3\xa9",-5]', b'["",0]']
+"""The same, if the key is `shop.id`, a text, and `product`, a whole number."""
 
 
 def settings_of_results(
-    kafka: KafkaSettings, name: str, folder: Path, *, sink: str, key: str = "k", **query: Any
+    kafka: KafkaSettings, name: str, folder: Path, *, sink: str, key: str | list[str] = "k", **query: Any
 ) -> Settings:
     """A query with the aggregates `n` (2 in every row) and `total` (0.5, but null for the last key)."""
     place = {"path": str(folder / "results")} if sink == "parquet" else {}
     aggregates = {"n": "count", "total": "sum(f)"}
-    types = {"k": "int64"} if key == "k" else {}
+    types = {"k": "int64"} if key == "k" else {"product": "int64"} if "product" in key else {}
     return make_settings(
         kafka,
         name,
@@ -48,7 +50,9 @@ def window(settings: Settings, end: int, keys: list[bytes]) -> pa.Table:
 
 def write_results(settings: Settings, *, later: bool = False) -> None:
     """Windows that end at 4 s and 5 s, or one that ends at 6 s if `later`."""
-    keys = NUMBERS if settings.query.key_kind == "int64" else BYTES
+    keys = (
+        NUMBERS if settings.query.key_kind == "int64" else PAIRS if settings.query.key_columns[1:] else BYTES
+    )
     tables = [window(settings, 4000, keys), window(settings, 5000, keys[:1])]
     tables = [window(settings, 6000, keys[:2])] if later else tables
     if settings.results.sink == "parquet":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import duckdb
 
@@ -140,11 +140,14 @@ def _key(query: Query) -> str:
     if query.key == "@key":
         return _OWN["key"]
     if len(query.key_columns) > 1:
-        parts = " || ',' || ".join(
-            _key_part(_name(column), query.column_type(column)) for column in query.key_columns
-        )
-        return f"encode('[' || {parts} || ']')"
+        return array_key({_name(column): query.column_type(column) for column in query.key_columns})
     return f"encode({_name(query.key_columns[0])}::VARCHAR)"
+
+
+def array_key(parts: Mapping[str, str]) -> str:
+    """SQL of the bytes of a key of several columns. parts: SQL of each part -> its type in the settings."""
+    written = " || ',' || ".join(_key_part(part, type_) for part, type_ in parts.items())
+    return f"encode('[' || {written} || ']')"
 
 
 def _key_part(name: str, type_: str) -> str:

@@ -10,7 +10,9 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
+from evenflow.twostep import key_schema
 from workbench.verify import emissions
+from workbench.verify.derived import array_key
 from workbench.verify.differences import add_differences
 from workbench.verify.inputs import RESULTS_SCHEMA
 from workbench.verify.oracle import Oracle
@@ -115,13 +117,14 @@ def _columns(query: Query) -> dict[str, pa.DataType]:
 
 def _from_json(query: Query) -> str:
     """SQL of JSON rows: each text is cut into cells once, then the cells are cast to the types of the columns."""
-    fields = ["window_start", "window_end", "key", "key_base64", *_columns(query)]
+    keys = ["key", "key_base64"] if query.result_keys == ("key",) else list(query.result_keys)
+    fields = ["window_start", "window_end", *keys, *_columns(query)]
     paths = ", ".join(quoted(pointer([field])) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
     counts, absent = set(column_places(query).values()), ["false"]
     for i, (name, kind) in enumerate(_columns(query).items()):
-        at = i + 5  # after the four fields of each row, and DuckDB's lists count from 1
+        at = i + 3 + len(keys)  # after the bounds and the key, and DuckDB's lists count from 1
         values.append(f"{_json_value(name, kind, at)} AS a{i}")
         # Only the columns that count tuples may be absent, and only these may not be null.
         other = f"kinds[{at}] IS NULL" if i in counts else f"kinds[{at}] = 'NULL'"
@@ -172,10 +175,24 @@ def _json_fits(kind: pa.DataType, at: int, i: int) -> str:
 
 def _json_key(query: Query) -> str:
     """SQL of a row's key as bytes, null if the row's key does not have the type of the query's key."""
+    if query.result_keys != ("key",):
+        return array_key(
+            {
+                _json_part(query.column_type(name), at): query.column_type(name)
+                for at, name in enumerate(query.result_keys, 3)
+            }
+        )
     kinds = "('BIGINT', 'UBIGINT')" if query.key_kind == "int64" else "('VARCHAR')"
     plain = f"WHEN kinds[3] IN {kinds} AND kinds[4] IS NULL THEN encode(cells[3])"
     raw = "WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4]))"
     return f"CASE {plain} {raw if query.key == '@key' else ''} END"
+
+
+def _json_part(type_: str, at: int) -> str:
+    """SQL of a part of a row's key, null if the row holds no value of this type."""
+    kinds = {"int64": "('BIGINT', 'UBIGINT')", "bool": "('BOOLEAN')"}.get(type_, "('VARCHAR')")
+    sql = {"int64": "BIGINT", "bool": "BOOLEAN", "date": "DATE"}.get(type_, "VARCHAR")
+    return f"(CASE WHEN kinds[{at}] IN {kinds} THEN TRY_CAST(cells[{at}] AS {sql}) END)"
 
 
 def _from_columns(query: Query, schema: pa.Schema) -> str:
@@ -187,12 +204,23 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
         for i, (name, kind) in enumerate(_columns(query).items())
     ]
     counts = [f"a{i}" for i in column_places(query).values()]
-    missing = " OR ".join(f"{name} IS NULL" for name in ("key", "window_start", "window_end", *counts))
+    missing = " OR ".join(f"{name} IS NULL" for name in ("window_start", "window_end", *counts))
     return (
         f'SELECT NULL::INTEGER AS partition, row_number() OVER () - 1 AS "offset", {", ".join(bounds)}, '
-        f"{'key' if query.key == '@key' else 'encode(key::VARCHAR)'} AS key, {', '.join(values)}, "
-        f"{missing} AS malformed, false AS uncounted, false AS misplaced FROM results"
+        f"{key_of_results(query)} AS key, {', '.join(values)}, "
+        f"({missing} OR {key_of_results(query)} IS NULL) AS malformed, false AS uncounted, false AS misplaced FROM results"
     )
+
+
+def key_of_results(query: Query) -> str:
+    """SQL of the key's bytes from the typed columns that hold the key in results."""
+    if query.result_keys == ("key",):
+        return "key" if query.key == "@key" else "encode(key::VARCHAR)"
+    return array_key({_column(name): query.column_type(name) for name in query.result_keys})
+
+
+def _column(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _check_columns(query: Query, schema: pa.Schema) -> None:
@@ -200,7 +228,7 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
     right = {
         "window_start": pa.types.is_timestamp,
         "window_end": pa.types.is_timestamp,
-        "key": _is_key(query),
+        **{field.name: field.type.equals for field in key_schema(query)},
     } | {name: _like(kind) for name, kind in _columns(query).items()}
     for name, fits in right.items():
         if schema.names.count(name) != 1 or not fits(schema.field(name).type):
@@ -223,12 +251,6 @@ def _like(kind: pa.DataType) -> Callable[[pa.DataType], bool]:
     """Whether a column holds values of this kind, whatever their width."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_list)
     return next((test for test in tests if test(kind)), kind.equals)
-
-
-def _is_key(query: Query) -> Callable[[pa.DataType], bool]:
-    return {"raw": pa.types.is_binary, "int64": pa.types.is_int64, "string": pa.types.is_string}[
-        query.key_kind
-    ]
 
 
 def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:

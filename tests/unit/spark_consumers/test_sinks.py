@@ -23,6 +23,8 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import ResultSinkName, Settings, load_settings
+from evenflow.twostep import readable_schema
+from evenflow.wire.result_frames import decode_results
 from partitioner_service.parse import Parser
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import SINKS, ResultSink, sink_of
@@ -112,6 +114,45 @@ def test_the_shape_has_the_schema_loses_no_row_and_gives_equal_tables_for_equal_
     assert len({whole, shaped(first), shaped(second), *(shaped(one, second) for one in lacking)}) == 8
     assert list(shape(iter([]), 0)) == []
     assert spark_types(sink.schema(settings)).count("`") >= 2 * len(sink.schema(settings))
+
+
+@EVERY_SINK
+@pytest.mark.parametrize("one_column", [False, True], ids=["begins now", "begun earlier"])
+def test_each_part_of_a_key_is_a_column_unless_the_query_began_before_there_were_such_columns(
+    sink: ResultSink, tmp_path: Path, one_column: bool
+) -> None:
+    fields = settings_for(sink, tmp_path).model_dump(include={"results"})
+    query = {"name": "q", "key": ["shop.id", "n"], "types": {"n": "int64"}, "aggregates": {"tuples": "count"}}
+    settings = load_settings(tmp_path / "none.json", query=query, input={"partitions": 4}, **fields)
+    settings = settings.with_one_key_column() if one_column else settings
+    schema = AggregatePlan.of(settings.query).result_schema
+    keys = [b'["a",1]', b'["q\\"uo",-2]']
+    table = pa.table([pa.array(column) for column in ([0, 0], [10, 10], keys, [5, 6])], schema=schema)
+    (found,) = pickle.loads(pickle.dumps(sink.shaper(settings)))(iter([table]), 1)
+    assert found.schema == sink.schema(settings)
+    rows = typed_of(settings, found)
+    if one_column:
+        assert [row["key"] for row in rows] == ['["a",1]', '["q\\"uo",-2]']
+    else:
+        assert [(row["shop.id"], row["n"]) for row in rows] == [("a", 1), ('q"uo', -2)]
+    assert [row["tuples"] for row in rows] == [5, 6]
+    assert all(("key" in row) == one_column for row in rows)
+
+
+def typed_of(settings: Settings, shaped: pa.Table) -> list[dict[str, Any]]:
+    """The rows in what a sink hands to Spark, as a reader reads them."""
+    if settings.results.sink == "parquet":
+        return shaped.to_pylist()
+    rows = []
+    for record in shaped.to_pylist():
+        if settings.results.sink == "kafka":
+            rows.append(json.loads(record["value"]))
+            continue
+        schema, keys = readable_schema(settings.query), settings.query.result_keys
+        rows += decode_results(record["value"], schema=schema, fingerprint=settings.fingerprint, keys=keys)[
+            1
+        ].to_pylist()
+    return rows
 
 
 @EVERY_SINK

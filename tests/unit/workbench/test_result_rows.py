@@ -95,6 +95,25 @@ def test_json_rows_are_read_back_as_the_typed_rows_that_they_were(rows: list[dic
     assert json_lines(found) == texts
 
 
+def test_rows_of_a_key_of_several_columns_are_read_back_and_repetitions_are_known_by_all_parts() -> None:
+    query = Query(
+        key=["shop", "n", "day", "paid"],
+        types={"n": "int64", "day": "date", "paid": "bool"},
+        aggregates={"tuples": "count"},
+    )
+    keys = [b'["a",1,"2026-01-31",true]', b'["a",1,"2026-01-31",false]', b'["",-1,"0001-01-01",true]']
+    columns = [[0] * 4, [60_000] * 4, [*keys, keys[0]], [1, 2, 3, 1]]
+    schema = AggregatePlan.of(query).result_schema
+    table = readable(
+        pa.table([pa.array(column) for column in columns], schema=schema), readable_schema(query)
+    )
+    found = typed_rows(records([text.encode() for text in json_lines(table)]), query)
+    assert found.equals(table)
+    assert Once(query.result_keys).of(found).equals(table.slice(0, 3))
+    with pytest.raises(ProtocolError, match="is no row of query"):
+        typed_rows(records([b'{"window_start":0,"window_end":1,"key":"[]","tuples":1}']), query)
+
+
 @pytest.mark.parametrize(
     "text",
     [b"", b"[]", b"null", b"\xff", b'{"window_start": 0}', b"[" * 100_000, b'{"window_start": "0"}'],

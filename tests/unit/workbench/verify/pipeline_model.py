@@ -72,7 +72,7 @@ class Topics:
         for i, row in enumerate(self.rows):
             value = row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode()
             partition, offset = self.places.get(i, (0, i))
-            key = self.record_keys.get(i, _key_of(row))
+            key = self.record_keys[i] if i in self.record_keys else _key_of(row)
             found.append({"partition": partition, "offset": offset, "value": value, "key": key})
         return pa.Table.from_pylist(found, schema=RESULTS_SCHEMA)
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
+from evenflow.twostep import readable_schema
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
 
@@ -125,6 +128,57 @@ def test_a_row_written_twice_alike_is_no_difference(topics: Topics) -> None:
 def test_a_row_written_twice_with_another_value_is_found(topics: Topics) -> None:
     topics.rows.append({**topics.rows[0], "count": 77})
     assert _kinds(topics)["duplicate"] == 1
+
+
+_PARTS = {"shop": "string", "n.o": "int64", "day": "date", "paid": "bool"}
+
+
+def _of_several_columns(settings: Settings) -> Topics:
+    """Results whose key has four parts."""
+    keys = ['["a",1,"2026-01-31",true]', '["a",-1,"2026-01-31",false]', '["q\\"\\u001f",1,"0001-01-01",true]']
+    records = []
+    for time, key in enumerate([*keys, keys[0]], 5):
+        shop, number, day, paid = json.loads(key)
+        row = {"shop": shop, "n": {"o": number}, "day": day, "paid": paid, "time": time}
+        records.append(Record(json.dumps(row).encode(), (key.encode(), time, {})))
+    topics = run(settings, [[*records, end(4)], [end(0)]])
+    for place, row in enumerate(topics.rows):
+        if len(settings.query.result_keys) > 1:
+            topics.record_keys[place] = row["key"].encode()
+            key = row.pop("key")
+            row |= dict(zip(settings.query.result_keys, json.loads(key), strict=True))
+    return topics
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["columns", "begun earlier"])
+def test_the_parts_of_a_key_are_compared_whether_each_is_a_column_or_they_are_one(earlier: bool) -> None:
+    settings = _settings(key=list(_PARTS), types=_PARTS, aggregates={"count": "count"})
+    settings = settings.with_one_key_column() if earlier else settings
+    topics = _of_several_columns(settings)
+    assert len(topics.rows) == 12
+    assert topics.check().exact
+    schema = readable_schema(settings.query)
+    typed = [row if earlier else row | {"day": date.fromisoformat(row["day"])} for row in topics.rows]
+    topics.typed_results = lambda: pa.Table.from_pylist(typed, schema=schema)  # type: ignore[method-assign]
+    assert topics.check(typed=True).exact
+    typed[0]["key" if earlier else "shop"] = "nobody"
+    assert topics.check(typed=True).kinds == {"missing": 1, "unexpected": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("shop", 5), ("n.o", "1"), ("n.o", 1.5), ("day", "soon"), ("paid", "true"), ("paid", None)],
+)
+def test_a_part_of_another_type_or_none_is_found(name: str, wrong: Any) -> None:
+    topics = _of_several_columns(_settings(key=list(_PARTS), types=_PARTS, aggregates={"count": "count"}))
+    topics.rows[0][name] = wrong
+    assert _kinds(topics) == {"malformed": 1, "missing": 1}
+
+
+def test_a_part_that_is_not_that_of_the_records_key_is_found() -> None:
+    topics = _of_several_columns(_settings(key=list(_PARTS), types=_PARTS, aggregates={"count": "count"}))
+    topics.rows[0]["n.o"] = 7
+    assert _kinds(topics) == {"missing": 1, "placement": 1, "unexpected": 1}
 
 
 @pytest.mark.parametrize(
