@@ -213,6 +213,7 @@ def commit_first(
         input_id=states[0].topic_id,
         begin={partition: state.begin for partition, state in states.items()},
         began_at=int(time.time() * 1000) if began_at is None else began_at,
+        filter_first=settings.query.filter_first,
     )
     producer.begin_transaction()
     write_beginning(producer, settings, beginning)

@@ -26,7 +26,9 @@ _SHOWN = 500
 """Characters of an error about a record."""
 _ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
-_VERSION = 2
+_VERSION = 3
+_KEYS_FIRST = 2
+"""Version of the record of a query that rejects records without a key before it filters (`Query.filter_first`)."""
 _MOST_PARTITIONS = 10_000
 _LARGEST = 1_000_000
 """Bytes of a record that is read."""
@@ -38,12 +40,14 @@ class Beginning:
 
     identity: what is fixed for its life. input_id: Kafka's id of the input topic. begin: input partition -> offset of
     the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
+    filter_first: by which rule it rejects records without a key (`Query.filter_first`).
     """
 
     identity: dict[str, Any]
     input_id: str
     begin: dict[int, int]
     began_at: int
+    filter_first: bool = True
 
     def first_offset(self, partition: int) -> int:
         """Where reading began. A partition that the query did not begin with is read from its first record on."""
@@ -58,8 +62,10 @@ def write_beginning(producer: Producer, settings: Settings, beginning: Beginning
 def encode_beginning(beginning: Beginning) -> bytes:
     """The record's value."""
     begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
+    # An older evenflow knows one rule only. It reads the record of a query that began by it, and refuses any other.
+    rule = {"v": _VERSION, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
     fields = {
-        "v": _VERSION,
+        **rule,
         "identity": beginning.identity,
         "input_id": beginning.input_id,
         "begin": begin,
@@ -101,7 +107,7 @@ def _decoded(fields: StrictObject) -> Beginning:
     version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
     if not isinstance(identity, dict):
         raise ValueError("its identity is no object")
-    if version != _VERSION:
+    if version not in (_KEYS_FIRST, _VERSION):
         raise IncompatibleStateError(
             f"the record of how the query began has version {version}, this evenflow reads {_VERSION}",
             hint="finish the query with the evenflow that began it, or give it a new name",
@@ -112,7 +118,15 @@ def _decoded(fields: StrictObject) -> Beginning:
         input_id=fields.text("input_id", most=64),
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
+        filter_first=version == _VERSION and fields.flag("filter_first"),
     )
+
+
+def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
+    """These settings with the rule by which the query began. beginning: None if it has not begun."""
+    if beginning is None or beginning.filter_first:
+        return settings
+    return settings.with_keys_first()
 
 
 def recorded_partitions(settings: Settings) -> int | None:

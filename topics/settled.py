@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from topics.admin import ROLES, describe, topic_names
-from topics.query_record import read_beginning, refuse_changed
+from topics.query_record import as_begun, read_beginning, refuse_changed
 from topics.state import TopicState
 
 _MOST_NAMED = 10
@@ -33,7 +33,7 @@ def admitted(settings: Settings) -> Settings:
     """As `settled`. Also raises IncompatibleStateError if the query began with other settings than these.
 
     If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
-    partitions that it has taken in.
+    partitions that it has taken in. They have the rule by which the query began (`Query.filter_first`).
     """
     known = settled(settings)
     beginning = read_beginning(known.origin)
@@ -42,7 +42,18 @@ def admitted(settings: Settings) -> Settings:
     if beginning is not None and len(beginning.begin) < known.input_partitions:
         known = known.with_input_partitions(len(beginning.begin))
     refuse_changed(known, beginning=beginning)
-    return known
+    return as_begun(known, beginning)
+
+
+def by_its_rule(settings: Settings) -> Settings:
+    """These settings with the rule by which the query began (`Query.filter_first`), for a look at its input.
+
+    A user who may not read how the query began looks by the rule of queries that begin now.
+    """
+    try:
+        return as_begun(settings, read_beginning(settings.origin))
+    except (IncompatibleStateError, ServiceError):
+        return settings
 
 
 def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleStateError:

@@ -30,6 +30,7 @@ from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
 from spark_consumers.sinks import sink_of
 from topics.admin import describe
+from topics.settled import by_its_rule
 from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
@@ -105,6 +106,7 @@ def check_query(settings: Settings, *, most: int) -> Check:
             why = f"topic {topic} does not exist: nothing is known of its records"
             return _unknown(settings, why, "create and fill it, or name another in input.topic")
         sample = sampled_records(settings.kafka, state, most=most)
+        settings = by_its_rule(settings)
     except (ServiceError, DataLossError) as error:
         return _unknown(settings, error.message, error.hint or "")
     return of_sample(settings, state, sample, now=int(time.time() * 1000))

@@ -69,6 +69,7 @@ def examine(
     """
     before = admitted(before)
     after = settled(after).with_input_partitions(before.input_partitions)
+    after = after if before.query.filter_first else after.with_keys_first()
     if before.query.name == after.query.name:
         raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
     assert before.fingerprint == after.fingerprint, "only the name may differ"
