@@ -214,6 +214,7 @@ def commit_first(
         begin={partition: state.begin for partition, state in states.items()},
         began_at=int(time.time() * 1000) if began_at is None else began_at,
         key_columns=settings.query.result_keys != ("key",),
+        filter_first=settings.query.filter_first,
     )
     producer.begin_transaction()
     write_beginning(producer, settings, beginning)

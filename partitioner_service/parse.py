@@ -176,8 +176,13 @@ class Parser:
         if self._exploder is not None:
             return self._exploded(block, cells, faults, found, keys, timestamps)
         chosen = self._derive(self._engine, found, faults, self._explainer.places)
-        raw = self._raw_keys(keys, faults) if self.needs_key else None
-        key, sizes = self._keys_of(found, faults) if raw is None else (raw, byte_lengths(raw))
+        keyed = chosen if self._query.filter_first else None
+        raw = self._raw_keys(keys) if self.needs_key else None
+        if raw is None:
+            key, sizes = self._keys_of(found, faults, keyed)
+        else:
+            self._need_raw(raw, faults, keyed)
+            key, sizes = raw, byte_lengths(raw)
         time = self._times_of(block, cells, timestamps, faults)
         batch = self._batch(found)
         self._note_large(faults, sizes, batch)
@@ -211,14 +216,14 @@ class Parser:
         """
         assert self._exploder is not None
         time = self._times_of(block, cells, timestamps, faults)
-        raw = self._raw_keys(keys, faults) if self.needs_key else None
+        raw = self._raw_keys(keys) if self.needs_key else None
         # Only records without a fault are taken apart, so every fault of the record itself has to be known
-        # before.
+        # before. Whether it needs a key is known only when its elements are filtered.
         for name in self._used:
-            if name not in self._elements and name in self._query.key_columns:
-                self._need(found[name], name, faults, self._explainer.places)
-            elif name not in self._elements:
+            if name not in self._elements:
                 found[name]  # reading a column notes its faults
+        if not self._query.filter_first:
+            self._need_outer(found, raw, faults, None)
         taken = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
         own = _Columns(
             self._elements, taken.block, taken.cells, taken.faults, written=self._exploder.written, csv=False
@@ -227,11 +232,19 @@ class Parser:
             own[name]  # an element that cannot be read makes the record unreadable, even if it is too large
         unread = taken.faults.codes.copy()
         once = self._once_a_record(found, raw, taken, faults)
-        chosen, raw = once.chosen, once.raw
+        raw = once.raw
         tuples = _Tuples(own, found, self._elements, taken.parents)
-        also = self._derive(self._engine, tuples, taken.faults, self._of_elements.places)
+        chosen = self._derive(self._engine, tuples, taken.faults, self._of_elements.places)
+        if chosen is None:
+            chosen = np.ones(len(taken.parents), np.bool_)
+        if once.chosen is not None:
+            chosen = chosen & once.chosen[taken.parents]
+        if self._query.filter_first:
+            has_tuple = np.zeros(len(faults.codes), np.bool_)
+            has_tuple[taken.parents[chosen]] = True
+            self._need_outer(found, raw, faults, has_tuple & ~once.cut)
         if raw is None:
-            key, sizes = self._keys_of(tuples, taken.faults)
+            key, sizes = self._keys_of(tuples, taken.faults, chosen if self._query.filter_first else None)
         else:
             key = raw.take(pa.array(taken.parents))
             sizes = byte_lengths(key)
@@ -248,11 +261,7 @@ class Parser:
             of_elements = self._of_elements.explain(wrong, taken.block, taken.cells)
             good[taken.parents[of_elements.rows]] = False
             bad = bad.and_others(of_elements.of_records(taken.parents, taken.places))
-        kept = good[taken.parents]
-        if chosen is not None:
-            kept &= chosen[taken.parents]
-        if also is not None:
-            kept &= also
+        kept = good[taken.parents] & chosen
         counts = np.bincount(taken.parents[kept], minlength=len(good))[good]
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts)
 
@@ -313,24 +322,42 @@ class Parser:
         found.update(derived)
         return chosen
 
-    def _raw_keys(self, keys: Sequence[bytes | None] | None, faults: Faults) -> pa.BinaryArray:
-        """The record keys. A record without one is a fault."""
+    def _raw_keys(self, keys: Sequence[bytes | None] | None) -> pa.BinaryArray:
+        """The record keys."""
         assert keys is not None
-        array = pa.array(keys, pa.binary())
-        if array.null_count:
-            faults.note(array.is_null().to_numpy(zero_copy_only=False), NO_KEY)
-        return array
+        return pa.array(keys, pa.binary())
 
-    def _keys_of(self, found: dict[str, pa.Array], faults: Faults) -> tuple[pa.BinaryArray, Int64s]:
+    def _need_raw(self, raw: pa.BinaryArray, faults: Faults, keyed: Bools | None) -> None:
+        """Note a fault wherever the record key is null. keyed: as of `_need`."""
+        if raw.null_count:
+            faults.note(_missing(raw, keyed), NO_KEY)
+
+    def _need_outer(
+        self, found: _Columns, raw: pa.BinaryArray | None, faults: Faults, keyed: Bools | None
+    ) -> None:
+        """Note a fault of each record that is taken apart and lacks what its tuples share of their key.
+
+        raw: record keys, or None if the query has other keys. keyed: as of `_need`.
+        """
+        if raw is not None:
+            self._need_raw(raw, faults, keyed)
+        for name in self._query.key_columns:
+            if name in self._types and name not in self._elements:
+                self._need(found[name], name, faults, self._explainer.places, keyed)
+
+    def _keys_of(
+        self, found: dict[str, pa.Array], faults: Faults, keyed: Bools | None
+    ) -> tuple[pa.BinaryArray, Int64s]:
         """The keys that the key columns make, and their sizes in bytes. Several columns become a JSON array.
 
-        A key with a column that is too long for any key is null. Its size is that of the longest column.
+        A key with a column that is too long for any key is null. Its size is that of the longest column. A key that
+        lacks a column has size 0. keyed: as of `_need`.
         """
         places = self._of_elements.places
         parts = [found[name] for name in self._query.key_columns]
         for name, part in zip(self._query.key_columns, parts, strict=True):
-            if name in places:  # a column of the record beside its elements was looked at before
-                self._need(part, name, faults, places)
+            if name in places:  # `_need_outer` looks at a column of the record beside its elements
+                self._need(part, name, faults, places, keyed)
         if len(parts) == 1:
             key = parts[0].cast(pa.string()).cast(pa.binary())
             return key, byte_lengths(key)
@@ -340,6 +367,9 @@ class Parser:
         for part in parts:
             if pa.types.is_string(part.type):
                 np.maximum(sizes, byte_lengths(part), out=sizes)
+        for part in parts:
+            if part.null_count:
+                sizes[_missing(part, None)] = 0
         return key, sizes
 
     def _note_large(self, faults: Faults, keys: Int64s, batch: pa.RecordBatch) -> None:
@@ -348,11 +378,15 @@ class Parser:
         most_key, most_values = self._most
         note_large(faults, keys, values, most_key=most_key, most_values=most_values)
 
-    def _need(self, column: pa.Array, name: str, faults: Faults, places: Mapping[str, int]) -> None:
-        """Note a fault wherever this column of the key is null: there is no key then."""
+    def _need(
+        self, column: pa.Array, name: str, faults: Faults, places: Mapping[str, int], keyed: Bools | None
+    ) -> None:
+        """Note a fault wherever this column of the key is null: there is no key then.
+
+        keyed: the rows that need a key, because the filter keeps them. None: all rows. Shape (n,).
+        """
         if column.null_count:
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            faults.note(missing, NO_KEY_COLUMN, column=places[name])
+            faults.note(_missing(column, keyed), NO_KEY_COLUMN, column=places[name])
 
     def _times_of(
         self, block: Block, cells: Cells, timestamps: Sequence[int] | None, faults: Faults
@@ -464,6 +498,12 @@ class _Tuples(dict[str, pa.Array]):
         own = name in self._names
         found = self[name] = self._own[name] if own else self._outer[name].take(self._parents)
         return found
+
+
+def _missing(column: pa.Array, among: Bools | None) -> Bools:
+    """Which of these rows are null. among: the rows that are looked at, None for all. Shape (n,)."""
+    missing: Bools = column.is_null().to_numpy(zero_copy_only=False)
+    return missing if among is None else missing & among
 
 
 def _only(keys: pa.BinaryArray, values: pa.RecordBatch, keep: Bools) -> tuple[pa.BinaryArray, pa.RecordBatch]:

@@ -27,7 +27,9 @@ _SHOWN = 500
 """Characters of an error about a record."""
 _ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
-_VERSION = 2
+_VERSION = 3
+_KEYS_FIRST = 2
+"""Version of the record of a query that rejects records without a key before it filters (`Query.filter_first`)."""
 _MOST_PARTITIONS = 10_000
 _LARGEST = 1_000_000
 """Bytes of a record that is read."""
@@ -41,6 +43,7 @@ class Beginning:
     the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
     key_columns: whether results have a column for each part of a key of several columns. A query that began before there
     were such columns has none, and keeps its one column `key`.
+    filter_first: by which rule it rejects records without a key (`Query.filter_first`).
     """
 
     identity: dict[str, Any]
@@ -48,6 +51,7 @@ class Beginning:
     begin: dict[int, int]
     began_at: int
     key_columns: bool = False
+    filter_first: bool = True
 
     def first_offset(self, partition: int) -> int:
         """Where reading began. A partition that the query did not begin with is read from its first record on."""
@@ -62,8 +66,10 @@ def write_beginning(producer: Producer, settings: Settings, beginning: Beginning
 def encode_beginning(beginning: Beginning) -> bytes:
     """The record's value."""
     begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
+    # An older evenflow knows one rule only. It reads the record of a query that began by it, and refuses any other.
+    rule = {"v": _VERSION, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
     fields = {
-        "v": _VERSION,
+        **rule,
         "identity": beginning.identity,
         "input_id": beginning.input_id,
         "begin": begin,
@@ -107,7 +113,7 @@ def _decoded(fields: StrictObject) -> Beginning:
     version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
     if not isinstance(identity, dict):
         raise ValueError("its identity is no object")
-    if version != _VERSION:
+    if version not in (_KEYS_FIRST, _VERSION):
         raise IncompatibleStateError(
             f"the record of how the query began has version {version}, this evenflow reads {_VERSION}",
             hint="finish the query with the evenflow that began it, or give it a new name",
@@ -119,7 +125,16 @@ def _decoded(fields: StrictObject) -> Beginning:
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
         key_columns=fields.fields.get("key_columns") is True,
+        filter_first=version == _VERSION and fields.flag("filter_first"),
     )
+
+
+def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
+    """These settings with the rules by which the query began. beginning: None if it has not begun."""
+    if beginning is None:
+        return settings
+    settings = settings if beginning.filter_first else settings.with_keys_first()
+    return settings if beginning.key_columns else settings.with_one_key_column()
 
 
 def recorded_partitions(settings: Settings) -> int | None:
@@ -128,17 +143,10 @@ def recorded_partitions(settings: Settings) -> int | None:
     return None if beginning is None else len(beginning.begin)
 
 
-def with_results_as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
-    """These settings with the columns that the key has in the results of this query.
-
-    beginning: how the query began, None if it has not begun. Raises ConfigError if a part of the key needs a column whose
-    name another one has.
-    """
-    if beginning is not None and not beginning.key_columns:
-        return settings.with_one_key_column()
+def refuse_taken_key_columns(settings: Settings) -> None:
+    """Raise ConfigError if a part of the key needs a column of results whose name another one has, in any view."""
     for one in queries(settings):
         refuse_taken_names(one.query)
-    return settings
 
 
 def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) -> None:

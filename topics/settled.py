@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from topics.admin import ROLES, describe, topic_names
-from topics.query_record import read_beginning, refuse_changed, with_results_as_begun
+from topics.query_record import as_begun, read_beginning, refuse_changed, refuse_taken_key_columns
 from topics.state import TopicState
 
 _MOST_NAMED = 10
@@ -36,7 +36,7 @@ def admitted(settings: Settings) -> Settings:
     whose names results cannot have.
 
     If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
-    partitions that it has taken in.
+    partitions that it has taken in. They have the rules by which the query began (`as_begun`).
     """
     known = settled(settings)
     beginning = read_beginning(known.origin)
@@ -45,7 +45,20 @@ def admitted(settings: Settings) -> Settings:
     if beginning is not None and len(beginning.begin) < known.input_partitions:
         known = known.with_input_partitions(len(beginning.begin))
     refuse_changed(known, beginning=beginning)
-    return with_results_as_begun(known, beginning)
+    known = as_begun(known, beginning)
+    refuse_taken_key_columns(known)
+    return known
+
+
+def by_its_rule(settings: Settings) -> Settings:
+    """These settings with the rules by which the query began (`as_begun`), for a look at its input.
+
+    A user who may not read how the query began looks by the rules of queries that begin now.
+    """
+    try:
+        return as_begun(settings, read_beginning(settings.origin))
+    except (IncompatibleStateError, ServiceError):
+        return settings
 
 
 def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleStateError:

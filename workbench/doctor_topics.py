@@ -16,7 +16,7 @@ from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import check_topic, describe, input_topic, may_write, pipeline_topics, topic_names
 from topics.brokers import broker_config
 from topics.registry import Registry
-from topics.settled import missing_input, other_partitions
+from topics.settled import by_its_rule, missing_input, other_partitions
 from topics.state import TopicSpec, TopicState
 from workbench.doctor_durability import check_durability, internal_topics
 from workbench.findings import Finding, unforeseen
@@ -58,6 +58,8 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
             found.append(no_input(settings, names))
         else:
             sample, trouble = _sampled(settings, state, most=most)
+            if sample is not None and _described(settings):
+                settings = by_its_rule(settings)
             oldest = None if sample is None else sample.oldest
             found += [*trouble, check_input(settings, state, oldest=oldest, now=_now())]
     except (ConfigError, ServiceError) as error:

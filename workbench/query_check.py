@@ -30,7 +30,8 @@ from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
 from spark_consumers.sinks import sink_of
 from topics.admin import describe
-from topics.query_record import read_beginning, with_results_as_begun
+from topics.query_record import refuse_taken_key_columns
+from topics.settled import by_its_rule
 from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
@@ -102,16 +103,15 @@ def check_query(settings: Settings, *, most: int) -> Check:
     """
     new_partitioner(settings)
     topic = settings.topic("input")
+    settings = by_its_rule(settings)
+    refuse_taken_key_columns(settings)
     try:
-        begun = read_beginning(settings) if len(settings.query.key_columns) > 1 else None
-        settings = with_results_as_begun(settings, begun)
         state = describe(settings.kafka, [topic]).get(topic)
         if state is None:
             why = f"topic {topic} does not exist: nothing is known of its records"
             return _unknown(settings, why, "create and fill it, or name another in input.topic")
         sample = sampled_records(settings.kafka, state, most=most)
     except (ServiceError, DataLossError) as error:
-        with_results_as_begun(settings, None)  # only for its errors
         return _unknown(settings, error.message, error.hint or "")
     return of_sample(settings, state, sample, now=int(time.time() * 1000))
 

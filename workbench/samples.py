@@ -22,6 +22,7 @@ from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
 from topics import reader
 from topics.admin import describe
+from topics.settled import by_its_rule
 from workbench.look.sample import stretch
 
 
@@ -55,6 +56,7 @@ def topic_sample(
     if state.records == 0:
         raise ConfigError(f"topic {topic} is empty", hint="a recommendation needs a sample of the stream")
     begin, end = stretch(state, tuples, first=first)
+    settings = by_its_rule(settings)
     parser = Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
     keys: list[pa.Array] = []
     times: list[np.ndarray] = []

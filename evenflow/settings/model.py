@@ -428,6 +428,11 @@ class Settings(BaseSettings):
         origin = None if self._origin is None else self._origin.with_one_key_column()
         return self._changed(origin, query=self.query.with_one_key_column())
 
+    def with_keys_first(self) -> Settings:
+        """These settings for a query that rejects records without a key before it filters (`Query.filter_first`)."""
+        origin = None if self._origin is None else self._origin.with_keys_first()
+        return self._changed(origin, query=self.query.with_keys_first())
+
     @property
     def frames_per_batch(self) -> int:
         """Most offsets of a topic that a micro-batch reads.

@@ -168,6 +168,7 @@ class Query(BaseModel):
     )
     _origin: Query | None = PrivateAttr(default=None)
     _one_key_column: bool = PrivateAttr(default=False)
+    _filter_first: bool = PrivateAttr(default=True)
 
     @field_validator("name")
     @classmethod
@@ -440,6 +441,22 @@ class Query(BaseModel):
     def origin(self) -> Query:
         """The query that routes the tuples. For a view, the query that it is a view of. Otherwise this query."""
         return self if self._origin is None else self._origin
+
+    @property
+    def filter_first(self) -> bool:
+        """Whether `where` and `explode` say which tuples count before a key is asked for.
+
+        If so, a record without a key is rejected only if a tuple of it is kept. This is no setting. A query that began
+        before evenflow did so goes on as it began, and there a record without a key is rejected, whatever `where` says.
+        """
+        return self._filter_first
+
+    def with_keys_first(self) -> Query:
+        """This query by the rule of those that began earlier: `filter_first` is false."""
+        changed = self.model_copy()
+        changed._filter_first = False
+        changed._origin = None if self._origin is None else self._origin.with_keys_first()
+        return changed
 
     @property
     def view_name(self) -> str | None:

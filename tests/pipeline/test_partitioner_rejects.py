@@ -11,6 +11,7 @@ from evenflow.markers import HEADER
 from evenflow.plans import Plan
 from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
+from partitioner_service.prepare import prepare
 from tests.pipeline.planes import run, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
@@ -21,6 +22,7 @@ from tests.pipeline.routed import (
     write_end,
 )
 from topics import admin, clients
+from workbench.verify.shell import verify
 
 pytestmark = pytest.mark.pipeline
 
@@ -146,3 +148,35 @@ def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbou
     assert (said.epoch, said.plans_ignored, said.tuples) == (0, 5, 5)
     assert caplog.text.count("ignoring the record at offset") == 5
     assert caplog.text.count("plan epoch 9 is impossible") == 1
+
+
+@pytest.mark.parametrize("began_before", [False, True])
+def test_a_record_without_a_key_that_where_drops_is_treated_as_when_the_query_began(
+    kafka_settings, query_name, began_before
+):
+    """An instance that starts later reads the rule in the record of the beginning, and so does verify."""
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        input={"partitions": 1},
+        query={"where": "v > 1", "window": "1h", "slide": "1h"},
+    )
+    create_topics(settings)
+    for start in range(2):
+        rows = [{"t": 1, "v": 0}, {"k": None, "t": 2, "v": 0}, {"k": "a", "t": 3, "v": 5}, {"t": 4, "v": 5}]
+        write(settings, [(0, row) for row in rows], end=False)
+        known = prepare(settings)
+        if began_before and start == 0:
+            known = known.with_keys_first()
+        assert known.query.filter_first is not began_before
+        plane = DataPlane(known)
+        thread, errors = start_thread(plane)
+        read = 4 * (start + 1)
+        wait_until(lambda read=read, errors=errors: total(all_states(settings))[0] == read or errors)
+        plane.stop()
+        thread.join(30)
+        assert not errors
+    report = verify(settings)
+    assert (report.differences, report.first) == (0, ())
+    rejected = 6 if began_before else 2
+    assert (report.read, report.routed, report.rejected, report.filtered) == (8, 2, rejected, 6 - rejected)

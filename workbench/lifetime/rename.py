@@ -23,7 +23,7 @@ from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query_record import IDENTITY_KEY, read_beginning, with_results_as_begun
+from topics.query_record import IDENTITY_KEY, as_begun, read_beginning
 from topics.records import Record
 from topics.settled import admitted, settled
 from topics.state import TopicSpec, TopicState
@@ -69,7 +69,7 @@ def examine(
     """
     before = admitted(before)
     after = settled(after).with_input_partitions(before.input_partitions)
-    after = with_results_as_begun(after, read_beginning(before))
+    after = as_begun(after, read_beginning(before))
     if before.query.name == after.query.name:
         raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
     assert before.fingerprint == after.fingerprint, "only the name may differ"

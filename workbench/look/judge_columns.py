@@ -13,6 +13,7 @@ from evenflow.grammar import paths
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.grammar.explosion import Explosion
 from evenflow.settings import Query, Settings
+from evenflow.talking.words import share
 from workbench.findings import Changes, Finding, Status
 from workbench.look.facts import Facts
 from workbench.look.propose import applied, toml_value
@@ -32,6 +33,10 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
 }
 """Column type or time unit -> what a column must hold, in words and as kinds."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+"""Names that need no quotes in an expression."""
+_INSTEAD = {"string": "'none'", "int64": "-1", "bool": "false", "date": "DATE '1970-01-01'"}
+"""Type of a key column -> what may stand for a key that is null, in SQL."""
 _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
 
 
@@ -40,7 +45,7 @@ class _Need:
     """What a query needs of a column.
 
     role: what reads the column. form: what it must hold, a key of `_FITTING` or a decimal type. csv: whether records are
-    csv. required: whether a record without the column is rejected.
+    csv. required: whether a record without the column is rejected. without: what is said of such records.
     """
 
     role: str
@@ -48,6 +53,7 @@ class _Need:
     form: str
     csv: bool
     required: bool = True
+    without: str = "such records are rejected"
 
     @property
     def fitting(self) -> tuple[str, frozenset[Kind]]:
@@ -74,7 +80,8 @@ def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
     if facts.keyless:
-        what = f"{counted(facts.keyless, facts.records)} records have no record key, and query.key is '@key'"
+        what = f"{counted(facts.keyless, facts.records)} records have no record key "
+        what += f"({share(facts.keyless, facts.records)}), and query.key is '@key'"
         do = f"set query.key to a column: {listed(facts.shape.columns)}"
         yield Finding("the key", _grade(facts.keyless, facts.records), what, do)
 
@@ -122,8 +129,26 @@ def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
             better = [found if other == name else other for other in names] if len(names) > 1 else found
             yield _absent("the key", name, facts.shape, found, {"query": {"key": better}})
             continue
-        need = _Need("the key", column, form, settings.input.format == "csv")
+        without = _keyless(query, name, form)
+        need = _Need("the key", column, form, settings.input.format == "csv", without=without)
         yield from _held(need, facts.shape, *_better_key(settings, column, form))
+
+
+def _keyless(query: Query, name: str, form: str) -> str:
+    """What becomes of records without this column of the key, and the expression that gives them a key."""
+    fate = "such records are rejected"
+    if query.where is not None:
+        fate += (
+            ", unless query.where drops them" if query.filter_first else ", also those that query.where drops"
+        )
+    in_sql = name if _PLAIN.fullmatch(name) or name.startswith('"') else f'"{name}"'
+    never_null = re.sub(r"\W+", "_", name).strip("_") + "_or_none"
+    key = [never_null if other == name else other for other in query.key_columns]
+    columns = toml_value({never_null: f"coalesce({in_sql}, {_INSTEAD[form]})"})
+    return (
+        f"{fate}. To keep them under a key of their own: query.columns = {columns} and "
+        f"query.key = {toml_value(key if len(key) > 1 else key[0])}"
+    )
 
 
 def _better_key(settings: Settings, column: Column, form: str) -> tuple[str, Changes]:
@@ -253,7 +278,8 @@ def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Find
     missing = shape.rows - column.filled
     if missing and need.required:
         what = f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)} records"
-        yield Finding(need.role, _grade(missing, shape.rows), what, "such records are rejected")
+        what += f" ({share(missing, shape.rows)})"
+        yield Finding(need.role, _grade(missing, shape.rows), what, need.without)
     wrong = [kind for kind in column.kinds if kind not in kinds and kind != "null"]
     if not wrong:
         return

@@ -11,7 +11,7 @@ from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceEr
 from evenflow.settings import Settings
 from partitioner_service.committed import all_states
 from topics.admin import describe
-from topics.settled import settled
+from topics.settled import by_its_rule, settled
 from workbench.findings import Finding, unforeseen
 from workbench.look.look import Look, look_at
 from workbench.look.sample import SAMPLE, newest_records, sampled_records
@@ -45,6 +45,8 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
 def _look(settings: Settings, most: int, *, begun: bool) -> ConfigError | None:
     """Log what the sample holds. Returns the refusal if the query has not begun and there are problems."""
     topic = settings.topic("input")
+    if begun:
+        settings = by_its_rule(settings)
     # A query that has begun reads on where the newest records are.
     of_topic = newest_records if begun else sampled_records
     sample = of_topic(settings.kafka, describe(settings.kafka, [topic])[topic], most=most)

@@ -9,7 +9,7 @@ import duckdb
 from evenflow.expressions.oracle import derived_sql, opened, rewritten
 from evenflow.settings import Query
 from workbench.verify.sizes import note_large
-from workbench.verify.strict import cell_types
+from workbench.verify.strict import cell_types, filters_before_keys
 
 _HELD = ("partition", "offset", "reason", "key", "time")
 _OWN = {name: f'"@{name}"' for name in _HELD}
@@ -22,8 +22,8 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
     `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the tuple.
     `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept: whether one of the
     record's tuples is chosen. A record that is too large is in neither (sizes.py). A record is unreadable if a derived
-    column has no value that fits its type, or if a derived key is null. Such a record is then noted in `strict` as
-    unreadable.
+    column has no value that fits its type, or if the key of a chosen tuple is null. Such a record is then noted in `strict`
+    as unreadable.
     """
     read = _read(query)
     if _plain(query):
@@ -44,8 +44,10 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
 
 def _plain(query: Query) -> bool:
-    """Whether tuples are what was read: nothing is derived, and no element repeats a text of its record."""
-    return not (query.resolved.derived or query.where is not None or _repeats(query))
+    """Whether tuples are what was read: nothing is derived, every key is there, no element repeats a text of its record."""
+    return not (
+        query.resolved.derived or query.where is not None or _repeats(query) or filters_before_keys(query)
+    )
 
 
 def _repeats(query: Query) -> bool:
@@ -95,7 +97,7 @@ def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> Non
 
 def _tell(db: duckdb.DuckDBPyConnection) -> None:
     """Note in `strict` every record with a value that does not fit, also those that were not read strictly."""
-    why = "'a derived column has no value that fits its type, or a derived key is null'"
+    why = "'a derived column has no value that fits its type, or a key is null'"
     db.execute(
         f"UPDATE strict SET why = {why} FROM derived d WHERE strict.partition = d.partition "
         'AND strict."offset" = d."offset" AND NOT d.fits'
@@ -115,8 +117,12 @@ def _derived(query: Query, read: str) -> str:
         value, fine = derived_sql(expression)
         read = f'SELECT *, {value} AS {_name(name)}, {fine} AS "@fits {number}" FROM ({read})'
         fits.append(f'"@fits {number}"')
-    fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
+    if filters_before_keys(query):
+        parts = [_name(name) for name in query.key_columns] or [_OWN["key"]]
+        fits.append(f"({' AND '.join(f'{part} IS NOT NULL' for part in parts)} OR NOT {chosen})")
+    else:
+        fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     made = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
     return f"SELECT {_tuple(query)}, {chosen} AS chosen, {made} FROM ({read})"
 
@@ -126,7 +132,7 @@ def _repeated(query: Query) -> str:
     if not _repeats(query):
         return "0"
     sizes = [f"coalesce(strlen({_name(name)}), 0)" for name in query.repeated_texts]
-    sizes += [f"octet_length({_OWN['key']})"] if query.key == "@key" else []
+    sizes += [f"coalesce(octet_length({_OWN['key']}), 0)"] if query.key == "@key" else []
     return " + ".join(sizes)
 
 
@@ -140,7 +146,10 @@ def _key(query: Query) -> str:
     if query.key == "@key":
         return _OWN["key"]
     if len(query.key_columns) > 1:
-        return array_key({_name(column): query.column_type(column) for column in query.key_columns})
+        parts = {_name(column): query.column_type(column) for column in query.key_columns}
+        return (
+            f"CASE WHEN {' AND '.join(f'{part} IS NOT NULL' for part in parts)} THEN {array_key(parts)} END"
+        )
     return f"encode({_name(query.key_columns[0])}::VARCHAR)"
 
 

@@ -23,7 +23,7 @@ from partitioner_service.sink import SKIPPED
 from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
-from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types
+from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types, filters_before_keys
 
 _ROWS = 20_000
 _SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
@@ -172,7 +172,12 @@ def _unread(query: Query) -> str:
 
 
 def _key_is_there(query: Query) -> list[str]:
-    """Conditions that the key is not null. The condition for a derived key column is added in derived.py."""
+    """Conditions that the key is not null.
+
+    Those for a derived key column are added in derived.py, and so are all if the filter comes before the key.
+    """
+    if filters_before_keys(query):
+        return []
     if query.key == "@key":
         return ["key_read IS NOT NULL"]
     names = list(cell_types(query))

@@ -51,9 +51,9 @@ csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 class Read:
     """What was read of a record.
 
-    key: the bytes of the record's key if the query groups by them (`@key`), else None. time: event time in ms. cells:
-    the other columns, in order. elements: how many tuples the record holds. If `query.explode` takes the record apart,
-    the columns of its elements are lists.
+    key: the bytes of the record's key if the query groups by them (`@key`) and there is one, else None. time: event time
+    in ms. cells: the other columns, in order. elements: how many tuples the record holds. If `query.explode` takes the
+    record apart, the columns of its elements are lists.
     """
 
     key: bytes | None
@@ -73,6 +73,11 @@ def cell_types(query: Query) -> dict[str, str]:
     return {name: type_ for name, type_ in columns.read.items() if name in read}
 
 
+def filters_before_keys(query: Query) -> bool:
+    """Whether a record without a key may still be readable, because no tuple of it is kept."""
+    return query.filter_first and (query.where is not None or query.explode is not None)
+
+
 class StrictReader:
     """Reads records as `settings.input` and `settings.query` say.
 
@@ -84,6 +89,7 @@ class StrictReader:
         self._query = settings.query
         self._needed = settings.needed_columns
         self._types = cell_types(settings.query)
+        self._keyed = not filters_before_keys(settings.query)
         self._explosion = settings.query.explosion
         self._elements = settings.query.element_columns
         if registered is None and settings.input.registered and self._needed:
@@ -224,7 +230,7 @@ class StrictReader:
         else:
             assert scale is not None
             found = self._decimal(cells, column, scale)
-        if found is None and column in self._query.key_columns:
+        if self._keyed and found is None and column in self._query.key_columns:
             raise Unreadable(f"key column {column!r} is missing or null")
         return found
 
@@ -277,7 +283,7 @@ class StrictReader:
     def _key(self, cells: dict[str, Any], key: bytes | None) -> bytes | None:
         if self._query.key != "@key":
             return None
-        if key is None:
+        if self._keyed and key is None:
             raise Unreadable("the record has no key")
         return key
 

@@ -67,6 +67,18 @@ def route(times: list[int], settings: Settings) -> Routed:
     return router.route([Slice(0, 0, len(times) - 1, values)], {0: state})
 
 
+def test_one_time_in_microseconds_among_forty_thousand_costs_that_record_alone() -> None:
+    """By default, and whether the stream is of today or is replayed from years ago."""
+    for begin in (NOW - 40_000, NOW - 5 * 365 * 24 * HOUR):
+        times = [begin + at for at in range(40_000)]
+        times[25_000] *= 1_000
+        routed = route(times, load_settings(query={"key": "k", "time": "t"}, input={"partitions": 1}))
+        (rejected,) = routed.rejections
+        assert (rejected.reason, rejected.positions.tolist()) == ("ahead", [25_000])
+        assert routed.states[0].routed == 39_999
+        assert routed.states[0].max_time == begin + 39_999
+
+
 @pytest.mark.parametrize("query", [{}, {"max_jump": "1h"}])
 def test_tuples_of_the_future_that_agree_with_each_other_are_rejected_and_make_nobody_late(
     query: dict[str, str],

@@ -11,11 +11,24 @@ from evenflow.queries import known
 from evenflow.settings import Settings
 from evenflow.settings.views import view
 from topics import query_record, settled
-from topics.query_record import Beginning, encode_beginning, parse_beginning, with_results_as_begun
+from topics.query_record import (
+    Beginning,
+    as_begun,
+    encode_beginning,
+    parse_beginning,
+    refuse_taken_key_columns,
+)
 from topics.state import TopicState
 
 QUERY = {"name": "q", "key": ["shop", "product"], "aggregates": {"n": "count"}}
 PARTS = ("shop", "product")
+
+
+def admitted(settings: Settings, beginning: Beginning | None) -> Settings:
+    """The settings of a query that began so, or that begins now (None), once they are not refused."""
+    settings = as_begun(settings, beginning)
+    refuse_taken_key_columns(settings)
+    return settings
 
 
 def settings_of(**query: object) -> Settings:
@@ -88,19 +101,19 @@ def test_a_part_that_has_the_name_of_another_column_is_refused_when_the_query_be
 ) -> None:
     settings = settings_of(**query)
     with pytest.raises(ConfigError, match=words) as refused:
-        with_results_as_begun(settings, None)
+        admitted(settings, None)
     assert "give the part another name with a derived column" in str(refused.value.hint)
     begun = beginning(settings, key_columns=False)
-    assert with_results_as_begun(settings, begun).query.result_keys == ("key",), "one begun earlier goes on"
+    assert admitted(settings, begun).query.result_keys == ("key",), "one begun earlier goes on"
 
 
 def test_a_part_with_a_taken_name_can_have_another_name_as_a_derived_column() -> None:
     settings = settings_of(key=["shop", "product_n"], columns={"product_n": "n"})
-    assert with_results_as_begun(settings, None).query.result_keys == ("shop", "product_n")
+    assert admitted(settings, None).query.result_keys == ("shop", "product_n")
 
 
 def test_a_part_may_be_called_rank_where_no_rank_is_written() -> None:
-    assert with_results_as_begun(settings_of(key=["shop", "rank"]), None).query.result_keys == (
+    assert admitted(settings_of(key=["shop", "rank"]), None).query.result_keys == (
         "shop",
         "rank",
     )
@@ -109,4 +122,4 @@ def test_a_part_may_be_called_rank_where_no_rank_is_written() -> None:
 def test_every_builtin_query_can_begin() -> None:
     for query in known():
         settings = Settings(query=dict(query.fields), input={"partitions": 1})
-        assert with_results_as_begun(settings, None).query.result_keys
+        assert admitted(settings, None).query.result_keys

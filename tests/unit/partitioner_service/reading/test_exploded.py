@@ -199,7 +199,7 @@ def test_what_cannot_be_taken_apart_is_said_and_rejected_as_a_whole(record: byte
 
 def test_a_fault_of_an_element_names_its_column_and_counts_as_one_reason() -> None:
     bad = b'{"shop":"a","t":1,"order":{"items":[{"sku":"x"},{"sku":"y","price":3}]}}'
-    worse = b'{"shop":"a","t":1,"order":{"items":[{"sku":null}]}}'
+    worse = b'{"shop":"b","t":1,"order":{"items":[{"sku":null}]}}'
     parsed = Parser(ITEMS).parse([bad, worse, bad])
     reason = "a field on the way to column 'order.items.price.net' holds no object (element 2)"
     assert parsed.bad[0] == parsed.bad[2] == reason

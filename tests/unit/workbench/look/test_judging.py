@@ -339,6 +339,39 @@ def test_fields_within_another_are_found_and_proposed() -> None:
     assert look_at(mended, sample([{"payload": order(number)} for number in HUNDRED]), now=NOW).problems == []
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "kind"),
+    [
+        ("user.id", {"user": {"id": "a"}}, "string"),
+        ('"user.id"', {"user.id": "a"}, "string"),
+        ("a b", {"a b": 7}, "int64"),
+        ("paid", {"paid": True}, "bool"),
+        ("day", {"day": "2026-01-31"}, "date"),
+    ],
+)
+def test_records_without_a_key_get_one_by_the_lines_that_are_said(
+    path: str, value: dict[str, Any], kind: str
+) -> None:
+    rows = [{"at": order(number)["at"], **(value if number % 4 else {})} for number in HUNDRED]
+    query = {"key": path, "aggregates": {"n": "count"}, "types": {path: kind}}
+    found = look(sample(rows), query=query)
+    (key,) = named(found, "the key")
+    assert key.what == f"column {path!r} (the key) is missing or null in 25 of 100 records (25 %)"
+    columns, _, name = key.do.partition("query.columns = ")[2].partition(" and query.key = ")
+    lines = tomllib.loads(f"[query]\ncolumns = {columns}\nkey = {name}\n")["query"]
+    mended = look(sample(rows), query=query | lines)
+    assert (found.facts.rejected, mended.facts.rejected, mended.facts.keys) == (25, 0, 2)
+
+
+def test_a_record_that_where_drops_needs_no_key() -> None:
+    rows = [order(number, **({} if number % 4 else {"user": None})) for number in HUNDRED]
+    rows[0]["amount"], rows[4]["amount"] = 500, 501
+    found = look(sample(rows), query={"where": "user IS NOT NULL OR amount = 500"})
+    assert (found.facts.rejected, found.facts.filtered, found.facts.kept) == (1, 24, 75)
+    (key,) = named(found, "the key")
+    assert key.do.startswith("such records are rejected, unless query.where drops them. To keep them")
+
+
 def test_times_that_are_equal_everywhere_are_doubted() -> None:
     found = look(sample(orders(at=NOW - 5_000), orders(at=NOW - 5_000)))
     (doubt,) = [finding for finding in named(found, "time") if finding.status == "warning"]

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow import partitioners
-from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.route import Router, Slice
 from tests.examples import examples
+from tests.unit.workbench.verify.judging import judged
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
 
 BOUNDS = {"max_key_bytes": 16, "max_value_bytes": 24}
@@ -24,6 +22,8 @@ QUERIES: dict[str, dict[str, Any]] = {
     "one column": {"aggregates": {"n": "count"}},
     "raw key": {"key": "@key", "aggregates": {"n": "count"}},
     "several columns": {"key": ["key", "v"], "aggregates": {"n": "count"}},
+    "several columns and a condition": {"key": ["key", "v"], "aggregates": {"n": "count"}, "where": "w <> 'x'"},
+    "raw key and a condition": {"key": "@key", "aggregates": {"n": "count"}, "where": "w <> 'x'"},
     "values": {"aggregates": {"a": "max(v)", "b": "min(w)"}, "types": TYPES},
     "a derived key": {"key": "twice", "columns": {"twice": "key || v"}, "aggregates": {"n": "count"}},
     "a derived value": {
@@ -52,64 +52,13 @@ ELEMENTS = st.lists(
 )
 VALUES = st.fixed_dictionaries(
     {
-        "key": TEXTS,
+        "key": TEXTS | st.none(),
         "time": st.sampled_from([1, 2, "x"]) | st.just(3),
         "v": TEXTS | st.none(),
         "w": TEXTS,
         "items": ELEMENTS,
     }
 )
-
-
-def judged(
-    settings: Settings, values: list[dict[str, Any]], keys: list[bytes], repeat: int = 0
-) -> tuple[Report, list[str]]:
-    """What verify says of the partitioner's rejections, and these rejections' reasons by offset ('' for none)."""
-    records = [json.dumps(value, ensure_ascii=False).encode() for value in values]
-    router = Router(settings, partitioners.create("hashing", workers=1, seed=7))
-    state = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
-    routed = router.route(
-        [Slice(0, 0, len(records) - 1, records, keys=keys if settings.query.key == "@key" else None)],
-        {0: state},
-    )
-    reasons = [""] * len(records)
-    for group in routed.rejections:
-        for position in group.positions.tolist():
-            reasons[position] = group.reason
-    after = routed.states[0]
-    committed = Committed(
-        partition=0,
-        offset=after.offset,
-        max_time=after.max_time,
-        mark=after.mark(settings.query),
-        idle_mark=None,
-        ended=False,
-        read=after.read,
-        routed=after.routed,
-        rejected=after.rejected,
-        filtered=after.filtered,
-    )
-    inputs = [
-        {"partition": 0, "offset": i, "timestamp": 7, "key": key, "value": value}
-        for i, (key, value) in enumerate(zip(keys, records, strict=True))
-    ]
-    rejected = [
-        {**inputs[i], "reason": reason, "at_partition": 0, "at_offset": i, "omitted": False}
-        for i, reason in enumerate(reasons)
-        if reason
-    ]
-    for row in rejected:
-        row.pop("timestamp")
-    return (
-        check(
-            settings,
-            pa.Table.from_pylist(inputs, schema=INPUT_SCHEMA),
-            pa.Table.from_pylist(rejected, schema=REJECTED_SCHEMA),
-            RESULTS_SCHEMA.empty_table(),
-            [committed],
-        ),
-        reasons,
-    )
 
 
 def settings_of(name: str, **query: Any) -> Settings:
@@ -125,9 +74,11 @@ def test_the_partitioner_and_verify_reject_the_same_records_as_too_large(
     name: str, data: st.DataObject
 ) -> None:
     values = data.draw(st.lists(VALUES, min_size=1, max_size=8))
-    keys = data.draw(st.lists(TEXTS.map(str.encode), min_size=len(values), max_size=len(values)))
-    report, _ = judged(settings_of(name), values, keys)
-    assert report.first == ()
+    raw = TEXTS.map(str.encode) | st.none()
+    keys = data.draw(st.lists(raw, min_size=len(values), max_size=len(values)))
+    for settings in (settings_of(name), settings_of(name).with_keys_first()):
+        report, _ = judged(settings, values, keys)
+        assert report.first == ()
 
 
 @pytest.mark.parametrize(
