@@ -25,6 +25,9 @@ from evenflow.errors import ConfigError, EvenflowError
 
 log = logging.getLogger(__name__)
 Base = TypeVar("Base")
+CALLED_IN = "CALLED_IN_FOLDER"
+"""Variable of the environment that names the folder where the user called the command, for services that the command
+starts in another folder. At the end of Python's path, so that its files hide no other module."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class Plugins:
     def load(self, name: str) -> object:
         """The object of an entry point of this name, or the attribute of a module that `module:Attribute` names.
 
-        A module is looked for as Python does, and then in the working directory. Raises ConfigError if the name is
-        neither, if two packages offer it, if the module cannot be imported, or if it has no such attribute.
+        A module is looked for as Python does, and then in the folder where the command was called. Raises ConfigError if
+        the name is neither, if two packages offer it, if the module cannot be imported, or if it has no such attribute.
         """
         points = [point for point in _points(self.group) if point.name == name]
         if len(points) > 1:
@@ -97,9 +100,10 @@ class Plugins:
             try:
                 return importlib.import_module(module)
             except ModuleNotFoundError as error:
-                here = os.getcwd()
+                here = os.environ.get(CALLED_IN) or os.getcwd()
                 # A command's own folder stands in sys.path, and not the folder where it was called.
-                if not _is_outer(error.name, module) or here in sys.path or "" in sys.path:
+                known = here in sys.path or ("" in sys.path and here == os.getcwd())
+                if not _is_outer(error.name, module) or known:
                     raise
                 sys.path.append(here)
                 importlib.invalidate_caches()
