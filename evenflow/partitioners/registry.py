@@ -254,7 +254,7 @@ def _described_if_loaded(name: str) -> Description:
 def _check_name(name: object, like: Partitioner | None) -> None:
     """IncompatibleStateError if this name, from a snapshot, is another's or would make us import a module."""
     if like is not None and name != like.name:
-        raise misfit(like.name, f"it was made by {name!r}")
+        raise misfit(like.name, f"it was made with other values of name: {name!r}")
     if not isinstance(name, str):
         raise TypeError(f"the name {name!r}")
     if name not in _ENTRIES and PARTITIONERS.knows(name) and not PARTITIONERS.is_imported(name):

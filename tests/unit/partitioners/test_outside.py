@@ -148,7 +148,7 @@ def test_a_snapshot_never_makes_a_module_be_imported(folder: Path) -> None:
     del sys.modules["own"]
     with pytest.raises(IncompatibleStateError, match="whose module is not imported"):
         restore(foreign)
-    with pytest.raises(IncompatibleStateError, match="made by 'own:Lighter'"):
+    with pytest.raises(IncompatibleStateError, match="other values of name: 'own:Lighter'"):
         restore(foreign, like=create("hashing", workers=4))
     assert "own" not in sys.modules
     assert restore(foreign, like=create("own:Lighter", workers=4)).name == "own:Lighter"
