@@ -47,7 +47,7 @@ def demo(
     no_header: NoHeader = False,
     encoding: Encoding = "utf-8",
     partitioner: Annotated[
-        str, typer.Option(help="NAME[:option=value,...] (`evenflow partitioners`).")
+        str, typer.Option(help="NAME or module:Class, and [:option=value,...] (`evenflow partitioners`).")
     ] = "evenflow",
     workers: Annotated[int, typer.Option(min=1, help="Workers.")] = 8,
     instances: Annotated[int, typer.Option(min=1, help="Partitioner instances.")] = 1,
@@ -87,13 +87,15 @@ def demo(
     ] = False,
 ) -> None:
     """Run the whole pipeline on this machine with real data and verify every window. Exit 1 on differences."""
-    from evenflow.written import parse_choice
+    from evenflow.commands.context import say_plain
+    from evenflow.written import name_of, parse_choice
     from workbench.demo import DemoOptions, run
 
     if watch and control is None:
         control = _WATCHED_POLICY
         profile = profile if _given(context, "profile") else _WATCHED_PROFILE
     _refuse_mixed(context, loop=control is not None)
+    say_plain([name_of(partitioner)])
     if control is not None:
         # Ends with typer.Exit, so nothing below runs.
         _closed_loop(

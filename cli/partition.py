@@ -21,7 +21,7 @@ def partition(
         str | None, typer.Option(help="Identity of this instance (partitioner.instance).")
     ] = None,
     partitioner: Annotated[
-        str | None, typer.Option(help="Registered partitioner (partitioner.name).")
+        str | None, typer.Option(help="Registered partitioner, or module:Class (partitioner.name).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Workers in use (partitioner.workers).")] = None,
     instances: Annotated[

@@ -7,18 +7,27 @@ one of its own.
 from __future__ import annotations
 
 import importlib
+import inspect
 import logging
 import os
 import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
 
-from evenflow.errors import ConfigError
+from pydantic import BaseModel
+
+from evenflow.errors import ConfigError, EvenflowError
 
 log = logging.getLogger(__name__)
+Base = TypeVar("Base")
+CALLED_IN = "CALLED_IN_FOLDER"
+"""Variable of the environment that names the folder where the user called the command, for services that the command
+starts in another folder. At the end of Python's path, so that its files hide no other module."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +52,19 @@ class Plugins:
         """Whether `load` would try to load this name: an entry point has it, or it is written as `module:Attribute`."""
         return _written_as_module(name) or any(point.name == name for point in _points(self.group))
 
+    def package(self, name: str) -> str | None:
+        """The package that offers this name. None for `module:Attribute`, and for a name that no package offers."""
+        return next((_package(point) for point in _points(self.group) if point.name == name), None)
+
+    def is_imported(self, name: str) -> bool:
+        """Whether `load` would import nothing that is not imported already, or installed as a package for evenflow."""
+        return self.package(name) is not None or name.partition(":")[0] in sys.modules
+
     def load(self, name: str) -> object:
         """The object of an entry point of this name, or the attribute of a module that `module:Attribute` names.
 
-        A module is looked for as Python does, and then in the working directory. Raises ConfigError if the name is
-        neither, if two packages offer it, if the module cannot be imported, or if it has no such attribute.
+        A module is looked for as Python does, and then in the folder where the command was called. Raises ConfigError if
+        the name is neither, if two packages offer it, if the module cannot be imported, or if it has no such attribute.
         """
         points = [point for point in _points(self.group) if point.name == name]
         if len(points) > 1:
@@ -83,9 +100,10 @@ class Plugins:
             try:
                 return importlib.import_module(module)
             except ModuleNotFoundError as error:
-                here = os.getcwd()
+                here = os.environ.get(CALLED_IN) or os.getcwd()
                 # A command's own folder stands in sys.path, and not the folder where it was called.
-                if not _is_outer(error.name, module) or here in sys.path or "" in sys.path:
+                known = here in sys.path or ("" in sys.path and here == os.getcwd())
+                if not _is_outer(error.name, module) or known:
                     raise
                 sys.path.append(here)
                 importlib.invalidate_caches()
@@ -102,10 +120,8 @@ class Plugins:
             raise self._broken(name, module, error) from error
 
     def _broken(self, name: str, module: str, error: Exception) -> ConfigError:
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
         return ConfigError(
-            f"the {self.noun} {name!r} cannot be imported: {type(error).__name__}: {error}{where}",
+            f"the {self.noun} {name!r} cannot be imported: {in_words(error)}",
             hint=f"does `python -c 'import {module}'` work?",
         )
 
@@ -116,6 +132,58 @@ POLICIES = Plugins("evenflow.policies", "policy")
 SOURCES = Plugins("evenflow.sources", "source")
 SINKS = Plugins("evenflow.sinks", "sink")
 QUERIES = Plugins("evenflow.queries", "query")
+
+
+def checked_class(
+    name: str, thing: object, base: type[Base], options: type[BaseModel], *, noun: str
+) -> type[Base]:
+    """The thing, if it is a class derived from `base` that can make objects. ConfigError says what it lacks.
+
+    name: as the user wrote it. options: what its `options_type` is derived from. noun: what messages call it.
+    """
+    hint = f"derive a class from {base.__name__} (docs/your-own.md)"
+    if not isinstance(thing, type):
+        raise ConfigError(f"{name} is no {noun}: it is no class but {_kind(thing)}", hint=hint)
+    if not issubclass(thing, base):
+        raise ConfigError(f"{name} is no {noun}: its class is not derived from {base.__name__}", hint=hint)
+    if inspect.isabstract(thing):
+        missing = ", ".join(sorted(getattr(thing, "__abstractmethods__", ())))
+        raise ConfigError(f"{name} is no whole {noun}: it lacks {missing}", hint=f"write {missing}")
+    kind: object = getattr(thing, "options_type", None)
+    if not (isinstance(kind, type) and issubclass(kind, options)):
+        raise ConfigError(
+            f"options_type of {name} is {kind!r}, no class derived from {options.__module__}:Options"
+        )
+    required = [option for option, field in kind.model_fields.items() if field.is_required()]
+    if required:
+        raise ConfigError(
+            f"the option {required[0]!r} of {name} has no default", hint="each option needs a default"
+        )
+    return thing
+
+
+@contextmanager
+def mistakes_told(what: str) -> Iterator[None]:
+    """Turn an error of a user's code, raised within, into a ConfigError that begins with these words and has its line."""
+    try:
+        yield
+    except EvenflowError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{what}: {in_words(error)}") from error
+
+
+def in_words(error: Exception) -> str:
+    """An error of a user's code with the line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _kind(thing: object) -> str:
+    words = {"module": "a module", "function": "a function", "NoneType": "None"}
+    word = type(thing).__name__
+    return words.get(word, f"an object of class {word}")
 
 
 def name_of(thing: type) -> str:

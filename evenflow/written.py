@@ -2,6 +2,7 @@
 
 Options are written as `option=value,...`. Partitioners and policies are written as `NAME[:option=value,...]`, e.g.
 `pkg:d=3,window=sliding`. A list of numbers has semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.
+A class of one's own has the name `module:Class`, and so `module:Class[:option=value,...]`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,18 @@ def name_of(text: str) -> str:
 
 
 def name_and_rest(text: str) -> tuple[str, str]:
-    """(name, options as they are written) of a choice: `"pkg:d=3"` -> ("pkg", "d=3")."""
+    """(name, options as they are written) of a choice: `"pkg:d=3"` -> ("pkg", "d=3"), and
+    `"module:Class:d=3"` -> ("module:Class", "d=3")."""
     name, _, rest = text.partition(":")
+    attribute, _, options = rest.partition(":")
+    if _is_dotted(name) and _is_dotted(attribute):
+        return f"{name.strip()}:{attribute.strip()}", options
     return name.strip(), rest
+
+
+def _is_dotted(text: str) -> bool:
+    """Whether this is a name of Python, or several with dots between them."""
+    return all(word.isidentifier() for word in text.strip().split("."))
 
 
 def pairs(text: str, *, of: str, normal: Callable[[str], str] = str) -> dict[str, str]:

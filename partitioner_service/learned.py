@@ -104,6 +104,8 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     Raises ConfigError for an unknown name or option.
     """
     options = settings.partitioner
+    if partitioners.is_plain_python(options.name):
+        log.info("%s is plain Python, which takes a microsecond or more for each tuple", options.name)
     return partitioners.create(
         options.name,
         workers=options.workers,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenflow.commands.context import counted, milliseconds, settings_of
+from evenflow.commands.context import counted, milliseconds, say_plain, settings_of
 from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened, options_of_file
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def advise(
     from evenflow.errors import ConfigError
     from evenflow.settings.input import DEFAULT_PARTITIONS
     from evenflow.sources.sample import first_tuples
+    from evenflow.written import name_of
 
     if input is not None and topic is not None:
         raise ConfigError("--input and --topic both say where the sample is", hint="give one of the two")
@@ -155,6 +156,7 @@ def advise(
         present_input_partitions=inputs,
         seed=settings.partitioner.seed,
     )
+    say_plain(map(name_of, filter(None, wishes.also)))
     with _progress("simulating the candidates") as watch:
         advice = run(found, wishes, processes=jobs, watch=watch)
     if as_json:

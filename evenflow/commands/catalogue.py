@@ -21,10 +21,10 @@ def partitioners(
     bibtex: Annotated[bool, typer.Option("--bibtex", help="What to cite for them, as BibTeX.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per partitioner.")] = False,
 ) -> None:
-    """List the registered partitioners with their options."""
-    from evenflow.partitioners import describe, names
+    """List the registered partitioners, those of installed packages behind evenflow's, with their options."""
     from evenflow.partitioners.catalogue import algorithms_markdown
     from evenflow.partitioners.catalogue import bibtex as entries
+    from evenflow.partitioners.registry import descriptions
 
     if markdown + bibtex + as_json > 1:
         raise typer.BadParameter("--markdown, --bibtex and --json exclude each other")
@@ -33,11 +33,11 @@ def partitioners(
     elif bibtex:
         typer.echo(entries())
     else:
-        for known in map(describe, names()):
+        for known in descriptions():
             if as_json:
                 typer.echo(json.dumps(known.as_json()))
             else:
-                _show(known.name, known.summary, known.options)
+                _show(known.name, known.marked, known.options)
 
 
 def policies(
@@ -45,18 +45,18 @@ def policies(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per policy.")] = False,
 ) -> None:
     """List the elasticity policies with their options."""
-    from evenflow.elasticity import describe, names
     from evenflow.elasticity.catalogue import policies_markdown
+    from evenflow.elasticity.registry import descriptions
 
     if markdown:
         typer.echo(policies_markdown(), nl=False)
         return
-    for known in map(describe, names()):
+    for known in descriptions():
         if as_json:
             said = {"name": known.name, "summary": known.summary, "options": dict(known.options)}
-            typer.echo(json.dumps(said))
+            typer.echo(json.dumps(said | {"package": known.package}))
         else:
-            _show(known.name, known.summary, known.options)
+            _show(known.name, known.marked, known.options)
 
 
 def queries(

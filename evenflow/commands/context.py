@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,18 @@ def settings_of(context: typer.Context, **overrides: Any) -> Settings:
     from evenflow.settings import load_settings
 
     return load_settings(context.obj, **overrides)
+
+
+def say_plain(names: Iterable[str]) -> None:
+    """Say once, on standard error, which of these partitioners are in plain Python. ConfigError for an unknown name."""
+    import typer
+
+    from evenflow.partitioners import is_plain_python
+
+    if plain := [name for name in dict.fromkeys(names) if is_plain_python(name)]:
+        typer.echo(
+            f"{', '.join(plain)}: plain Python, which takes a microsecond or more for each tuple", err=True
+        )
 
 
 def milliseconds(option: str, text: str) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenflow.commands.context import counted, milliseconds
+from evenflow.commands.context import counted, milliseconds, say_plain
 from evenflow.commands.reading import (
     Delimiter,
     Encoding,
@@ -52,7 +52,10 @@ def register(app: typer.Typer) -> None:
 def simulate(
     partitioner: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:option=value,...]", help="Repeatable. Default: every registered name."),
+        typer.Option(
+            metavar="NAME[:option=value,...]",
+            help="Repeatable; module:Class is one of your own. Default: every registered name.",
+        ),
     ] = None,
     workers: Annotated[int, counted("Workers.")] = 64,
     tuples: Annotated[
@@ -161,6 +164,7 @@ def simulate(
     entrants = [entrant(text) for text in partitioner or names()]
     for who in entrants:
         scenario.check(who)
+    say_plain(who.name for who in entrants)
     if plot is not None:
         check_target(plot)
     words = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from evenflow.commands.context import counted, milliseconds
+from evenflow.commands.context import counted, milliseconds, say_plain
 from evenflow.commands.reading import (
     Delimiter,
     Encoding,
@@ -141,6 +141,7 @@ def sweep(
     from evenflow.sweep.ranges import decimals, whole_numbers
     from evenflow.sweep.run import run
     from evenflow.sweep.store import Store
+    from evenflow.written import name_of
 
     if output is None:
         raise ConfigError("a sweep needs --output", hint="name a file, e.g. --output sweep.parquet")
@@ -197,6 +198,7 @@ def sweep(
         origin=origin,
         tuples=count,
     )
+    say_plain(map(name_of, grid.partitioners))
     with Store(grid.cells(), output, series) as store:
         left = store.left
         if len(left) < grid.size:

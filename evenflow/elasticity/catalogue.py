@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evenflow.elasticity.registry import describe, names
+from evenflow.elasticity.registry import descriptions
 
 
 def policies_markdown() -> str:
     """The page as Markdown, with the policies in the order of the registry."""
-    known = [describe(name) for name in names()]
+    known = descriptions()
     lines = [
         "# Policies",
         "",
@@ -17,10 +17,10 @@ def policies_markdown() -> str:
         "",
         "| name | what it does |",
         "|---|---|",
-        *(f"| [`{policy.name}`](#{policy.name}) | {policy.summary} |" for policy in known),
+        *(f"| [`{policy.name}`](#{policy.name}) | {policy.marked} |" for policy in known),
     ]
     for policy in known:
-        lines += ["", f"## {policy.name}", "", policy.text]
+        lines += ["", f"## {policy.name}", "", policy.text or policy.summary]
         if policy.options:
             lines += ["", f"Options of `{policy.name}`:", "", "| option | meaning |", "|---|---|"]
             lines += [f"| `{option}` | {_cell(meaning)} |" for option, meaning in policy.options.items()]

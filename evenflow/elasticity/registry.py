@@ -1,9 +1,13 @@
-"""The names of the policies. A policy is registered by one line in `_POLICIES`, and the contract tests then test it."""
+"""The names of the policies. A policy is registered by one line in `_POLICIES`, and the contract tests then test it.
+
+A name that is not in `_POLICIES` is asked of `evenflow.plugins`: the entry point of a package, or `module:Class`.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +22,7 @@ from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Options, Policy
 from evenflow.errors import ConfigError
 from evenflow.nearest import did_you_mean
+from evenflow.plugins import POLICIES, checked_class, mistakes_told, name_of
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
@@ -40,11 +45,26 @@ class Description:
     summary: str
     options: Mapping[str, str]
     text: str
+    package: str | None = None
+    """The package that offers the policy. None for a policy of evenflow, and for `module:Class`."""
+
+    @property
+    def marked(self) -> str:
+        """The summary, with the package in front if the policy is not evenflow's."""
+        return self.summary if self.package is None else f"({self.package}) {self.summary}"
+
+
+def built_in() -> tuple[str, ...]:
+    """The names of evenflow's own policies."""
+    return tuple(_POLICIES)
 
 
 def names() -> tuple[str, ...]:
-    """Every name that `create` knows."""
-    return tuple(_POLICIES)
+    """Every name that `create` knows: those of evenflow, and behind them those that installed packages offer.
+
+    `create` also takes a class of one's own as `module:Class`.
+    """
+    return (*_POLICIES, *POLICIES.names(own=_POLICIES))
 
 
 def options_type(name: str) -> type[Options]:
@@ -52,12 +72,15 @@ def options_type(name: str) -> type[Options]:
     return _policy(name).options_type
 
 
-def create(name: str, *, bounds: Bounds, seed: int = 7, **options: Any) -> Policy:
+def create(name: str | type[Policy], *, bounds: Bounds, seed: int = 7, **options: Any) -> Policy:
     """A policy in its first state.
 
+    name: of a policy of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class itself.
     ConfigError for an unknown name, an unknown option, a value out of range, or bounds of which the least is above the
     most.
     """
+    if isinstance(name, type):
+        name = _name_of_class(name)
     policy = _policy(name)
     if bounds.p_min > bounds.p_max or bounds.r_min > bounds.r_max:
         raise ConfigError(f"the least is above the most in {bounds!r}")
@@ -75,7 +98,8 @@ def create(name: str, *, bounds: Bounds, seed: int = 7, **options: Any) -> Polic
         where = ".".join(str(part) for part in problem["loc"])
         what = f"option {where!r} of {name}" if where else f"options of {name}"
         raise ConfigError(f"{what}: {problem['msg'].removeprefix('Value error, ')}") from None
-    return policy(name=name, bounds=bounds, seed=seed, options=made_with)
+    with nullcontext() if name in _POLICIES else mistakes_told(f"no {name} can be made"):
+        return policy(name=name, bounds=bounds, seed=seed, options=made_with)
 
 
 def restore(snapshot: bytes, *, like: Policy) -> Policy:
@@ -93,18 +117,55 @@ def describe(name: str) -> Description:
     policy = _policy(name)
     return Description(
         name=name,
-        summary=(policy.__doc__ or "").strip().splitlines()[0],
+        summary=next(iter((policy.__doc__ or "").strip().splitlines()), "It does not say what it does."),
         options={
-            option: f"(default {info.default}) {info.description}"
+            option: f"(default {info.default}) {info.description or ''}".rstrip()
             for option, info in policy.options_type.model_fields.items()
         },
-        text=inspect.cleandoc(inspect.getmodule(policy).__doc__ or ""),
+        text=inspect.cleandoc(getattr(inspect.getmodule(policy), "__doc__", None) or ""),
+        package=None if name in _POLICIES else POLICIES.package(name),
     )
 
 
+def descriptions() -> list[Description]:
+    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong with it."""
+    return [describe(name) if name in _POLICIES else _described_if_loaded(name) for name in names()]
+
+
+def _described_if_loaded(name: str) -> Description:
+    try:
+        return describe(name)
+    except ConfigError as error:
+        wrong = f"It cannot be used: {error.message}."
+        return Description(name=name, summary=wrong, options={}, text="", package=POLICIES.package(name))
+
+
 def _policy(name: str) -> type[Policy]:
-    if name not in _POLICIES:
+    """The one gate for names, wherever they come from."""
+    if name in _POLICIES:
+        return _POLICIES[name]
+    if POLICIES.knows(name):
+        return checked_class(name, _loaded(name), Policy, Options, noun="policy")  # type: ignore[type-abstract]
+    known = names()
+    raise ConfigError(
+        f"unknown policy {name!r}{did_you_mean(name, known)}",
+        hint=f"known: {', '.join(known)}; one of your own is written as module:Class",
+    )
+
+
+def _loaded(name: str) -> object:
+    try:
+        return POLICIES.load(name)
+    except ConfigError:
+        module, _, attribute = name.partition(":")
+        if module not in _POLICIES:
+            raise
+        # "fixed:p" is an option without its value rather than a class in a module called fixed.
         raise ConfigError(
-            f"unknown policy {name!r}{did_you_mean(name, _POLICIES)}", hint=f"known: {', '.join(_POLICIES)}"
-        )
-    return _POLICIES[name]
+            f"{module}: {attribute!r} is no option", hint="write option=value,option=value"
+        ) from None
+
+
+def _name_of_class(policy: type[Policy]) -> str:
+    """The name by which any process finds this class."""
+    return next((name for name, known in _POLICIES.items() if known is policy), None) or name_of(policy)

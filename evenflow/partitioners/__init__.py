@@ -10,6 +10,27 @@ reads no clock. The services call `create`, `restore`, `assign` and `observe`, a
 """
 
 from evenflow.partitioners.base import Observation, Options, Partitioner
-from evenflow.partitioners.registry import Description, create, describe, names, restore
+from evenflow.partitioners.plain import PlainPartitioner
+from evenflow.partitioners.registry import (
+    Description,
+    built_in,
+    create,
+    describe,
+    is_plain_python,
+    names,
+    restore,
+)
 
-__all__ = ["Description", "Observation", "Options", "Partitioner", "create", "describe", "names", "restore"]
+__all__ = [
+    "Description",
+    "Observation",
+    "Options",
+    "Partitioner",
+    "PlainPartitioner",
+    "built_in",
+    "create",
+    "describe",
+    "is_plain_python",
+    "names",
+    "restore",
+]

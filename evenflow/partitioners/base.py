@@ -1,16 +1,19 @@
 """The partitioner contract: what every routing algorithm promises.
 
-Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold every registered name to them):
+Laws (`checking.py` tries each of them, and test_state_bounds.py and others of tests/unit/partitioners try some further):
 
 * every tuple gets exactly one worker in 0..workers-1;
 * sequential semantics: the result does not depend on how the stream was cut into `assign` calls. A
   micro-batch algorithm instead decides on each batch as a whole, with what earlier batches taught it. The result does
   not depend on how a batch was cut into `add_to_batch` calls, and a batch that is dropped leaves no trace;
-* an empty block changes nothing;
+* an algorithm that decides on tuples counts a late tuple as if it came at the greatest time so far;
+* an empty block changes nothing, nor does the way in which the columns lie in memory;
 * same seed, options and input: same output in every process and on every machine;
-* `restore(p.snapshot())` continues exactly as `p` would have;
+* `restore(p.snapshot())` continues exactly as `p` would have. Another source may take the snapshot over, and stays itself;
+* `rescale` keeps every law, and a rescale to the same number changes nothing;
 * state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand;
-* `explain` changes nothing, and the next tuple of the key goes to one of the workers that it names.
+* `explain` changes nothing, and the next tuple of the key goes to one of the workers that it names;
+* if `key_policy` is "hashing", a key has one worker.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
 implements `_start`, `_assign` (a numba kernel over the whole block), `_state`, `_load_state` and `_explain`. Its
@@ -80,9 +83,14 @@ class Observation:
 
 
 @kernel
-def _count(assigned: Int32s, loads: Int64s) -> None:
+def _count(assigned: Int32s, loads: Int64s) -> int:
+    """Count the tuples of each worker. The first row whose worker does not exist, or -1."""
     for row in range(assigned.shape[0]):
-        loads[assigned[row]] += 1
+        worker = assigned[row]
+        if worker < 0 or worker >= loads.shape[0]:
+            return row
+        loads[worker] += 1
+    return -1
 
 
 @kernel
@@ -239,7 +247,7 @@ class Partitioner(ABC):
         out = np.empty(self._batch_tuples, np.int32)
         if self._batch_tuples:
             self._finish(out)
-            _count(out, self._sent)
+            self._count(out)
             self._tuples += len(out)
             self._latest = self._batch_latest
             self._batch_tuples, self._batch_latest = 0, NEVER
@@ -381,10 +389,20 @@ class Partitioner(ABC):
             # Checked before anything is counted, so that a block that is refused leaves no trace.
             latest = self._checked_order(times, since=self._latest)
             self._assign(keys, times, out)
-            _count(out, self._sent)
+            self._count(out)
             self._tuples += len(keys)
             self._latest = latest
         return out
+
+    def _count(self, out: Int32s) -> None:
+        """Count the tuples of each worker. ConfigError for a worker that does not exist: the algorithm has a mistake."""
+        row = _count(out, self._sent)
+        if row >= 0:
+            raise ConfigError(
+                f"{self.name} sent tuple {self._tuples + row} of the stream to worker {out[row]}, and there are the "
+                f"workers 0 to {self.workers - 1}",
+                hint="evenflow.testing.check_partitioner finds what is wrong with a partitioner",
+            )
 
     def _checked_order(self, times: Int64s, *, since: int) -> int:
         """The greatest time after this block. DisorderError for a tuple that lies too far back.

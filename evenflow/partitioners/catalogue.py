@@ -6,12 +6,12 @@ import re
 from itertools import groupby
 
 from evenflow.partitioners.papers import bibliography
-from evenflow.partitioners.registry import Description, describe, names
+from evenflow.partitioners.registry import Description, descriptions
 
 
 def algorithms_markdown() -> str:
     """The page as Markdown, in the order of the registry. Names that share an algorithm share a section."""
-    known = [describe(name) for name in names()]
+    known = descriptions()
     lines = [
         "# Algorithms",
         "",
@@ -24,11 +24,11 @@ def algorithms_markdown() -> str:
         "",
         "| name | decides on | what it does |",
         "|---|---|---|",
-        *(f"| [`{d.name}`](#{_anchor(d)}) | {_unit(d)} | {d.summary} |" for d in known),
+        *(f"| [`{d.name}`](#{_anchor(d)}) | {_unit(d)} | {d.marked} |" for d in known),
     ]
-    for text, group in groupby(known, lambda description: description.text):
+    for _, group in groupby(known, _section):
         members = list(group)
-        lines += ["", f"## {', '.join(d.name for d in members)}", "", text]
+        lines += ["", f"## {', '.join(d.name for d in members)}", "", members[0].text or members[0].summary]
         for d in members:
             if d.options:
                 lines += ["", f"Options of `{d.name}`:", "", "| option | meaning |", "|---|---|"]
@@ -42,7 +42,7 @@ def algorithms_markdown() -> str:
 
 def bibtex() -> str:
     """The papers of all registered names as BibTeX, each once."""
-    return bibliography(paper for name in names() for paper in describe(name).papers)
+    return bibliography(paper for known in descriptions() for paper in known.papers)
 
 
 def _unit(description: Description) -> str:
@@ -51,8 +51,13 @@ def _unit(description: Description) -> str:
 
 def _anchor(description: Description) -> str:
     """The anchor that GitHub makes of the section's heading."""
-    shared = [name for name in names() if describe(name).text == description.text]
+    shared = [other.name for other in descriptions() if _section(other) == _section(description)]
     return re.sub(r"[^a-z0-9-]+", "-", ", ".join(shared).lower()).strip("-")
+
+
+def _section(description: Description) -> tuple[str, str]:
+    """What descriptions share that stand in one section of the page."""
+    return description.package or "", description.text or description.name
 
 
 def _cell(text: str) -> str:

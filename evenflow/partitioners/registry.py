@@ -1,9 +1,13 @@
-"""The names of the algorithms. One line in `_ENTRIES` registers an algorithm, and the contract tests then cover it."""
+"""The names of the algorithms. One line in `_ENTRIES` registers an algorithm, and the contract tests then cover it.
+
+A name that is not in `_ENTRIES` is asked of `evenflow.plugins`: the entry point of a package, or `module:Class`.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,11 +35,13 @@ from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
 from evenflow.partitioners.grouping.pstream import PStream
 from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.partly.partly import PartLy
+from evenflow.partitioners.plain import PlainPartitioner
 from evenflow.partitioners.prompt.prompt import Prompt
 from evenflow.partitioners.prompt.time_based import TimeBased
 from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.partitioners.simple.shuffle import Shuffle
 from evenflow.partitioners.snapshots import OTHER_TYPES, misfit, unpack
+from evenflow.plugins import PARTITIONERS, checked_class, mistakes_told, name_of
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,13 @@ class Description:
     """What to cite for the algorithm."""
     text: str
     """Idea, parameters, cost, state and paper: the docstring of the algorithm's module."""
+    package: str | None = None
+    """The package that offers the algorithm. None for an algorithm of evenflow, and for `module:Class`."""
+
+    @property
+    def marked(self) -> str:
+        """The summary, with the package in front if the algorithm is not evenflow's."""
+        return self.summary if self.package is None else f"({self.package}) {self.summary}"
 
     def as_json(self) -> dict[str, Any]:
         """All but the text, as plain JSON. The names are stable. The unit of an option is "ms", or null if it has none
@@ -111,12 +124,21 @@ class Description:
             "tells": self.tells,
             "papers": [paper.key for paper in self.papers],
             "options": options,
+            "package": self.package,
         }
 
 
-def names() -> tuple[str, ...]:
-    """Every name that `create` knows."""
+def built_in() -> tuple[str, ...]:
+    """The names of evenflow's own algorithms."""
     return tuple(_ENTRIES)
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `create` knows: those of evenflow, and behind them those that installed packages offer.
+
+    `create` also takes a class of one's own as `module:Class`.
+    """
+    return (*_ENTRIES, *PARTITIONERS.names(own=_ENTRIES))
 
 
 def options_type(name: str) -> type[Options]:
@@ -129,8 +151,13 @@ def tells(name: str) -> bool:
     return _entry(name).algorithm.tells
 
 
+def is_plain_python(name: str) -> bool:
+    """Whether this is a partitioner in plain Python, which is slow. ConfigError for an unknown name."""
+    return issubclass(_entry(name).algorithm, PlainPartitioner)
+
+
 def create(
-    name: str,
+    name: str | type[Partitioner],
     *,
     workers: int,
     seed: int = 7,
@@ -141,21 +168,26 @@ def create(
 ) -> Partitioner:
     """A partitioner in its first state. ConfigError for an unknown name or option, or for a value out of range.
 
-    workers: number of workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of
+    name: of an algorithm of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class
+    itself. workers: number of workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of
     several instances on one stream this is, 0 to sources - 1. max_disorder_ms: a tuple more than that many ms before the
     greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options: those of the
     algorithm.
     """
+    if isinstance(name, type):
+        name = _name_of_class(name)
     entry = _entry(name)
-    return entry.algorithm(
-        name=name,
-        workers=workers,
-        seed=seed,
-        source=source,
-        sources=sources,
-        options=_options(name, entry, options),
-        max_disorder_ms=max_disorder_ms,
-    )
+    given = _options(name, entry, options)
+    with nullcontext() if name in _ENTRIES else mistakes_told(f"no {name} can be made"):
+        return entry.algorithm(
+            name=name,
+            workers=workers,
+            seed=seed,
+            source=source,
+            sources=sources,
+            options=given,
+            max_disorder_ms=max_disorder_ms,
+        )
 
 
 def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: bool = False) -> Partitioner:
@@ -164,10 +196,12 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
     like: a snapshot is refused if it was made with another name, seed, source or options than this partitioner. Only
     the number of workers may differ. any_source: the snapshot of another of the sources is taken too, and what it
     knows becomes the state of `like.source`. A snapshot of an earlier evenflow may have its options under former names.
-    IncompatibleStateError says why a snapshot cannot be used.
+    A snapshot never makes evenflow import a module: without `like`, that of a `module:Class` is taken if the module has
+    been imported. IncompatibleStateError says why a snapshot cannot be used.
     """
     header, state = unpack(snapshot)
     try:
+        _check_name(header["name"], like)
         known = options_type(header["name"]).model_fields
         header = {**header, "options": former.translated(header["options"], known)}
         if like is not None:
@@ -194,6 +228,42 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
     return made
 
 
+def descriptions() -> list[Description]:
+    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong with it."""
+    return [describe(name) if name in _ENTRIES else _described_if_loaded(name) for name in names()]
+
+
+def _described_if_loaded(name: str) -> Description:
+    try:
+        return describe(name)
+    except ConfigError as error:
+        return Description(
+            name=name,
+            summary=f"It cannot be used: {error.message}.",
+            micro_batch=False,
+            key_policy="splitting",
+            options={},
+            defaults={},
+            tells=False,
+            papers=(),
+            text="",
+            package=PARTITIONERS.package(name),
+        )
+
+
+def _check_name(name: object, like: Partitioner | None) -> None:
+    """IncompatibleStateError if this name, from a snapshot, is another's or would make us import a module."""
+    if like is not None and name != like.name:
+        raise misfit(like.name, f"it was made with other values of name: {name!r}")
+    if not isinstance(name, str):
+        raise TypeError(f"the name {name!r}")
+    if name not in _ENTRIES and PARTITIONERS.knows(name) and not PARTITIONERS.is_imported(name):
+        raise IncompatibleStateError(
+            f"the snapshot was made by {name}, whose module is not imported",
+            hint="import it first if you trust the snapshot, or call restore with like=create(...)",
+        )
+
+
 def describe(name: str) -> Description:
     """The description of a name, from docstrings and option declarations. ConfigError for an unknown name."""
     entry = _entry(name)
@@ -201,26 +271,56 @@ def describe(name: str) -> Description:
     defaults = {option: entry.defaults.get(option, info.default) for option, info in fields.items()}
     return Description(
         name=name,
-        summary=(entry.algorithm.__doc__ or "").strip().splitlines()[0],
+        summary=next(
+            iter((entry.algorithm.__doc__ or "").strip().splitlines()), "It does not say what it does."
+        ),
         micro_batch=entry.algorithm.micro_batch,
         key_policy=entry.algorithm.key_policy,
         options={
-            option: f"(default {defaults[option]}) {info.description}" for option, info in fields.items()
+            option: f"(default {defaults[option]}) {info.description or ''}".rstrip()
+            for option, info in fields.items()
         },
         defaults=defaults,
         tells=entry.algorithm.tells,
         papers=entry.algorithm.papers,
-        text=inspect.cleandoc(inspect.getmodule(entry.algorithm).__doc__ or ""),
+        text=inspect.cleandoc(getattr(inspect.getmodule(entry.algorithm), "__doc__", None) or ""),
+        package=None if name in _ENTRIES else PARTITIONERS.package(name),
     )
 
 
 def _entry(name: str) -> _Entry:
-    if name not in _ENTRIES:
+    """The one gate for names, wherever they come from."""
+    if name in _ENTRIES:
+        return _ENTRIES[name]
+    if PARTITIONERS.knows(name):
+        algorithm = checked_class(name, _loaded(name), Partitioner, Options, noun="partitioner")  # type: ignore[type-abstract]
+        return _Entry(algorithm)
+    known = names()
+    raise ConfigError(
+        f"unknown partitioner {name!r}{did_you_mean(name, known)}",
+        hint=f"known: {', '.join(known)}; one of your own is written as module:Class",
+    )
+
+
+def _loaded(name: str) -> object:
+    try:
+        return PARTITIONERS.load(name)
+    except ConfigError:
+        module, _, attribute = name.partition(":")
+        if module not in _ENTRIES:
+            raise
+        # "pkg:d" is an option without its value rather than a class in a module called pkg.
         raise ConfigError(
-            f"unknown partitioner {name!r}{did_you_mean(name, _ENTRIES)}",
-            hint=f"known: {', '.join(_ENTRIES)}",
-        )
-    return _ENTRIES[name]
+            f"{module}: {attribute!r} is no option", hint="write option=value,option=value"
+        ) from None
+
+
+def _name_of_class(algorithm: type[Partitioner]) -> str:
+    """The name by which any process finds this class."""
+    for name, entry in _ENTRIES.items():
+        if entry.algorithm is algorithm and not entry.defaults:
+            return name
+    return name_of(algorithm)
 
 
 def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:

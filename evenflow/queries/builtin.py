@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltInQuery:
-    """A query that is ready to run.
+    """A query that is ready to run: one of evenflow, or one of your own.
 
     what: one line for people. source: the argument of `evenflow replay`. data: how much data the source has, and where
     it comes from. fields: those of `[query]`. columns: the columns that are worth sending, None for all.

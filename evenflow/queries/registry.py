@@ -1,8 +1,11 @@
-"""The registry of built-in queries."""
+"""The registry of built-in queries. Another name is asked of `evenflow.plugins`: an entry point, or `module:QUERY`."""
 
 from __future__ import annotations
 
+import logging
+
 from evenflow.errors import ConfigError
+from evenflow.plugins import QUERIES
 from evenflow.queries.builtin import BuiltInQuery
 from evenflow.queries.clusters import CLUSTERS
 from evenflow.queries.debs_q1_fares import DEBS_Q1_FARES
@@ -20,6 +23,7 @@ from evenflow.queries.tpch_q3 import TPCH_Q3
 from evenflow.queries.tpch_q6 import TPCH_Q6
 from evenflow.queries.wordcount import WORDCOUNT
 
+log = logging.getLogger(__name__)
 _ALL = {
     query.name: query
     for query in (
@@ -43,12 +47,31 @@ _ALL = {
 
 
 def known() -> tuple[BuiltInQuery, ...]:
-    """All built-in queries."""
-    return tuple(_ALL.values())
+    """All built-in queries, and behind them those that installed packages offer. One that cannot be loaded is left out,
+    with a warning."""
+    offered = []
+    for name in QUERIES.names(own=_ALL):
+        try:
+            offered.append(named(name))
+        except ConfigError as error:
+            log.warning("%s", error.message)
+    return (*_ALL.values(), *offered)
 
 
 def named(name: str) -> BuiltInQuery:
-    """The query of this name. The ConfigError for an unknown name lists the known names."""
-    if name not in _ALL:
-        raise ConfigError(f"there is no built-in query {name!r}", hint=f"known: {', '.join(_ALL)}")
-    return _ALL[name]
+    """The query of this name, or of `module:QUERY`. ConfigError for an unknown name, and for what is no BuiltInQuery."""
+    if name in _ALL:
+        return _ALL[name]
+    if not QUERIES.knows(name):
+        listed = ", ".join((*_ALL, *QUERIES.names(own=_ALL)))
+        raise ConfigError(
+            f"there is no built-in query {name!r}",
+            hint=f"known: {listed}; one of your own is written as module:QUERY",
+        )
+    query = QUERIES.load(name)
+    if not isinstance(query, BuiltInQuery):
+        raise ConfigError(
+            f"{name} is no query: it is of class {type(query).__name__}",
+            hint="make an object of evenflow.queries.BuiltInQuery (docs/your-own.md)",
+        )
+    return query

@@ -13,7 +13,11 @@ _OBJECT = r"^[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?$"
 class ControlSettings(Section):
     """The controller (`evenflow control`)."""
 
-    policy: str = Field(default="prompt-plus", description="Registered policy (`evenflow policies`).")
+    policy: str = Field(
+        default="prompt-plus",
+        description="Registered policy (`evenflow policies`), or a class of your own as module:Class "
+        "(docs/your-own.md).",
+    )
     options: dict[str, int | float | bool | str] = Field(
         default_factory=dict, description="Options of the policy."
     )

@@ -2,14 +2,16 @@
 
 A new format is one file in `evenflow/sources/formats` and one line in `FORMATS`. The format of a file is what the user
 says (`SourceOptions.format`, or 'csv:data.txt'). Otherwise the file's name tells it, and otherwise its first lines do.
+Another name is asked of `evenflow.plugins`: the entry point of a package, or `module:Thing`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenflow.errors import ConfigError
+from evenflow.plugins import SOURCES, mistakes_told
 from evenflow.sources.files import head_lines, is_parquet, unwrapped_name
 from evenflow.sources.formats import (
     cluster_tasks,
@@ -26,6 +28,7 @@ from evenflow.sources.formats import (
 )
 from evenflow.sources.source import Source, SourceFormat, SourceOptions
 from evenflow.sources.tables import are_objects, delimiter_of, is_table
+from evenflow.written import name_and_rest
 
 FORMATS: tuple[SourceFormat, ...] = (
     csv_files.FORMAT,
@@ -43,6 +46,7 @@ FORMATS: tuple[SourceFormat, ...] = (
 BY_NAME = {item.name: item for item in FORMATS}
 DATA_SETS = {item.name: item for item in (taxi.DATA_SET, cluster_tasks.DATA_SET, retail.DATA_SET)}
 """Data sets whose files a user downloads."""
+_OF_A_SOURCE = ("name", "column_names", "time", "time_unit", "rows", "key", "batches")
 FILES = [item for item in FORMATS if item.look is not None]
 
 
@@ -58,11 +62,21 @@ class Reading:
 
     def open(self) -> Source:
         """The source. The ConfigError of a file says what is wrong with it, in which row, and what to do."""
-        return self.format.open(self.rest, self.options)
+        if self.format.name in BY_NAME:
+            return self.format.open(self.rest, self.options)
+        with mistakes_told(f"the source {self.format.name} cannot be opened"):
+            source = self.format.open(self.rest, self.options)
+        missing = [name for name in _OF_A_SOURCE if not hasattr(source, name)]
+        if missing:
+            raise ConfigError(
+                f"{self.format.name} made no source: it has no {', '.join(missing)}",
+                hint="make one with evenflow.sources.source.bounded (docs/your-own.md)",
+            )
+        return source
 
 
 def open_source(text: str, options: SourceOptions | None = None) -> Source:
-    """A source from a file path, a name, or 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt").
+    """A source from a file path, a name, 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt") or 'module:Thing:rest'.
 
     ConfigError says what is wrong with the file, in which row, and what to do.
     """
@@ -79,6 +93,9 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
     prefixed = name in BY_NAME and not (rest == "" and BY_NAME[name].suffixes)
     if prefixed:
         item, path, why = BY_NAME[name], rest, f"{name!r} says so"
+    elif (outside := _outside(text)) is not None:
+        item, path = outside
+        prefixed, why = True, f"{item.name!r} says so"
     else:
         item, why = _format_of(Path(text), options)
         path = text
@@ -90,12 +107,34 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
     return Reading(format=item, rest=path, options=found, told=f"{path}: read as {how}{otherwise}")
 
 
+def _outside(text: str) -> tuple[SourceFormat, str] | None:
+    """(the format, what stands behind its name) of a source that is not evenflow's. None: the text names no such thing.
+
+    A file of this name goes before a module.
+    """
+    name, _, rest = text.partition(":")
+    if SOURCES.package(name) is None:
+        name, rest = name_and_rest(text)
+        if not SOURCES.knows(name) or Path(text).exists():
+            return None
+    thing = SOURCES.load(name)
+    if isinstance(thing, SourceFormat):
+        return replace(thing, name=name), rest
+    if not callable(thing):
+        raise ConfigError(
+            f"{name} is no source: it is of class {type(thing).__name__}",
+            hint="name a function of (rest, options) that gives a Source, or a SourceFormat (docs/your-own.md)",
+        )
+    return SourceFormat(name, "", thing), rest
+
+
 def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
     """(the format of the file, why it is this format)."""
     if not path.exists():
         raise ConfigError(
             f"there is no file {path}, and no source of that name",
-            hint=f"name a file, or one of: {', '.join(BY_NAME)} (as in zipf:z=1.4,keys=1000)",
+            hint=f"name a file, or one of: {', '.join((*BY_NAME, *SOURCES.names(own=BY_NAME)))} (as in "
+            "zipf:z=1.4,keys=1000); one of your own is written as module:Thing",
         )
     by_name = _format_by_name(path)
     if is_parquet(path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.plugins import PARTITIONERS, name_of
+from evenflow.plugins import CALLED_IN, PARTITIONERS, name_of
 
 
 @pytest.fixture
@@ -102,6 +102,17 @@ def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     assert PARTITIONERS.load("own_here:Mine").__module__ == "own_here"  # type: ignore[attr-defined]
     del sys.modules["own_here"]
+
+
+def test_a_module_in_the_folder_that_the_command_was_called_in_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module(tmp_path, "own_there", "class Mine:\n    pass\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv(CALLED_IN, str(tmp_path))
+    assert PARTITIONERS.load("own_there:Mine").__module__ == "own_there"  # type: ignore[attr-defined]
+    assert sys.path[-1] == str(tmp_path), "it hides no other module"
+    del sys.modules["own_there"]
 
 
 def test_a_class_inside_a_function_has_no_name_that_travels() -> None:

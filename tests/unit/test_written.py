@@ -28,7 +28,22 @@ def test_name_and_options_are_taken_apart(text: str, name: str, options: dict | 
     assert name_of(text) == name
 
 
-@pytest.mark.parametrize("text", ["pkg:d", "pkg:=3", "pkg:d=3,windowed"])
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("own:Mine", "own:Mine", {}),
+        ("own:Mine:", "own:Mine", {}),
+        ("package.own:Mine.Inner:d=3,e=x", "package.own:Mine.Inner", {"d": 3, "e": "x"}),
+        (" own : Mine : d = 3", "own:Mine", {"d": 3}),
+        ("partly:file=/a:b", "partly", {"file": "/a:b"}),
+    ],
+)
+def test_a_class_in_a_module_is_a_name_too(text: str, name: str, options: dict) -> None:
+    assert parse_choice(text) == (name, options)
+    assert name_of(text) == name
+
+
+@pytest.mark.parametrize("text", ["d-choices:head", "pkg:=3", "pkg:d=3,windowed", "own:Mine:d"])
 def test_what_is_no_option_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is no option"):
         parse_choice(text)

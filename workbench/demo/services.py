@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evenflow.errors import ServiceError
+from evenflow.plugins import CALLED_IN
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, save_settings
 from partitioner_service.committed import all_states
@@ -32,6 +33,8 @@ class Services:
         save_settings(settings, self._file)
         # The user's variables would override the settings file.
         self._environment = {n: v for n, v in os.environ.items() if not n.startswith("EVENFLOW_")}
+        # The services run in `folder`, and a partitioner of the user's own lies where the command was called.
+        self._environment.setdefault(CALLED_IN, os.getcwd())
         self._partitioners: list[ChildProcess] = []
         self.spark: ChildProcess | None = None
         self._control: ChildProcess | None = None

@@ -19,7 +19,8 @@ from evenflow.aggregates.own.adapter import as_aggregate
 from evenflow.aggregates.own.plain import PlainAggregate
 from evenflow.aggregates.reductions import reduce_column
 from evenflow.aggregates.registry import AGGREGATES, aggregate
-from evenflow.errors import ConfigError
+from evenflow.contracts import BrokenLawError
+from evenflow.errors import ConfigError, EvenflowError
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.grammar.column_types import ColumnType
 
@@ -51,12 +52,12 @@ _KEYS = 3
 _NEAR = 1e-9
 
 
-class BrokenLaw(AssertionError):
-    """An aggregate breaks a law. law: its name in `LAWS`."""
+class BrokenAggregateLawError(BrokenLawError):
+    """An aggregate breaks a law. law: its name in `LAWS`. example: what was tried, and what came."""
 
     def __init__(self, law: str, name: str, what: str) -> None:
-        super().__init__(f"{name} breaks the law {law!r} ({LAWS[law]}): {what}")
-        self.law = law
+        EvenflowError.__init__(self, f"{name} breaks the law {law!r} ({LAWS[law]}): {what}")
+        self.law, self.example, self.expected, self.got = law, what, LAWS[law], what
 
 
 def check_aggregate(
@@ -67,7 +68,7 @@ def check_aggregate(
     column_type: ColumnType | None = None,
     rounds: int = 30,
 ) -> None:
-    """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. Raises BrokenLaw, and says how.
+    """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. Raises BrokenAggregateLawError, and says how.
 
     thing: a class, or what stands in `[query.aggregates]`, such as 'module:Class' or 'module:Class(column, 3)'. options:
     those of the class, if `thing` has none. values: to draw from, None among them or not. By default they are of every
@@ -158,7 +159,7 @@ class _Held:
                 values = rows.in_order(key)
                 exact = self.function.oracle(list(values), self.call)
                 if not _is_near(results[key], exact.value, exact.tolerance):
-                    raise BrokenLaw(
+                    raise BrokenAggregateLawError(
                         "any split",
                         self.name,
                         f"{_shown(values)} {way} gave {results[key]!r}, and the oracle says {exact.value!r} "
@@ -186,14 +187,14 @@ class _Held:
             values = rows.in_order(key)
             if values and not _is_near(results[key], others[key], self.tolerance(values)):
                 what = f"{_shown(values)} gave {others[key]!r}, and with a null among them {results[key]!r}"
-                raise BrokenLaw("nulls", self.name, what)
+                raise BrokenAggregateLawError("nulls", self.name, what)
             if not values and self.function.oracle is not None:
                 exact = self.function.oracle([], self.call)
                 if not _is_near(results[key], exact.value, exact.tolerance):
                     what = (
                         f"nulls alone gave {results[key]!r}, and the oracle says {exact.value!r} of no value"
                     )
-                    raise BrokenLaw("nulls", self.name, what)
+                    raise BrokenAggregateLawError("nulls", self.name, what)
 
     def repeats(self, rows: _Sample) -> None:
         """Law "repeatable"."""
@@ -204,7 +205,7 @@ class _Held:
         ]
         each = {key: state for part in alone for key, state in part.items()}
         if not (whole == again == each):
-            raise BrokenLaw(
+            raise BrokenAggregateLawError(
                 "repeatable", self.name, f"{_shown(rows.values)} gave {whole}, and {again}, and {each}"
             )
 
@@ -220,14 +221,14 @@ class _Held:
             state = own.add(state, value)
         if own.dump(own.init()) != before:
             what = f"after {_shown(values)} were added to a first state, a second one is {own.dump(own.init())!r}"
-            raise BrokenLaw("new state", self.name, what)
+            raise BrokenAggregateLawError("new state", self.name, what)
         data = own.dump(state)
         if not isinstance(data, bytes):
-            raise BrokenLaw("bytes", self.name, f"dump returned a {type(data).__name__}")
+            raise BrokenAggregateLawError("bytes", self.name, f"dump returned a {type(data).__name__}")
         loaded = own.load(data)
         if own.dump(loaded) != data or not _is_near(own.finish(own.load(data)), own.finish(state), 0.0):
             what = f"the state {state!r} became {loaded!r} by way of {data!r}"
-            raise BrokenLaw("bytes", self.name, what)
+            raise BrokenAggregateLawError("bytes", self.name, what)
 
     def combined(self, rows: _Sample) -> dict[int, dict[str, Any]]:
         """The state of each key: its partial columns, as Python values."""
@@ -269,7 +270,9 @@ class _Held:
         found = self.function.finish(table, self.call)
         declared = self.function.result_type(self.call)
         if _narrow(found.type) != _narrow(declared):
-            raise BrokenLaw("type", self.name, f"finish gave {found.type}, and {declared} is declared")
+            raise BrokenAggregateLawError(
+                "type", self.name, f"finish gave {found.type}, and {declared} is declared"
+            )
         return dict(zip(states, found.to_pylist(), strict=True))
 
     def tolerance(self, values: list[Any]) -> float:
@@ -282,14 +285,18 @@ class _Held:
         mine, other = self.results(a), self.results(b)
         for key, result in mine.items():
             if not _is_near(result, other[key], self.tolerance(rows.in_order(key))):
-                raise BrokenLaw(law, self.name, f"of {values} it gave {result!r} and {other[key]!r}")
+                raise BrokenAggregateLawError(
+                    law, self.name, f"of {values} it gave {result!r} and {other[key]!r}"
+                )
 
     def _as_states(self, keys: list[int], made: dict[str, pa.Array]) -> dict[int, dict[str, Any]]:
         columns = {}
         for partial in self.partials:
             array = made[partial.name]
             if array.type != partial.type:
-                raise BrokenLaw("type", self.name, f"a state is {array.type}, and {partial.type} is declared")
+                raise BrokenAggregateLawError(
+                    "type", self.name, f"a state is {array.type}, and {partial.type} is declared"
+                )
             columns[partial.name] = array.to_pylist()
         return {key: {name: column[i] for name, column in columns.items()} for i, key in enumerate(keys)}
 

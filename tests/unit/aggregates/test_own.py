@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evenflow.aggregates import AGGREGATES, AggregatePlan
 from evenflow.aggregates.own import PlainAggregate
-from evenflow.aggregates.own.checking import LAWS, BrokenLaw, check_aggregate
+from evenflow.aggregates.own.checking import LAWS, BrokenAggregateLawError, check_aggregate
 from evenflow.aggregates.registry import aggregate, known_aggregates
 from evenflow.errors import ConfigError
 from evenflow.settings import AggregateSpec, Query
@@ -71,7 +71,7 @@ def test_a_right_aggregate_of_ones_own_passes(name: str) -> None:
     ],
 )
 def test_an_aggregate_that_breaks_a_law_is_told_which(name: str, law: str) -> None:
-    with pytest.raises(BrokenLaw) as broken:
+    with pytest.raises(BrokenAggregateLawError) as broken:
         check_aggregate(f"{MODULE}:{name}")
     assert broken.value.law == law
     assert LAWS[law] in str(broken.value)

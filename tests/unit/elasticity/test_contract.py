@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.contracts import Law
 from evenflow.elasticity import (
     CAUSES,
     Bounds,
@@ -26,6 +27,7 @@ from evenflow.elasticity import (
     options_type,
     restore,
 )
+from evenflow.elasticity.checking import LAWS, Case
 from evenflow.errors import ConfigError, IncompatibleStateError
 from tests.examples import examples
 from tests.hostile import BYTES
@@ -94,6 +96,14 @@ def test_the_same_seed_and_observations_give_the_same_decisions(name: str, seen:
     assert [one.decide(observation) for observation in seen] == [
         other.decide(observation) for observation in seen
     ]
+
+
+@each
+@pytest.mark.parametrize(
+    "law", [law for law in LAWS if "process" not in law.words], ids=lambda law: law.words
+)
+def test_a_law_that_a_policy_of_your_own_is_held_to_holds(name: str, law: Law) -> None:
+    law.hold(Case(name), who=name)
 
 
 WALK = """

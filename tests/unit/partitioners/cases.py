@@ -1,12 +1,22 @@
 """What the laws are tried on: every name of the registry, plain and with other options."""
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
 
 from evenflow.partitioners import Partitioner, describe, names
-from tests.unit.partitioners.streams import Stream
+from evenflow.partitioners.checking import run
+
+__all__ = [
+    "CASES",
+    "HLL",
+    "SLIDING",
+    "TUMBLING",
+    "each",
+    "each_micro_batch",
+    "each_online",
+    "keeps_every_key",
+    "over",
+    "run",
+]
 
 SLIDING = {"window": "sliding", "window_ms": 1000, "slide_ms": 100}
 TUMBLING = {"window": "tumbling", "window_ms": 700}
@@ -77,16 +87,6 @@ def over(cases: list[tuple[str, dict]]) -> pytest.MarkDecorator:
 each = over(CASES)
 each_online = over([case for case in CASES if not describe(case[0]).micro_batch])
 each_micro_batch = over([case for case in CASES if describe(case[0]).micro_batch])
-
-
-def run(p: Partitioner, stream: Stream, cuts: list[int] | None = None) -> np.ndarray:
-    """Assign the stream cut at these positions; a micro-batch algorithm gets batches of 500 instead."""
-    keys, times = stream
-    if p.micro_batch:
-        cuts = list(range(500, len(keys), 500))
-    edges = [0, *sorted(cuts or []), len(keys)]
-    parts = [p.assign_batch(keys[a:b], times[a:b]) for a, b in pairwise(edges)]
-    return np.concatenate(parts)
 
 
 def keeps_every_key(p: Partitioner) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from evenflow import partitioners
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate, hash_keys
-from evenflow.partitioners import create, describe, names, registry
+from evenflow.partitioners import built_in, create, describe, names, registry
 from evenflow.partitioners.catalogue import algorithms_markdown, bibtex
 from tests.unit.partitioners.cases import run
 from tests.unit.partitioners.streams import zipf
@@ -70,7 +70,7 @@ def test_every_name_describes_itself_and_its_options(name: str) -> None:
     assert all(len(text) > 20 for text in shown.options.values())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", built_in())
 def test_every_name_states_its_idea_cost_and_state(name: str) -> None:
     text = describe(name).text
     for part in ("Idea", "Cost", "State"):
@@ -96,7 +96,7 @@ def test_the_example_in_the_docstring_is_true() -> None:
     assert doctest.testmod(partitioners).failed == 0
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", built_in())
 def test_every_algorithm_shows_itself_on_six_tuples(name: str) -> None:
     module = inspect.getmodule(registry._ENTRIES[name].algorithm)
     keys = hash_keys(pa.array(list("aabaca")).cast(pa.large_binary()))
@@ -134,7 +134,7 @@ def test_what_a_name_says_of_itself_is_plain_json(name: str) -> None:
 
 
 def test_every_name_but_evenflows_own_has_a_paper_to_cite() -> None:
-    assert [name for name in names() if not describe(name).papers] == ["evenflow"]
+    assert [name for name in built_in() if not describe(name).papers] == ["evenflow"]
 
 
 def test_a_bibliography_has_each_paper_once() -> None:

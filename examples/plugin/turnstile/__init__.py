@@ -1,0 +1,1 @@
+"""A partitioner and a policy for evenflow, as an example."""

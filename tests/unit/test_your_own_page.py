@@ -1,0 +1,40 @@
+"""The Python of docs/your-own.md runs as it stands, each block as a module of one's own."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenflow.testing import check_partitioner, check_policy
+from tests.outside import forgotten, module
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "your-own.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with forgotten(tmp_path):
+        yield tmp_path
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_a_block_of_the_page_runs(folder: Path, number: int) -> None:
+    module(folder, "own", BLOCKS[number])
+    importlib.invalidate_caches()
+    importlib.import_module("own")
+
+
+@pytest.mark.more
+def test_the_partitioner_and_the_policy_of_the_page_keep_every_law(folder: Path) -> None:
+    (mine,) = (block for block in BLOCKS if "class Mine(" in block)
+    (eager,) = (block for block in BLOCKS if "class Eager(" in block)
+    module(folder, "own", mine + eager.split("policy = create")[0])
+    importlib.invalidate_caches()
+    check_partitioner("own:Mine", turns=3)
+    check_policy("own:Eager")
+    assert "own" in sys.modules
