@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ from tests.pipeline.spark_stream import SLOW, Stream, driver, make_settings, wit
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(200)]
 NOISE = ("Traceback", "Py4J", "py4j", "Task was destroyed", "never awaited")
+
+
+def says(log: Path, words: str) -> bool:
+    """Whether a process has logged these words."""
+    return words in log.read_text()
 
 
 def java_of(parent: int) -> list[int]:
@@ -69,9 +75,7 @@ def test_a_partitioner_leaves_no_pending_task_at_any_moment_of_its_start(
     for moment in ("assigned input partitions", "status page"):
         log = tmp_path / f"{len(moment)}.log"
         with driver(settings, log, "partition") as process:
-            wait_until(
-                lambda log=log, moment=moment: moment in log.read_text(), "it does not begin", patience=60
-            )
+            wait_until(partial(says, log, moment), "it does not begin")
             os.killpg(process.pid, signal.SIGTERM)
             assert process.wait(30) == 0, log.read_text()
         assert not [word for word in NOISE if word in log.read_text()], log.read_text()
