@@ -37,6 +37,13 @@ def partition(
             help="The committed offsets are gone: continue where the routed frames end (docs/operations.md).",
         ),
     ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="If another process is this instance, end it and go on in its place. Otherwise it is left alone.",
+        ),
+    ] = False,
     unchecked: Unchecked = False,
 ) -> None:
     """Run one partitioner instance, from the input topic to the routed topic, until SIGTERM."""
@@ -49,7 +56,13 @@ def partition(
 
     from partitioner_service.app import serve
 
-    serve(settings, until_ended=until_ended, from_routed=from_routed, trial=not unchecked)
+    serve(
+        settings,
+        until_ended=until_ended,
+        from_routed=from_routed,
+        trial=not unchecked,
+        take_over=take_over,
+    )
 
 
 def plan(

@@ -17,11 +17,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import faust
+from aiohttp.web import SockSite
 from aiokafka.errors import KafkaError
 from faust.sensors.prometheus import setup_prometheus_sensors
 from faust.transport.drivers import aiokafka
@@ -37,6 +38,8 @@ from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service.exchange.channel import Channel
 from partitioner_service.health import Health
+from partitioner_service.listening import listening
+from partitioner_service.namesake import refuse_live_namesake
 from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
@@ -60,25 +63,29 @@ def serve(
     until_ended: bool = False,
     from_routed: bool = False,
     trial: bool = True,
+    take_over: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Run one partitioner instance until SIGTERM or SIGINT.
 
     With `until_ended`, also stop once the input has ended. With `from_routed`, first find committed offsets
-    again that are gone (`rebuild`). trial: as of `prepare`.
+    again that are gone (`rebuild`). trial: as of `prepare`. With `take_over`, end a process that is this instance
+    already, instead of being refused because of it.
 
-    Raises what `prepare` refuses, before anything is begun. Later it raises whatever stopped the data plane
-    or the control plane.
+    Raises ConfigError if the port of the pages is taken or the instance is at work already, and what `prepare`
+    refuses, before anything is begun. Later it raises whatever stopped the data plane or the control plane.
     """
     on_every_line(query=settings.query.name, part=f"partitioner {settings.partitioner.instance}", epoch=0)
-    settings = prepare(settings, trial=trial and not from_routed)
-    if from_routed:
-        continue_from_routed(settings)
-    instruments = PartitionerInstruments(settings)
-    plane = DataPlane(settings, until_ended=until_ended, clock=clock, onlooker=instruments)
-    instruments.watch(plane.status, lambda: plane.told)
-    with tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
-        _run(_serve(settings, plane, Path(folder), instruments))
+    with closing(listening(settings)) as web, tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
+        settings = prepare(settings, trial=trial and not from_routed)
+        if not take_over:
+            refuse_live_namesake(settings)
+        if from_routed:
+            continue_from_routed(settings)
+        instruments = PartitionerInstruments(settings)
+        plane = DataPlane(settings, until_ended=until_ended, clock=clock, onlooker=instruments)
+        instruments.watch(plane.status, lambda: plane.told)
+        _run(_serve(settings, plane, Path(folder), instruments, web))
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -102,9 +109,15 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def build_app(
-    settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments, feed: Feed
+    settings: Settings,
+    plane: DataPlane,
+    folder: Path,
+    instruments: PartitionerInstruments,
+    feed: Feed,
+    *,
+    web: socket.socket,
 ) -> faust.App:
-    """The Faust app of this instance. feed: what its live page shows.
+    """The Faust app of this instance. feed: what its live page shows. web: listens where the pages are to be.
 
     The app stores nothing, but Faust asks for a folder all the same. Raises ConfigError when
     `kafka.extras.faust` names a setting that Faust does not know.
@@ -119,7 +132,6 @@ def build_app(
         "topic_allow_declare": False,
         "web_host": options.web_host,
         "web_bind": options.web_host,
-        "web_port": options.web_port or _free_port(options.web_host),
         "consumer_auto_offset_reset": "earliest",
         # After a kill, the next process of this instance waits so long (s) until it is let into the group.
         "broker_session_timeout": 10.0,
@@ -130,9 +142,14 @@ def build_app(
     unknown = sorted(set(extras) - set(faust.App.Settings.SETTINGS))
     if unknown:
         raise ConfigError(f"kafka.extras.faust sets {', '.join(unknown)}, which Faust does not know")
-    used = ours | extras
+    used = ours | extras | {"web_port": web.getsockname()[1]}
     plane.serves_pages_at(reachable(used["web_host"], used["web_port"]))
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **used)
+    app.web._transport_handlers["tcp"] = lambda: SockSite(  # type: ignore[attr-defined]  # of Faust's aiohttp driver
+        app.web._runner,  # type: ignore[attr-defined]
+        web,
+        ssl_context=app.conf.web_ssl_context,
+    )
     app.transport.Consumer = _consumer_of(settings.topic("sync"))  # type: ignore[misc]  # how Faust is given another one
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
@@ -205,7 +222,11 @@ class DataPlaneService(Service):
 
 
 async def _serve(
-    settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments
+    settings: Settings,
+    plane: DataPlane,
+    folder: Path,
+    instruments: PartitionerInstruments,
+    web: socket.socket,
 ) -> None:
     stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -213,7 +234,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     feed = Feed(settings)
-    app = build_app(settings, plane, folder, instruments, feed)
+    app = build_app(settings, plane, folder, instruments, feed, web=web)
     app.finalize()
     data = DataPlaneService(plane, loop=loop)
     await data.start()
@@ -257,6 +278,11 @@ class _ControlThread(WorkerThread):
     def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)
         self.daemon = True
+
+    def stop(self) -> None:
+        """Wait a moment for the thread. mode calls this within the event loop, and would wait without limit."""
+        if self.is_stopped.wait(_MOMENT):
+            self.join(_MOMENT)
 
 
 # Set on mode's own class, so this holds for every service thread that Faust makes in this process.
@@ -347,13 +373,3 @@ def reachable(host: str, port: int) -> str:
         with suppress(OSError):  # a machine whose name nothing resolves is told by its name
             host = socket.gethostbyname(host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _free_port(host: str) -> int:
-    """A port of this host that is free now. Raises ConfigError when nothing can listen on the host."""
-    try:
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            return int(probe.getsockname()[1])
-    except OSError as error:
-        raise ConfigError(f"partitioner.web_host {host!r} cannot be listened on: {error}") from None

@@ -38,6 +38,11 @@ with 1e3 and 1e5 keys).
 """
 
 
+def longest_silence(settings: Settings) -> float:
+    """Seconds between two records of an instance that has nothing to commit."""
+    return min(SILENT_SECONDS, max(_SHORTEST, settings.spark.batch_interval / 1000))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Period:
     """What was done in one period.
@@ -132,7 +137,7 @@ class Reports:
         self._started = round(wall() * 1000)
         self._fingerprint = settings.fingerprint
         interval = settings.spark.batch_interval / 1000
-        self._every = min(SILENT_SECONDS, max(_SHORTEST, interval))
+        self._every = longest_silence(settings)
         self._periods = Periods(interval or _SHORTEST, now=clock())
         self._windows = WindowLoads(settings.query)
         self._said_at = clock() - self._every

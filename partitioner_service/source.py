@@ -296,8 +296,13 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "fetch.wait.max.ms": 50,
         "topic.metadata.refresh.interval.ms": 10_000,  # how soon partitions that were added are assigned
         "queued.min.messages": 200_000,
-        "client.id": f"evenflow-{settings.query.name}-{settings.partitioner.instance}",
+        "client.id": client_id(settings),
     }
+
+
+def client_id(settings: Settings) -> str:
+    """The name of this instance's consumer in the query's group."""
+    return f"evenflow-{settings.query.name}-{settings.partitioner.instance}"
 
 
 def _where(states: Mapping[int, PartitionState]) -> str:

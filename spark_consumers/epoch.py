@@ -14,6 +14,7 @@ since.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import time
@@ -33,6 +34,7 @@ from topics import clients
 from topics.bounded import BoundedCalls
 from topics.reader import read_range
 
+_LOG = logging.getLogger("evenflow.spark")
 _ROLE: TopicRole = "snapshots"
 _TRANSACTION_TIMEOUT_MS = 30_000
 _LARGEST_RECORD = 10_000  # bytes
@@ -111,6 +113,14 @@ class StageEpoch:
         self.number = max(above, newest.epoch if newest is not None else 0) + 1
         self.holder = Holder(epoch=self.number, who=f"process {os.getpid()} on {socket.gethostname()}")
         self.check()
+        if newest is not None:
+            _LOG.info(
+                "%s: the driver before was %s (epoch %s). If it is still at work, it ends now with status %s",
+                self._id,
+                newest.who,
+                newest.epoch,
+                FencedError.exit_code,
+            )
 
     def check(self) -> None:
         """Raise FencedError if another driver has taken the stage.

@@ -5,6 +5,7 @@ docs/measurements.md says what a micro-batch costs apart from its rows, measured
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -14,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,7 @@ from spark_consumers.java_log import JavaLog
 from spark_consumers.machines import executor_python, executors_archive, executors_conf, one_machine
 from spark_consumers.object_store import application_jars, store_conf
 
+_LOG = logging.getLogger("evenflow.spark")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32  # not Spark's 10,000: a row is a whole frame here
 _SECRET = "(?i)secret|password|token|access[.]?key|keystore|jaas"
@@ -182,6 +185,7 @@ def make_session(
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     context: Any = session.sparkContext
+    _leave_sigterm_to_python(context)
     context.setLogLevel(conf["spark.log.level"])
     # Spark puts its jars on the Python workers' path, where
     # each jar costs time in every task (see daemon.py).
@@ -200,6 +204,30 @@ def end_session(session: SparkSession) -> None:
     session.stop()
     if str(context.master).startswith("local-cluster"):
         shutil.rmtree(left, ignore_errors=True)
+
+
+def _leave_sigterm_to_python(context: Any) -> None:
+    """Make Java survive SIGTERM, if this process has started Java.
+
+    systemd and `timeout` send SIGTERM to the whole process group. Java would end at once, within a micro-batch. But
+    this process needs Java until the micro-batch has ended. Java ends as soon as its standard input closes, so it
+    never outlives this process, even if this process is killed.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit: Java is the parent, and owns this process
+        return
+    java = context._jvm
+    try:
+        term = java.sun.misc.Signal("TERM")
+        # Not SignalHandler.SIG_IGN: executors of local-cluster would inherit it, and could not be ended.
+        nothing = java.java.lang.invoke.MethodHandles.empty(
+            java.java.lang.invoke.MethodType.methodType(java.java.lang.Void.TYPE, term.getClass())
+        )
+        handler = java.java.lang.Class.forName("sun.misc.SignalHandler")
+        java.sun.misc.Signal.handle(
+            term, java.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(handler, nothing)
+        )
+    except Py4JError as error:  # Java runs with -Xrs, or is none of OpenJDK's
+        _LOG.debug("Java ends at SIGTERM: %s", error)
 
 
 def _warm(context: Any) -> None:

@@ -5,6 +5,7 @@ Rule "one writer per stage".
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -200,13 +201,19 @@ def test_a_place_that_hadoop_reaches_is_taken_along_as_a_folder_of_this_machine_
 
 
 def test_a_newer_epoch_fences_the_older_one_at_its_next_check(
-    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "evenflow.spark")
     settings = make_settings(kafka_settings, query_name, tmp_path)
     assert newest_holder(settings, "fused") is None
     old, other = StageEpoch(settings, "fused"), StageEpoch(settings, "combine")
     old.check()
+    assert "the driver before" not in caplog.text
     new = StageEpoch(settings, "fused", above=0)
+    assert (
+        f"the driver before was {old.holder.who} (epoch 1). If it is still at work, it ends now"
+        in caplog.text
+    )
     assert (old.number, new.number, other.number) == (1, 2, 1)
     for _ in range(2):
         with pytest.raises(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from monitoring.live.feed import Feed
 from partitioner_service import app, slices, source
 from partitioner_service.aborts import Aborts
 from partitioner_service.committed import TopicIds, data_plane_group
+from partitioner_service.listening import listening
 from partitioner_service.plane import DataPlane
 from partitioner_service.route import Slice
 from partitioner_service.sink import CommitAborted
@@ -306,22 +308,28 @@ def test_either_half_dying_ends_the_process_with_its_error(
     plane = Plane(RuntimeError("data died") if half == "data" else None)
     closed: list[Feed] = []
     monkeypatch.setattr(Feed, "close", lambda feed: closed.append(feed))
-    monkeypatch.setattr(app, "build_app", lambda *given: Control())
+    monkeypatch.setattr(app, "build_app", lambda *given, **more: Control())
     monkeypatch.setattr(app, "_control", control)
-    with pytest.raises(RuntimeError, match=f"{half} died"):
+    with pytest.raises(RuntimeError, match=f"{half} died"), closing(listening(SETTINGS)) as web:
         asyncio.run(
-            asyncio.wait_for(app._serve(SETTINGS, plane, tmp_path, PartitionerInstruments(SETTINGS)), 20)
+            asyncio.wait_for(app._serve(SETTINGS, plane, tmp_path, PartitionerInstruments(SETTINGS), web), 20)
         )  # type: ignore[arg-type]
     assert plane.told.is_set()
     assert len(closed) == 1, "what the live page follows ends, too"
 
 
+def build(settings: Settings, folder: Path) -> Any:
+    """The Faust app with these settings."""
+    with closing(listening(settings)) as web:
+        return app.build_app(
+            settings, DataPlane(settings), folder, PartitionerInstruments(settings), Feed(settings), web=web
+        )
+
+
 def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_for_ten_seconds(
     tmp_path: Path,
 ) -> None:
-    built = app.build_app(
-        SETTINGS, DataPlane(SETTINGS), tmp_path, PartitionerInstruments(SETTINGS), Feed(SETTINGS)
-    )
+    built = build(SETTINGS, tmp_path)
     assert built.conf.id != data_plane_group(SETTINGS)
     assert SETTINGS.partitioner.transaction_timeout == 10_000
 
@@ -331,8 +339,8 @@ def test_extras_reach_faust_and_those_it_does_not_know_are_refused(tmp_path: Pat
         return Settings(query={"name": "q"}, input={"partitions": 2}, kafka={"extras": {"faust": extras}})
 
     fine = with_extras(broker_request_timeout=123.0, broker_session_timeout=20.0)
-    built = app.build_app(fine, DataPlane(fine), tmp_path, PartitionerInstruments(fine), Feed(fine))
+    built = build(fine, tmp_path)
     assert (built.conf.broker_request_timeout, built.conf.broker_session_timeout) == (123.0, 20.0)
     wrong = with_extras(broker_requests=1.0)
     with pytest.raises(ConfigError, match="broker_requests, which Faust does not know"):
-        app.build_app(wrong, DataPlane(wrong), tmp_path, PartitionerInstruments(wrong), Feed(wrong))
+        build(wrong, tmp_path)
