@@ -68,7 +68,7 @@ def blamed(name: str, what: str) -> Iterator[None]:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
             f"aggregate {name}: {what} raised {type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})",
-            hint="evenflow.aggregates.own.checking.check_aggregate tries it without a pipeline",
+            hint="evenflow.testing.check_aggregate tries it without a pipeline",
         ) from error
 
 

@@ -68,7 +68,7 @@ def check_aggregate(
     column_type: ColumnType | None = None,
     rounds: int = 30,
 ) -> None:
-    """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. Raises BrokenAggregateLawError, and says how.
+    """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. BrokenAggregateLawError says how it fails.
 
     thing: a class, or what stands in `[query.aggregates]`, such as 'module:Class' or 'module:Class(column, 3)'. options:
     those of the class, if `thing` has none. values: to draw from, None among them or not. By default they are of every
