@@ -22,7 +22,7 @@ from pyspark.sql import functions as f
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
-from evenflow.settings import Settings, load_settings
+from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.settings.kafka import spark_options
 from evenflow.settings.views import view as view_of
 from evenflow.twostep import key_type, readable_schema, typed_keys
@@ -92,15 +92,20 @@ def results(
     is a stream or a batch. patience: a stream forgets a window so much event time after its end. A row that is
     repeated still later comes twice. The sink `parquet` repeats nothing. options: further options of Spark's source.
 
-    Raises ConfigError for settings that are not valid, for a view that does not exist, for frames if the settings do
-    not say `input.partitions`, and for a session that would hand over too many frames at once. The job ends with
-    ProtocolError or IncompatibleStateError at a record that is not this query's.
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own, for frames if
+    the settings do not say `input.partitions`, and for a session that would hand over too many frames at once. The job
+    ends with ProtocolError or IncompatibleStateError at a record that is not this query's.
     """
     settings = _known(settings)
     if view is not None:
         settings = view_of(settings, view)
     schema = _with_times(readable_schema(settings.query))
     sink = settings.results.sink
+    if sink not in BUILT_IN_SINKS:
+        raise ConfigError(
+            f"results.sink is {sink!r}, a sink of your own, and only it knows how its rows are read",
+            hint="read them where the sink has written them",
+        )
     if sink == "parquet":
         path = str(settings.results.path)
         given = dict(options or {})
