@@ -90,11 +90,13 @@ def results(
 
     settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
     is a stream or a batch. patience: a stream forgets a window so much event time after its end. A row that is
-    repeated still later comes twice. The sink `parquet` repeats nothing. options: further options of Spark's source.
+    repeated still later comes twice. The sinks `parquet` and `delta` repeat nothing. options: further options of Spark's
+    source.
 
-    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own, for frames if
-    the settings do not say `input.partitions`, and for a session that would hand over too many frames at once. The job
-    ends with ProtocolError or IncompatibleStateError at a record that is not this query's.
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own, for a
+    stream of a Delta table, for frames if the settings do not say `input.partitions`, and for a session that would hand
+    over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not this
+    query's.
     """
     settings = _known(settings)
     if view is not None:
@@ -112,6 +114,8 @@ def results(
         if stream:
             return spark.readStream.schema(spark_types(schema)).options(**given).parquet(path)
         return spark.read.options(**given).parquet(path)
+    if sink == "delta":
+        return _delta_rows(spark, settings, stream, options)
     topic = settings.topic("results")
     if sink == "frames":
         _refuse_large_batches(spark, PART_BYTES)
@@ -121,6 +125,27 @@ def results(
         return _once(rows, "key", stream, patience)
     records = _records(spark, settings, topic, stream, "earliest", options)
     return _json_rows(records, schema, stream, patience)
+
+
+def _delta_rows(
+    spark: SparkSession, settings: Settings, stream: bool, options: Mapping[str, str] | None
+) -> DataFrame:
+    """The rows of a Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
+    if stream:
+        raise ConfigError(
+            "results.sink is 'delta', and a stream of a Delta table needs Delta's own source for Spark",
+            hint=f'spark.readStream.format("delta").load("{settings.results.path}"), with the package delta-spark',
+        )
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise ConfigError(
+            "a Delta table is read with the library deltalake, which is not installed",
+            hint="pip install 'evenflow[delta]'",
+        ) from None
+    schema = spark_types(_with_times(readable_schema(settings.query)))
+    files = DeltaTable(str(settings.results.path)).file_uris()
+    return spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
 
 
 def _known(settings: Settings | Path | str) -> Settings:

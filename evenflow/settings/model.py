@@ -266,9 +266,9 @@ class PartitionerSettings(Section):
         return self
 
 
-BUILT_IN_SINKS = ("kafka", "frames", "parquet")
+BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta")
 """The result sinks that evenflow brings: the files of `spark_consumers/sinks` that export a `SINK`."""
-_SINKS_OF_FILES = ("parquet",)
+_SINKS_OF_FILES = ("parquet", "delta")
 _PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _SINK_NAME = re.compile(rf"\w[\w.-]*|{_PATH}:{_PATH}")
 
@@ -279,13 +279,14 @@ class ResultsSettings(Section):
     sink: str = Field(
         default="kafka",
         description="kafka: a JSON record for each row. frames: an Arrow record for each bucket and window, in Kafka too. "
-        "parquet: a folder. A sink of your own: the name of its entry point, or module:SINK. See docs/results.md.",
+        "parquet: a folder. delta: a Delta table. A sink of your own: the name of its entry point, or module:SINK. See "
+        "docs/results.md.",
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
         default=None,
-        description="Folder or URI of the Parquet results, for this query alone. None: sink=parquet is refused. A sink of "
-        "your own decides what it means.",
+        description="Folder or URI of the Parquet files or the Delta table, for this query alone. None: both are refused. "
+        "A sink of your own decides what it means.",
     )
 
     @field_validator("sink")

@@ -96,7 +96,7 @@ def test_sinks_that_write_files_keep_the_contract_with_real_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     check_sink(shown())
-    for number, sink in enumerate((shown(), SINK, Known(), SINKS["parquet"])):
+    for number, sink in enumerate((shown(), SINK, Known(), SINKS["parquet"], SINKS["delta"])):
         check_writing(sink, spark, settings_for(sink, path=str(tmp_path / str(number))))
     rows = spark.read.json(str(tmp_path / "0/*"), schema="window_start TIMESTAMP, n BIGINT")
     assert rows.selectExpr("count(*)", "min(unix_millis(window_start))").first() == (18, 0)
