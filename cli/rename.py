@@ -60,8 +60,8 @@ def _lines(before: Settings, name: str) -> list[str]:
     lines = ["[query]", f'name = "{name}"']
     if before.input.topic is None:
         lines += ["[input]", f'topic = "{before.topic("input")}"']
-    if before.results.sink == "parquet":
-        lines += ["[results]", f'path = "{(before.results.path or "").rstrip("/")}-{name}"']
+    if before.results.sink not in ("kafka", "frames") and before.results.path is not None:
+        lines += ["[results]", f'path = "{before.results.path.rstrip("/")}-{name}"']
     return lines
 
 

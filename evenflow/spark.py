@@ -24,7 +24,7 @@ from pyspark.sql import functions as f
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
-from evenflow.settings import Settings, load_settings
+from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.settings.kafka import spark_options
 from evenflow.settings.views import view as view_of
 from evenflow.twostep import key_type, readable_schema, typed_keys
@@ -94,24 +94,34 @@ def results(
 
     settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
     is a stream or a batch. patience: a stream forgets a window so much event time after its end. A row that is
-    repeated still later comes twice. The sink `parquet` repeats nothing. options: further options of Spark's source.
+    repeated still later comes twice. The sinks `parquet` and `delta` repeat nothing. options: further options of Spark's
+    source.
 
-    Raises ConfigError for settings that are not valid, for a view that does not exist, for frames if the settings do
-    not say `input.partitions`, and for a session that would hand over too many frames at once. The job ends with
-    ProtocolError or IncompatibleStateError at a record that is not this query's.
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own, for a
+    stream of a Delta table, for frames if the settings do not say `input.partitions`, and for a session that would hand
+    over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not this
+    query's.
     """
     settings = _known(settings)
     if view is not None:
         settings = view_of(settings, view)
+    sink = settings.results.sink
+    if sink not in BUILT_IN_SINKS:
+        raise ConfigError(
+            f"results.sink is {sink!r}, a sink of your own, and only it knows how its rows are read",
+            hint="read them where the sink has written them",
+        )
     settings = _as_written(spark, settings, options or {})
     schema = _with_times(readable_schema(settings.query))
-    keys, sink = settings.query.result_keys, settings.results.sink
+    keys = settings.query.result_keys
     if sink == "parquet":
         path = str(settings.results.path)
         given = dict(options or {})
         if stream:
             return spark.readStream.schema(spark_types(schema)).options(**given).parquet(path)
         return spark.read.options(**given).parquet(path)
+    if sink == "delta":
+        return _delta_rows(spark, settings, stream, options)
     topic = settings.topic("results")
     if sink == "frames":
         _refuse_large_batches(spark, PART_BYTES)
@@ -129,6 +139,8 @@ def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, s
         return settings
     if settings.results.sink == "parquet":
         columns = _columns_of_files(spark, str(settings.results.path))
+    elif settings.results.sink == "delta":
+        columns = [field.name for field in _delta_table(settings).schema().fields]
     else:
         of_kafka = {name: value for name, value in options.items() if name.startswith("kafka.")}
         topic = settings.topic("results")
@@ -153,6 +165,31 @@ def _columns_of_records(records: DataFrame) -> list[str]:
         except (ValueError, OSError, RecursionError):  # not this query's: whoever reads it says so
             break
     return []
+
+
+def _delta_rows(
+    spark: SparkSession, settings: Settings, stream: bool, options: Mapping[str, str] | None
+) -> DataFrame:
+    """The rows of a Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
+    if stream:
+        raise ConfigError(
+            "results.sink is 'delta', and a stream of a Delta table needs Delta's own source for Spark",
+            hint=f'spark.readStream.format("delta").load("{settings.results.path}"), with the package delta-spark',
+        )
+    schema = spark_types(_with_times(readable_schema(settings.query)))
+    files = _delta_table(settings).file_uris()
+    return spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
+
+
+def _delta_table(settings: Settings) -> Any:
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise ConfigError(
+            "a Delta table is read with the library deltalake, which is not installed",
+            hint="pip install 'evenflow[delta]'",
+        ) from None
+    return DeltaTable(str(settings.results.path))
 
 
 def _known(settings: Settings | Path | str) -> Settings:

@@ -69,7 +69,7 @@ class Admission:
         settings, topics, role = self._settings, self._topics, read_by(self._stage)
         read: dict[str, TopicState] = {role: topics[role]}
         # These names come first: a driver that is still at work plans a micro-batch before its results are there.
-        path = settings.results.path
+        path = settings.results.folder
         names = {} if path is None or self._stage == "combine" else {path: self._names(path)}
         planned = checkpoint.planned
         if self._stage == "combine":

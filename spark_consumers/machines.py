@@ -105,7 +105,7 @@ def refuse_unshared(settings: Settings) -> None:
         _warn_of_loopback(settings)
     for name, place in (
         ("spark.checkpoint", settings.spark.checkpoint_folder),
-        ("results.path", settings.results.path),
+        ("results.path", settings.results.folder),
     ):
         folder = None if place is None else local_folder(place)
         if folder is not None:

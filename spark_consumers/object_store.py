@@ -47,7 +47,7 @@ def _places(settings: Settings) -> Iterator[tuple[str, str]]:
 
     Raises ConfigError for another name of S3A.
     """
-    named = {"spark.checkpoint": settings.spark.checkpoint_folder, "results.path": settings.results.path}
+    named = {"spark.checkpoint": settings.spark.checkpoint_folder, "results.path": settings.results.folder}
     for name, place in named.items():
         if place is None:
             continue

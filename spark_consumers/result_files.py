@@ -135,7 +135,7 @@ class ResultFiles:
         rows: the columns of the query's results, one Spark partition per bucket.
         """
         draft = f"{WRITING}/{run_name(self.epoch)}/{batch}-{uuid4().hex}"
-        counted, buckets = _counted(_with_times(rows))
+        counted, buckets = _counted(with_times(rows))
         counted.write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")
         return partial(self.publish, draft, batch, buckets())
 
@@ -204,7 +204,8 @@ def _counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], list[int]]]:
     return counted, buckets
 
 
-def _with_times(rows: DataFrame) -> DataFrame:
+def with_times(rows: DataFrame) -> DataFrame:
+    """The rows with the bounds of their windows as timestamps, and not as milliseconds since 1970."""
     from pyspark.sql.functions import timestamp_millis  # here, as readers of results may have no pyspark
 
     bounds: dict[str, Any] = {name: timestamp_millis(rows[name]) for name in ("window_start", "window_end")}

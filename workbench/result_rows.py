@@ -71,9 +71,10 @@ class ResultRows:
     """Reads the results of these settings. `new` gives what was written since the last call, each row once."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises ConfigError for settings with which the sink cannot work."""
+        """Raises ConfigError for settings with which the sink cannot work, or if it does not read back."""
         self._settings = settings
         self._sink = sink_of(settings)
+        self._sink.check_reading(settings)
         self._after: Position | None = None
         self._once = Once(settings.query.result_keys)
 

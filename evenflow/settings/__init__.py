@@ -9,9 +9,9 @@ from evenflow.settings.control import ControlSettings
 from evenflow.settings.input import InputSettings
 from evenflow.settings.loading import load_settings, save_settings
 from evenflow.settings.model import (
+    BUILT_IN_SINKS,
     KafkaSettings,
     PartitionerSettings,
-    ResultSinkName,
     ResultsSettings,
     Settings,
 )
@@ -19,13 +19,13 @@ from evenflow.settings.query import Query
 from evenflow.settings.spark import SparkSettings
 
 __all__ = [
+    "BUILT_IN_SINKS",
     "AggregateSpec",
     "ControlSettings",
     "InputSettings",
     "KafkaSettings",
     "PartitionerSettings",
     "Query",
-    "ResultSinkName",
     "ResultsSettings",
     "Settings",
     "SparkSettings",

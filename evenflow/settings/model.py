@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
@@ -269,29 +270,50 @@ class PartitionerSettings(Section):
         return self
 
 
-ResultSinkName = Literal["kafka", "frames", "parquet"]
-"""The result sinks: the files of `spark_consumers/sinks` that export a `SINK`."""
+BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta")
+"""The result sinks that evenflow brings: the files of `spark_consumers/sinks` that export a `SINK`."""
+_SINKS_OF_FILES = ("parquet", "delta")
+_PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_SINK_NAME = re.compile(rf"\w[\w.-]*|{_PATH}:{_PATH}")
 
 
 class ResultsSettings(Section):
     """Where results go."""
 
-    sink: ResultSinkName = Field(
+    sink: str = Field(
         default="kafka",
         description="kafka: a JSON record for each row. frames: an Arrow record for each bucket and window, in Kafka too. "
-        "parquet: a folder. See docs/results.md.",
+        "parquet: a folder. delta: a Delta table. A sink of your own: the name of its entry point, or module:SINK. See "
+        "docs/results.md.",
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
         default=None,
-        description="Folder or URI of the Parquet results, for this query alone. None: sink=parquet is refused.",
+        description="Folder or URI of the Parquet files or the Delta table, for this query alone. None: both are refused. "
+        "A sink of your own decides what it means.",
     )
 
+    @field_validator("sink")
+    @classmethod
+    def _sink_is_a_name(cls, value: str) -> str:
+        # Whether there is such a sink is known only where its package is installed, and the services load it there.
+        if not _SINK_NAME.fullmatch(value):
+            raise ValueError(
+                f"{value!r} is no name of a sink: {', '.join(BUILT_IN_SINKS)}, the name of an entry point of the group "
+                "evenflow.sinks, or module:SINK"
+            )
+        return value
+
     @model_validator(mode="after")
-    def _parquet_needs_a_path(self) -> ResultsSettings:
-        if self.sink == "parquet" and self.path is None:
-            raise ValueError("results.sink = 'parquet' needs results.path")
+    def _files_need_a_path(self) -> ResultsSettings:
+        if self.sink in _SINKS_OF_FILES and self.path is None:
+            raise ValueError(f"results.sink = '{self.sink}' needs results.path")
         return self
+
+    @property
+    def folder(self) -> str | None:
+        """Folder or URI that Spark reaches. None for a sink of one's own, which may take `path` for anything."""
+        return self.path if self.sink in BUILT_IN_SINKS else None
 
 
 class Settings(BaseSettings):

@@ -104,13 +104,14 @@ def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
 
 def place_of_views(results: ResultsSettings) -> None:
     """ValueError if the folder of results has no name of its own, because a view's folder is named after it."""
-    if results.path is None:
+    path = results.folder
+    if path is None:
         return
-    _, _, place = results.path.rstrip("/").rpartition("://")
-    bucket = "://" in results.path and not results.path.startswith("file:")
+    _, _, place = path.rstrip("/").rpartition("://")
+    bucket = "://" in path and not path.startswith("file:")
     folder = place.rpartition("/")[2]
     if folder in ("", ".", "..") or (bucket and "/" not in place):
         raise ValueError(
-            f"results.path = {results.path!r} has no name of its own, and the results of a view go to '<that name>.<view>': "
+            f"results.path = {path!r} has no name of its own, and the results of a view go to '<that name>.<view>': "
             "name a folder in it"
         )

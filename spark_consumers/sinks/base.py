@@ -127,6 +127,9 @@ class ResultSink(ABC):
         once only if a driver that was fenced meanwhile writes none but those that its successor writes, too.
         """
 
+    def check_reading(self, settings: Settings) -> None:  # noqa: B027
+        """Raise ConfigError if `position` and `read_back` cannot work with this sink. Asks no broker and no file system."""
+
     @abstractmethod
     def position(self, settings: Settings) -> Position:
         """Behind the results that are committed now. Raises ServiceError if there is nothing to read from."""

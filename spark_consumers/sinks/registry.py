@@ -1,23 +1,52 @@
 """The sinks by name.
 
-A new sink is one file here and its name in `ResultSinkName` (evenflow/settings/model.py).
+A new sink of evenflow is one file here and its name in `BUILT_IN_SINKS` (evenflow/settings/model.py). Any other name
+is a sink of the user's own: an entry point of the group `evenflow.sinks`, or `module:SINK`.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
-from typing import get_args
 
-from evenflow.settings import ResultSinkName, Settings
+from evenflow import plugins
+from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
+from evenflow.settings import BUILT_IN_SINKS, Settings
 from spark_consumers.sinks.base import ResultSink
 
 SINKS: dict[str, ResultSink] = {
-    name: import_module(f"spark_consumers.sinks.{name}").SINK for name in get_args(ResultSinkName)
+    name: import_module(f"spark_consumers.sinks.{name}").SINK for name in BUILT_IN_SINKS
 }
 
 
 def sink_of(settings: Settings) -> ResultSink:
-    """The sink of these settings. Raises ConfigError for settings with which the sink cannot work."""
-    sink = SINKS[settings.results.sink]
+    """The sink of these settings. Raises ConfigError if there is none, or for settings with which it cannot work."""
+    sink = sink_named(settings.results.sink)
     sink.check(settings)
     return sink
+
+
+def sink_named(name: str) -> ResultSink:
+    """The sink that `results.sink` chooses by this name. Raises ConfigError if there is none, or if it is no sink."""
+    return SINKS[name] if name in SINKS else _own(name)
+
+
+@cache
+def _own(name: str) -> ResultSink:
+    offered = plugins.SINKS.names(own=SINKS)
+    if not plugins.SINKS.knows(name):
+        raise ConfigError(
+            f"there is no sink {name!r}{did_you_mean(name, [*SINKS, *offered])}",
+            hint=f"results.sink is one of {', '.join([*SINKS, *offered])}, or module:SINK for a sink of your own",
+        )
+    sink = plugins.SINKS.load(name)
+    if isinstance(sink, ResultSink):
+        return sink
+    what = (
+        f"the class {sink.__qualname__}" if isinstance(sink, type) else f"of type {type(sink).__qualname__}"
+    )
+    raise ConfigError(
+        f"the sink {name!r} is {what}, and no object of a class that derives from spark_consumers.sinks.ResultSink",
+        hint="write `class MySink(RowsSink): ...` and `SINK = MySink()`, and name SINK (docs/your-own-sinks.md)",
+    )

@@ -47,7 +47,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (epoch, "BoundedCalls", InLine),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
-        (result_files, "_with_times", lambda rows: rows),
+        (result_files, "with_times", lambda rows: rows),
         (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
     ]
     _once()

@@ -13,6 +13,8 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.twostep import readable, readable_schema
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import Start
+from spark_consumers.sinks.delta import commit, delta_schema
 from tests.pipeline.spark_stream import make_settings
 from topics import clients
 
@@ -26,7 +28,7 @@ def settings_of_results(
     kafka: KafkaSettings, name: str, folder: Path, *, sink: str, key: str | list[str] = "k", **query: Any
 ) -> Settings:
     """A query with the aggregates `n` (2 in every row) and `total` (0.5, but null for the last key)."""
-    place = {"path": str(folder / "results")} if sink == "parquet" else {}
+    place = {"path": str(folder / "results")} if sink in ("parquet", "delta") else {}
     aggregates = {"n": "count", "total": "sum(f)"}
     types = {"k": "int64"} if key == "k" else {"product": "int64"} if "product" in key else {}
     return make_settings(
@@ -64,6 +66,12 @@ def write_results(settings: Settings, *, later: bool = False) -> None:
             ours = readable(table, readable_schema(settings.query))
             pq.write_table(ours, folder / file_name(settings.query.name, number, 0))
         return
+    if settings.results.sink == "delta":
+        for _ in range(2):  # the second time as after a crash
+            for number, table in enumerate(tables, 2 * later):
+                rows = readable(table, readable_schema(settings.query)).cast(delta_schema(settings))
+                commit_first(settings, rows, number)
+        return
     shape = sink_of(settings).shaper(settings)
     client = clients.producer(settings.kafka)
     for _ in range(2):
@@ -71,3 +79,10 @@ def write_results(settings: Settings, *, later: bool = False) -> None:
             for record in table.to_pylist():
                 client.produce(settings.topic("results"), record["value"], record["key"], partition=0)
     clients.flush(client, settings.kafka)
+
+
+def commit_first(settings: Settings, rows: pa.Table, number: int) -> None:
+    """Commit the rows of a micro-batch to the Delta table of these settings, which is made if it is not there."""
+    nowhere: Any = None  # making the table asks no Spark
+    sink_of(settings).writer(settings, Start(spark=nowhere, run="r", epoch=1))
+    commit(str(settings.results.path), "r", rows, number)

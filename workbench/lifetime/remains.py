@@ -154,9 +154,13 @@ def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list
     if "results" in sink.topics:
         place = settings.results.topic
     else:
-        named = settings.results.path
-        place = None if named is None else stored(settings, named)
-        if named is not None and place is None:
+        named = settings.results.folder
+        if named is None:
+            return [], [
+                f"results of sink {settings.results.sink}: only your sink knows them, delete them by hand"
+            ]
+        place = stored(settings, named)
+        if place is None:
             return [], [f"results in {named}: only Spark can reach them, delete them by hand"]
     if place is None or place == f"{settings.query.name}.results":
         return [], []

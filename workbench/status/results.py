@@ -36,7 +36,8 @@ def newest_written(settings: Settings) -> Written | None:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
         found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
     else:
-        folder = None if settings.results.path is None else local_folder(settings.results.path)
+        place = settings.results.folder
+        folder = None if place is None else local_folder(place)
         found = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
     return max(((end, at) for end, at in found if end is not None), default=None)
 

@@ -55,10 +55,11 @@ def verify(
     limit: how many differences of each kind to keep. due_within: for how many seconds a due window may be missing while
     the input runs. verify waits that long for results. progress: called with the number of records read so far. waiting:
     called before each pause with what is known by then. clock, sleep: seconds. Raises ServiceError (broker, topics),
-    IncompatibleStateError (another query's state, with what changed), ConfigError (no such input topic), DataLossError
-    (records were deleted while they were read, or the committed offsets are gone).
+    IncompatibleStateError (another query's state, with what changed), ConfigError (no such input topic, or a sink
+    that does not read back), DataLossError (records were deleted while they were read, or the committed offsets are gone).
     """
     sink = sink_of(settings)
+    sink.check_reading(settings)
     settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
     skipped = SkippedOffsets()

@@ -161,6 +161,9 @@ class Live:
         monkeypatch.setattr(shell, "_rejected", lambda *rest: _batches(first.rejected, REJECTED_SCHEMA))
         monkeypatch.setattr(shell, "sink_of", lambda settings: self)
 
+    def check_reading(self, settings: Settings) -> None:
+        pass
+
     def read_back(self, settings: Settings) -> pa.Table:
         answer = self._answers[min(self.looks, len(self._answers) - 1)]
         self.looks += 1

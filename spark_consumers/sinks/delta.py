@@ -1,0 +1,269 @@
+"""A Delta table (https://github.com/delta-io/delta): each micro-batch is one commit, which is there once.
+
+The driver writes the rows of a micro-batch through the library `deltalake` (delta-rs), and the commit holds a transaction
+identifier of Delta: a random word of the checkpoint, with the number of the micro-batch as its version. A repeated
+micro-batch finds its own number there and writes nothing. Commits are not retried by the library: whoever was overtaken
+looks at the table anew, so two drivers that commit the same micro-batch cannot both do it.
+
+The table's description says whose results it holds, as the marker of the sink `parquet` does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evenflow.errors import ConfigError, DataLossError, EvenflowError, IncompatibleStateError, ServiceError
+from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
+from evenflow.twostep import readable_schema
+from spark_consumers.result_files import Owner
+from spark_consumers.sinks.base import Found, Position, Start
+from spark_consumers.sinks.typed import TypedSink
+from spark_consumers.writing import Publish, Write
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame
+
+_TIME = pa.timestamp("us", "UTC")
+_FORBIDDEN = frozenset(" ,;{}()\n\t=")
+_ATTEMPTS = 20
+_NEW_TABLE = "set results.path to a new folder (docs/operations.md)"
+
+
+class Delta(TypedSink):
+    """The result table, with times as timestamps. A repeated micro-batch changes nothing."""
+
+    name = "delta"
+    needs = ("path",)
+    repeats = False
+
+    def check(self, settings: Settings) -> None:
+        """Raise ConfigError without the library, or for a column name that a Delta table cannot have."""
+        super().check(settings)
+        _library()
+        for name in self.schema(settings).names:
+            if _FORBIDDEN & set(name):
+                raise ConfigError(
+                    f"a Delta table cannot have the column {name!r}: none of ' ,;{{}}()=', no tab and no line break",
+                    hint="give the aggregate another name, under a new query name",
+                )
+
+    def place(self, settings: Settings) -> str:
+        return f"delta {_uri(settings)}"
+
+    def admit(self, settings: Settings, found: Found) -> None:
+        uri = _uri(settings)
+        table = _table(uri)
+        if table is None:
+            if found.planned is not None:
+                raise DataLossError(
+                    f"there is no Delta table in {uri}, although this query's checkpoint has begun micro-batches up to "
+                    f"{found.planned}: what they wrote is gone",
+                    hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
+                )
+            return
+        owner = _owner(table, uri)
+        if owner.run != found.run:
+            same = owner.query == settings.query.name and owner.fingerprint == settings.fingerprint
+            whose = (
+                "this query with another checkpoint" if same else f"query {owner.query} ({owner.fingerprint})"
+            )
+            raise IncompatibleStateError(
+                f"the Delta table {uri} already holds the results of {whose}",
+                hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_TABLE}",
+            )
+        newest, begun = _newest(table, owner.run), -1 if found.planned is None else found.planned
+        if newest > begun:
+            raise IncompatibleStateError(
+                f"the Delta table {uri} already holds the results of micro-batches up to {newest}, but this query's "
+                f"checkpoint has begun {'none yet' if begun < 0 else f'only those up to {begun}'}",
+                hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_TABLE}",
+            )
+
+    def writer(self, settings: Settings, start: Start) -> Write:
+        uri, schema = _uri(settings), delta_schema(settings)
+        owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
+        _create(uri, schema, owner)
+        return partial(_write, uri, owner.run, schema)
+
+    def position(self, settings: Settings) -> Position:
+        return {0: int(_own_table(settings).version())}
+
+    def read_back(
+        self, settings: Settings, *, after: Position | None = None, until: Position | None = None
+    ) -> pa.RecordBatchReader:
+        """The rows of the table's version at `until`, without those of the files that it had at `after`.
+
+        A file that an OPTIMIZE has made of others since `after` counts as new.
+        """
+        uri = _uri(settings)
+        table = _own_table(settings)
+        if until is not None:
+            table = _at_version(uri, until)
+        passed = set() if after is None else set(_at_version(uri, after).file_uris())
+        schema = readable_schema(settings.query)
+        return pa.RecordBatchReader.from_batches(schema, _batches(table, uri, passed, schema))
+
+
+def delta_files(settings: Settings) -> list[str]:
+    """Paths or URIs of the Parquet files that the table of these settings has now."""
+    return sorted(_own_table(settings).file_uris())
+
+
+def _library() -> Any:
+    try:
+        import deltalake
+    except ImportError:
+        raise ConfigError(
+            "results.sink = 'delta' needs the library deltalake, which is not installed",
+            hint="pip install 'evenflow[delta]'",
+        ) from None
+    return deltalake
+
+
+def _uri(settings: Settings) -> str:
+    path = settings.results.path
+    assert path is not None  # `check` refuses settings without a path
+    folder = local_folder(path)
+    return path.rstrip("/") if folder is None else os.path.abspath(folder)
+
+
+def delta_schema(settings: Settings) -> pa.Schema:
+    """The columns of the table. Delta knows no times but those in microseconds."""
+    fields = [
+        field.with_type(_TIME) if pa.types.is_timestamp(field.type) else field
+        for field in readable_schema(settings.query)
+    ]
+    return pa.schema(fields)
+
+
+def _table(uri: str) -> DeltaTable | None:
+    deltalake = _library()
+    with _said(uri):
+        return deltalake.DeltaTable(uri) if deltalake.DeltaTable.is_deltatable(uri) else None
+
+
+def _own_table(settings: Settings) -> DeltaTable:
+    """The table of these settings' results. Raises ServiceError if there is none, IncompatibleStateError for others'."""
+    uri = _uri(settings)
+    table = _table(uri)
+    if table is None:
+        raise ServiceError(f"there is no Delta table in {uri}", hint="has the job written results yet?")
+    owner = _owner(table, uri)
+    if owner.fingerprint != settings.fingerprint:
+        raise IncompatibleStateError(
+            f"the Delta table {uri} holds the results of query {owner.query} ({owner.fingerprint}), but the settings "
+            f"describe query {settings.fingerprint}",
+            hint="take the settings that the pipeline ran with",
+        )
+    return table
+
+
+def _owner(table: DeltaTable, uri: str) -> Owner:
+    """Whose results the table holds. Raises IncompatibleStateError for a table that no evenflow has made."""
+    try:
+        return Owner.read(table.metadata().description or "", uri)
+    except IncompatibleStateError:
+        raise IncompatibleStateError(
+            f"the Delta table {uri} is not known to be this query's results: its description is not the one that evenflow "
+            "gives",
+            hint=_NEW_TABLE,
+        ) from None
+
+
+def _newest(table: DeltaTable, run: str) -> int:
+    """Number of the newest micro-batch that the table has of this checkpoint, -1 if none."""
+    version = table.transaction_version(run)
+    return -1 if version is None else int(version)
+
+
+def _create(uri: str, schema: pa.Schema, owner: Owner) -> None:
+    """Make the table if it is not there. Raises ConfigError if it cannot be made."""
+    try:
+        if _table(uri) is not None:
+            return
+        with _said(uri):
+            _library().DeltaTable.create(uri, schema=schema, name=owner.query, description=owner.text())
+    except ServiceError as error:
+        raise ConfigError(
+            f"results.path {uri} cannot be written: {error.message}",
+            hint="set results.path to a folder that this user may make and write",
+        ) from None
+
+
+def _write(uri: str, run: str, schema: pa.Schema, rows: DataFrame, batch: int) -> Publish:
+    """Bring the rows of a micro-batch to this process. Returns the function that commits them."""
+    table = rows.toArrow()
+    for name in ("window_start", "window_end"):
+        times = table[name].cast(pa.timestamp("ms", "UTC"))
+        table = table.set_column(table.schema.get_field_index(name), name, times)
+    return partial(commit, uri, run, table.cast(schema), batch)
+
+
+def commit(uri: str, run: str, rows: pa.Table, batch: int) -> None:
+    """Append the rows, unless this micro-batch or a later one is there. Raises ServiceError if that cannot be done."""
+    if rows.num_rows == 0:
+        return
+    deltalake = _library()
+    properties = deltalake.CommitProperties(
+        app_transactions=[deltalake.Transaction(run, batch)], max_commit_retries=0
+    )
+    refused: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        with _said(uri):
+            table = deltalake.DeltaTable(uri)
+            if _newest(table, run) >= batch:
+                return
+            try:
+                deltalake.write_deltalake(table, rows, mode="append", commit_properties=properties)
+                return
+            except deltalake.exceptions.CommitFailedError as error:  # another commit came between
+                refused = error
+    raise ServiceError(
+        f"micro-batch {batch} could not be committed to the Delta table {uri} in {_ATTEMPTS} attempts: {refused}",
+        hint="who else writes to it? Started again, the application repeats the micro-batch",
+    )
+
+
+def _at_version(uri: str, position: Position) -> DeltaTable:
+    assert isinstance(position, Mapping)
+    with _said(uri):
+        return _library().DeltaTable(uri, version=position[0])
+
+
+def _batches(table: DeltaTable, uri: str, passed: set[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with _said(uri):
+        names = {os.path.basename(file) for file in passed}
+        rows = table.to_pyarrow_dataset()
+        for fragment in rows.get_fragments():
+            if os.path.basename(fragment.path) not in names:
+                for batch in fragment.to_batches(schema=rows.schema):
+                    yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
+
+
+@contextmanager
+def _said(uri: str) -> Iterator[None]:
+    """Raise errors about this table as DataLossError (a file is gone) or ServiceError."""
+    try:
+        yield
+    except EvenflowError:
+        raise
+    except FileNotFoundError as error:
+        raise DataLossError(
+            f"a file of the Delta table {uri} is gone: {' '.join(str(error).split())[:300]}",
+            hint="who deletes files there? VACUUM removes those that no recent version has",
+        ) from None
+    except (_library().exceptions.DeltaError, pa.ArrowException, OSError) as error:
+        raise ServiceError(
+            f"the Delta table {uri} cannot be used: {' '.join(str(error).split())[:300]}"
+        ) from None
+
+
+SINK = Delta()
