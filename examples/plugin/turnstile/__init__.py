@@ -1,1 +1,1 @@
-"""A partitioner and a policy for evenflow, as an example."""
+"""A partitioner, a policy, two aggregates and a sink for evenflow, as an example."""

@@ -233,13 +233,13 @@ def test_a_package_offers_a_name_and_one_of_evenflows_stays_evenflows(
     check_aggregate("grand-total", rounds=5)
 
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "plugin_aggregates"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "plugin"
 
 
 @pytest.mark.parametrize("form", ["Spread", "Spread(x, 100)", "GeometricMean"])
 def test_the_aggregates_of_the_example_pass(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    check_aggregate(f"own_aggregates:{form}", rounds=15)
+    check_aggregate(f"turnstile.aggregates:{form}", rounds=15)
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "your-own-aggregates.md").read_text()

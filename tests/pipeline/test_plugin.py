@@ -1,4 +1,4 @@
-"""The aggregates of examples/plugin_aggregates through real Kafka and Spark, as verify recomputes them."""
+"""The package examples/plugin through real Kafka and Spark, as verify recomputes its results."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(280)]
 _CLONE = Path(__file__).parents[2]
-_MODULE = _CLONE / "examples" / "plugin_aggregates" / "own_aggregates.py"
+_PACKAGE = _CLONE / "examples" / "plugin" / "turnstile"
 
 
-def test_aggregates_of_a_module_in_the_working_directory_are_exact_in_every_window(
+def test_a_partitioner_aggregates_and_a_sink_in_the_working_directory_are_exact_in_every_window(
     kafka_settings: Any, query_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(_MODULE.parent))
-    own = {"spread": "own_aggregates:Spread(g, 500000)", "middle": "own_aggregates:GeometricMean(i)"}
+    monkeypatch.syspath_prepend(str(_PACKAGE.parent))
+    own = {
+        "spread": "turnstile.aggregates:Spread(g, 500000)",
+        "middle": "turnstile.aggregates:GeometricMean(i)",
+    }
     settings = make_settings(
         kafka_settings,
         query_name,
@@ -35,9 +38,11 @@ def test_aggregates_of_a_module_in_the_working_directory_are_exact_in_every_wind
             },
         },
         spark={"buckets": 2},
+        partitioner={"workers": 3, "name": "turnstile.partitioner:Turnstile", "options": {"turns": 2}},
+        results={"sink": "turnstile.sink:SINK", "path": str(tmp_path / "rows")},
     )
     # The services run in this folder, and Spark's Python workers below them.
-    shutil.copy(_MODULE, tmp_path)
+    shutil.copytree(_PACKAGE, tmp_path / "turnstile")
     stream = Stream(settings)
     stream.write(2_000)
     stream.end()
@@ -54,17 +59,20 @@ def test_aggregates_of_a_module_in_the_working_directory_are_exact_in_every_wind
 def test_executors_that_run_elsewhere_get_the_module_by_spark_archives(
     kafka_settings: Any, query_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(_MODULE.parent))
+    monkeypatch.syspath_prepend(str(_PACKAGE.parent))
     archive = tmp_path / "own.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
-        tar.add(_MODULE, _MODULE.name)
+        tar.add(_PACKAGE, _PACKAGE.name)
     conf = {"spark.archives": f"{archive}#own", "spark.executorEnv.PYTHONPATH": f"own:{_CLONE}"}
     settings = make_settings(
         kafka_settings,
         query_name,
         tmp_path,
         query={
-            "aggregates": {"spread": "own_aggregates:Spread(g)", "middle": "own_aggregates:GeometricMean(i)"}
+            "aggregates": {
+                "spread": "turnstile.aggregates:Spread(g)",
+                "middle": "turnstile.aggregates:GeometricMean(i)",
+            }
         },
         spark={"buckets": 2, "master": "local-cluster[1,2,1024]", "executor_memory": "512m", "conf": conf},
     )
@@ -74,7 +82,7 @@ def test_executors_that_run_elsewhere_get_the_module_by_spark_archives(
     folder = tmp_path / "services"
     folder.mkdir()
     # The driver and the partitioner find the module here. The executors have a folder of their own.
-    shutil.copy(_MODULE, folder)
+    shutil.copytree(_PACKAGE, folder / "turnstile")
     with Pipeline(settings, folder) as pipeline:
         pipeline.run_to_the_end()
     report = verify(settings)

@@ -1,8 +1,8 @@
 """Two aggregates of one's own: plain Python, and Arrow. docs/your-own-aggregates.md explains them.
 
 [query.aggregates]
-spread = "own_aggregates:Spread(amount, 100)"
-middle = "own_aggregates:GeometricMean(amount)"
+spread = "turnstile.aggregates:Spread(amount, 100)"
+middle = "turnstile.aggregates:GeometricMean(amount)"
 """
 
 from __future__ import annotations
