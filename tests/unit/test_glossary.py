@@ -190,6 +190,8 @@ NAMES_OF_OTHERS = {
         "evenflow/commands/options.py",  # of typer's commands
         "partitioner_service/reading",  # of Protobuf's fields
         "spark_consumers/jars.py",  # of Maven's artifacts
+        "spark_consumers/session.py",  # of processes
+        "spark_consumers/sinks/registry.py",  # of Python's entry points
         # groupby of Python, and groups that only a few lines know
         "evenflow/charts/labels.py",
         "evenflow/partitioners/catalogue.py",
