@@ -18,7 +18,7 @@ from tests.pipeline.routed import create_topics, expected_counts, make_settings,
 from tests.pipeline.spark_stream import driver, start
 from workbench.ports import free_ports
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 
 
 def ended(settings: Settings, log: Path, *words: str) -> tuple[int, str]:

@@ -23,7 +23,7 @@ from spark_consumers.sinks.checking import check_writing, settings_for
 from tests.pipeline.spark_stream import Stream, make_settings, with_spark
 from workbench.result_rows import ResultRows
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 
 PAGE = (Path(__file__).parents[2] / "docs/your-own-sinks.md").read_text(encoding="utf-8")
 

@@ -16,7 +16,7 @@ from tests.pipeline.end_to_end import batch_is_running
 from tests.pipeline.planes import some_rows
 from tests.pipeline.spark_stream import SLOW, Stream, driver, make_settings, with_spark
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(200)]
 NOISE = ("Traceback", "Py4J", "py4j", "Task was destroyed", "never awaited")
 
 
