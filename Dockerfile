@@ -26,7 +26,8 @@ ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
     EVENFLOW_CONTROL__WEB_HOST=0.0.0.0 EVENFLOW_CONTROL__WEB_PORT=8080
 WORKDIR /etc/evenflow
 EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=10s --start-period=120s CMD ["evenflow", "health"]
+# Unhealthy after 60 to 90 s of it: some supervisors restart a container for that, and a stage may pause for a while.
+HEALTHCHECK --interval=30s --timeout=10s --retries=3 --start-period=120s CMD ["evenflow", "health"]
 ENTRYPOINT ["evenflow"]
 LABEL org.opencontainers.image.title=evenflow org.opencontainers.image.licenses=Apache-2.0
 

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+EXIT_STATUS = {"ok": 0, "warning": 1, "wrong": 2}
+"""Exit status of the command by the state of the query."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -22,8 +25,9 @@ def status(
 ) -> None:
     """Show input, windows, results, which services are alive and what is wrong, whatever runs.
 
-    The command only looks: no topic is made and no group is joined. The exit
-    status says nothing about the query.
+    The command only looks: no topic is made and no group is joined. Exit 0:
+    nothing is wrong. 1: warnings only. 2: something is wrong, or the broker
+    does not answer. With --watch it is 0 after Ctrl-C.
     """
     import json
     import time
@@ -36,21 +40,24 @@ def status(
 
     settings = settings_of(context)
 
+    from workbench.status.judging import findings, state_of
     from workbench.status.read import read
     from workbench.status.screen import as_json as fields
     from workbench.status.screen import screen
 
     if as_json:
-        typer.echo(json.dumps(fields(read(settings))))
-        return
+        found = fields(read(settings))
+        typer.echo(json.dumps(found))
+        raise typer.Exit(EXIT_STATUS[found["state"]])
     console = Console(highlight=False)
 
     def look() -> Group:
         return screen(read(settings), width=console.width)
 
     if watch is None:
-        console.print(look())
-        return
+        facts = read(settings)
+        console.print(screen(facts, width=console.width))
+        raise typer.Exit(EXIT_STATUS[state_of(findings(facts))])
     live = Live(look(), console=console, auto_refresh=False)
     with suppress(KeyboardInterrupt), live:
         while True:

@@ -81,6 +81,15 @@ class StuckAt(BaseModel):
     why: Annotated[str, Field(max_length=300)]
 
 
+class Standstill(BaseModel):
+    """Something that has not moved for a minute although it should. what: its name. why: a sentence."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    what: Annotated[str, Field(max_length=60)]
+    why: Annotated[str, Field(max_length=_LONGEST)]
+
+
 class HotKey(BaseModel):
     """One of the hottest keys of a period, by a sample.
 
@@ -179,8 +188,9 @@ class PartitionerRecord(Record):
     least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
     loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
     plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
-    record cannot be fetched. pages: `host:port` of the instance's pages. exchange: what it knows of the exchange,
-    None if it is in none. batches: its micro-batches, None if it routes tuple by tuple.
+    record cannot be fetched. standing: what else stands still, as `/healthy/` says it. pages: `host:port` of the
+    instance's pages. exchange: what it knows of the exchange, None if it is in none. batches: its micro-batches,
+    None if it routes tuple by tuple.
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
@@ -217,6 +227,7 @@ class PartitionerRecord(Record):
     head_keys: Count | None = None
     slowest: Count | None = None
     stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
+    standing: Annotated[list[Standstill], Field(max_length=16)] = []
     pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
     exchange: ExchangeState | None = None
     batches: BatchesState | None = None

@@ -45,10 +45,10 @@ class Turns:
         """Whether the loop has ever turned."""
         return self._turned_at is not None
 
-    def trouble(self) -> str | None:
+    def trouble(self, *, patience: float = PATIENCE) -> str | None:
         """What is wrong with the loop, None if nothing is.
 
-        Before the first turn nothing is: a startup probe watches.
+        Before the first turn nothing is: a startup probe watches. patience: seconds without a turn that are no trouble.
         """
         still = 0.0 if self._turned_at is None else self._clock() - self._turned_at
-        return None if still < PATIENCE else f"{self._what} has not turned for {still:.0f} s"
+        return None if still < patience else f"{self._what} has not turned for {still:.0f} s"

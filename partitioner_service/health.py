@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evenflow.talking import silent_after
+from evenflow.talking.words import printable
+from evenflow.telemetry import Standstill
 from monitoring.health import PATIENCE
 
 
@@ -33,14 +36,18 @@ class Health:
     def healthy(self, status: Mapping[str, Any], *, control_joined: bool) -> dict[str, Any]:
         """Fields of the page: `healthy`, the data plane's `state`, and a `reason` if it is not healthy.
 
-        An instance is not healthy if it is not alive, or if something stands still. control_joined: as in
-        `alive`.
+        An instance is not healthy if it is not alive, if its data plane has made no progress for 12 s, or if
+        something stands still. control_joined: as in `alive`.
         """
-        reason = self._not_alive(status, control_joined=control_joined) or _standing_still(status)
+        reason = self._not_alive(status, control_joined=control_joined, patience=silent_after())
+        if reason is None:
+            reason = next((str(some["reason"]) for some in _for_long(status)), None)
         return _shown("healthy", status, reason)
 
-    def _not_alive(self, status: Mapping[str, Any], *, control_joined: bool) -> str | None:
-        """Why the instance is not alive, None if it is."""
+    def _not_alive(
+        self, status: Mapping[str, Any], *, control_joined: bool, patience: float = PATIENCE
+    ) -> str | None:
+        """Why the instance is not alive, None if it is. patience: seconds without progress that are no trouble."""
         if control_joined:
             self._apart_since = None
         elif self._apart_since is None:
@@ -48,7 +55,7 @@ class Health:
         if status["state"] == "stopped":
             return "the data plane has stopped"
         still = status["seconds_since_progress"]
-        if still >= PATIENCE:
+        if still >= patience:
             return f"the data plane has made no progress for {still:.0f} s"
         if self._apart_since is not None and self._clock() - self._apart_since >= PATIENCE:
             apart = self._clock() - self._apart_since
@@ -56,12 +63,20 @@ class Health:
         return None
 
 
-def _standing_still(status: Mapping[str, Any]) -> str | None:
-    """What has stood still for too long, None if nothing has."""
+def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
+    """What makes the instance unhealthy, for telemetry. What cannot be fetched has a field of its own there."""
+    return [
+        Standstill(what=some["what"][:60], why=printable(some["reason"])[:2_000])
+        for some in _for_long(status)
+        if some["what"] != "unfetchable"
+    ]
+
+
+def _for_long(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What has stood still for too long."""
     # What no waiting heals is told at once.
     still = status.get("standing_still", ())
-    long = [some for some in still if some.get("at_once") or some["seconds"] >= PATIENCE]
-    return long[0]["reason"] if long else None
+    return [some for some in still if some.get("at_once") or some["seconds"] >= PATIENCE]
 
 
 def _shown(word: str, status: Mapping[str, Any], reason: str | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from partitioner_service import status
 from partitioner_service.aborts import Aborts
 from partitioner_service.added import all_have_ended
 from partitioner_service.exchange.member import ELECTING
+from partitioner_service.health import standing_still
 from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.onlooker import Onlooker
@@ -384,6 +385,7 @@ class Loop:
             ignored=self._plan_log.ignored,
             batches=self.parts.gate.state(),
             exchange=None if self.parts.member is None else self.parts.member.figures.state(),
+            standing=standing_still(self._latest.shown),
         )
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())

@@ -6,7 +6,7 @@ An instance reports at each commit, and from time to time while nothing is commi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evenflow.arrays import Int64s
@@ -15,7 +15,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
 from evenflow.talking.words import printable
-from evenflow.telemetry import BatchesState, ExchangeState, HotKey, PartitionerRecord, StuckAt
+from evenflow.telemetry import BatchesState, ExchangeState, HotKey, PartitionerRecord, Standstill, StuckAt
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
@@ -169,11 +169,13 @@ class Reports:
         released: Mapping[int, PartitionState] | None = None,
         exchange: ExchangeState | None = None,
         batches: BatchesState | None = None,
+        standing: Sequence[Standstill] = (),
     ) -> PartitionerRecord:
         """The telemetry record of this moment.
 
         ignored: number of records of the plan topic that were no plan. released: states behind all that was routed. None:
         nothing was read that is not routed. exchange: None if this instance is in none. batches: None if it cuts none.
+        standing: what stands still.
         """
         self._said_at = self._clock()
         self._periods.roll(self._said_at)
@@ -220,6 +222,7 @@ class Reports:
             head_keys=observed.head_keys,
             slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,
             stuck=_stuck(source),
+            standing=list(standing),
             pages=self.pages,
             exchange=exchange,
             batches=batches,

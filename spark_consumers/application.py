@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from evenflow.errors import ConfigError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole, queries
 from evenflow.stopping import stopped_by_signals
-from evenflow.talking import on_every_line
+from evenflow.talking import Trouble, on_every_line, unanswered
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
@@ -76,16 +76,18 @@ def run(
         refuse_changed_notes(one, chosen)
     topics = {one.query.name: _topics(one, chosen) for one in run_queries}
     stop = stop_event or threading.Event()
-    talks = [Talk(one, partial(unread, one)) for one in run_queries]
+    watch = TopicWatch(settings.kafka, _watched(topics.values()))
+    talks = [Talk(one, partial(unread, one), unanswered=lambda: watch.unanswered) for one in run_queries]
     _warn_of_waits(settings)
-    instruments, health = SparkInstruments(settings, chosen), Health()
+    instruments = SparkInstruments(settings, chosen)
+    health = Health(kafka=lambda: _gone(watch))
     host, port = settings.spark.web_host, settings.spark.web_port
     with (
         served(instruments, host, port, setting="spark.web_port", health=health.checks),
         _session(settings, log, chosen) as spark,
         # After the session: this replaces pyspark's own handler, which would cancel running jobs.
         stopped_by_signals(stop),
-        _telemetry(spark, settings, chosen, talks, (instruments, health)) as telemetries,
+        _telemetry(spark, settings, chosen, talks, (instruments, health), watch=watch) as telemetries,
     ):
         for one in run_queries:
             refuse_other_wiring(spark, one, chosen)
@@ -100,23 +102,35 @@ def run(
                     runs[stage] = running[-1].runs
                 looks.append(partial(telemetry.look, runs))
             _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
-            watch = TopicWatch(settings.kafka, _watched(topics.values()))
             looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
             _wait(running, stop, until_ended, looks)
         finally:
-            _finish(running)
+            _finish(running, watch)
             for talk in talks:
                 talk.look(last=True)
         for started in running:
-            started.raise_failure()
+            started.raise_failure(ask=_gone(watch) is None)
         _LOG.info("stopped between two micro-batches: started again, it goes on from there")
 
 
-def _finish(running: Sequence[RunningStage]) -> None:
-    """End all stages at the same time. One after the other, each would wait for a micro-batch of its own."""
+def _finish(running: Sequence[RunningStage], watch: TopicWatch) -> None:
+    """End all stages at the same time. One after the other, each would wait for a micro-batch of its own.
+
+    While Kafka does not answer, no micro-batch can end, and none is waited for.
+    """
     with ThreadPoolExecutor(max(1, len(running))) as pool:
-        for ended in [pool.submit(stage.finish) for stage in running]:
-            ended.result()
+        left = {pool.submit(stage.finish, in_vain=lambda: _gone(watch) is not None) for stage in running}
+        while left:
+            ended, left = wait(left, timeout=_LOOK_SECONDS)
+            with suppress(DataLossError):  # it ends anyway
+                watch.check()
+            for one in ended:
+                one.result()
+
+
+def _gone(watch: TopicWatch) -> Trouble | None:
+    """What is wrong if Kafka does not answer."""
+    return unanswered(watch.servers, watch.unanswered)
 
 
 def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
@@ -217,6 +231,8 @@ def _telemetry(
     stages: tuple[Stage, ...],
     talks: Sequence[Talk],
     onlookers: Sequence[Onlooker],
+    *,
+    watch: TopicWatch,
 ) -> Iterator[list[Telemetry]]:
     """Telemetry of the query and of each view.
 
@@ -253,7 +269,7 @@ def _telemetry(
     finally:
         for listener in listeners:
             streams.removeListener(listener)
-            listener.close()
+            listener.close(patience=5.0 if _gone(watch) is None else 0.5)
         following.close()
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from evenflow.talking import Sign, Trouble, hanging, silent_after
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
-from monitoring.health import PATIENCE, Checks, Turns
-
-_INTERVALS = 5
-"""A micro-batch counts as stuck after so many batch intervals, but not before `PATIENCE` (s)."""
+from monitoring.health import Checks, Turns
 
 
 class Health:
-    """Collects what the stages report, and answers probes in a thread of its own. clock: s."""
+    """Collects what the stages report, and answers probes in a thread of its own.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    clock: s. kafka: returns what is wrong with Kafka, None if it answers.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        kafka: Callable[[], Trouble | None] = lambda: None,
+    ) -> None:
         self.loop = Turns("the application's loop", clock=clock)
+        self._kafka = kafka
         self._stuck: dict[tuple[str, str], str] = {}
 
     def batch(self, record: BatchRecord) -> None:
@@ -25,12 +32,18 @@ class Health:
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
         """Note that a stage has finished no micro-batch for a while."""
-        running = (record.running_ms or 0) / 1000
-        if running < max(PATIENCE, _INTERVALS * record.batch_interval_ms / 1000):
+        trouble = hanging(
+            Sign(
+                name=f"{record.stage} of {record.query}",
+                interval=record.batch_interval_ms / 1000,
+                running=(record.running_ms or 0) / 1000,
+                first=record.batch is None,
+            )
+        )
+        if trouble is None or trouble.level != "wrong":
             self._stuck.pop((record.query, record.stage), None)
         else:
-            what = f"{record.stage} of {record.query} has been in one micro-batch for {running:.0f} s"
-            self._stuck[record.query, record.stage] = what
+            self._stuck[record.query, record.stage] = trouble.text
 
     def checks(self) -> Checks:
         """Whether the application is alive and healthy.
@@ -39,5 +52,12 @@ class Health:
         begin again.
         """
         waits = None if self.loop.begun else "its streaming queries have not started yet"
+        gone = self._kafka()
         # `list` copies: the listener's thread may change the dict meanwhile.
-        return Checks(self.loop.trouble(), waits or next(iter(list(self._stuck.values())), None))
+        reasons = (
+            waits,
+            None if gone is None else gone.text,
+            self.loop.trouble(patience=silent_after()),
+            *list(self._stuck.values()),
+        )
+        return Checks(self.loop.trouble(), next((one for one in reasons if one is not None), None))

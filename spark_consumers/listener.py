@@ -162,9 +162,9 @@ class Telemetry:
                 now.unfit,
             )
 
-    def close(self) -> None:
-        """Deliver the waiting records. This takes at most five seconds."""
-        self._producer.flush(5)
+    def close(self, *, patience: float = 5.0) -> None:
+        """Deliver the waiting records. patience: seconds that this takes at most."""
+        self._producer.flush(patience)
 
 
 class _Events:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from evenflow.errors import ServiceError
 from spark_consumers.checkpoints import Checkpoint
@@ -33,14 +35,22 @@ class RunWatch:
         self._due = clock() + _EVERY
         self._begun_with = checkpoint.committed_batch()
         self._removed = False
+        self._asked: Future[None] | None = None
 
     def look(self) -> None:
-        """Look, if it is time. Raises FencedError if another driver has taken over."""
-        if self._clock() < self._due:
+        """Look at the answer if it has come, or ask if it is time. This never waits.
+
+        Raises FencedError if another driver has taken over.
+        """
+        if self._asked is None:
+            if self._clock() >= self._due:
+                self._asked = _beside(self._epoch.check)
             return
-        self._due = self._clock() + _EVERY
+        if not self._asked.done():
+            return
+        asked, self._asked, self._due = self._asked, None, self._clock() + _EVERY
         try:
-            self._epoch.check()
+            asked.result()
         except ServiceError as error:
             # A broker that is away is the business of the next micro-batch, which cannot do without.
             _LOG.debug("the epoch cannot be checked now: %s", error)
@@ -48,3 +58,20 @@ class RunWatch:
         if not self._removed and self._checkpoint.committed_batch() > self._begun_with:
             remove_older(self._folder, self._epoch.number)
             self._removed = True
+
+
+def _beside(ask: Callable[[], None]) -> Future[None]:
+    """The answer of `ask`, which a thread of its own waits for. A broker that is away must not hold up the application."""
+    answer: Future[None] = Future()
+
+    def wait() -> None:
+        try:
+            ask()
+        except BaseException as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result(None)
+
+    # A daemon: an answer that never comes must not keep the process.
+    threading.Thread(target=wait, name="evenflow-epoch", daemon=True).start()
+    return answer

@@ -79,6 +79,8 @@ _STREAMING = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # A thread that waits for a broker that is away hears no interrupt. By default a stop would wait for it for ever.
+    "spark.sql.streaming.stopTimeout": "5s",
 }
 _STATE = {
     "spark.sql.streaming.stateStore.providerClass": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -46,6 +46,7 @@ from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
+_STEP_SECONDS = 1
 
 
 class RunningStage:
@@ -147,21 +148,26 @@ class RunningStage:
         """
         self._watch.look()
 
-    def finish(self) -> None:
-        """Let the running micro-batch end, then end the query."""
-        if self.query.isActive:
-            _end_after_this_batch(self._spark, self.query)
+    def finish(self, *, in_vain: Callable[[], bool]) -> None:
+        """Let the running micro-batch end, then end the query.
 
-    def raise_failure(self) -> None:
+        in_vain: whether the micro-batch cannot end. Then it is interrupted, and repeated after the next start.
+        """
+        if self.query.isActive:
+            _end_after_this_batch(self._spark, self.query, in_vain)
+
+    def raise_failure(self, *, ask: bool = True) -> None:
         """Raise what stopped the query, if anything did.
 
-        Raises FencedError if another driver has taken over: it explains whatever went wrong here.
+        ask: whether to ask Kafka for a newer driver. Raises FencedError if another driver has taken over: it explains
+        whatever went wrong here.
         """
         error = self.query.exception()
         if error is None:
             return
-        with suppress(ServiceError):
-            self._epoch.check()
+        if ask:
+            with suppress(ServiceError):
+                self._epoch.check()
         java: Any = self._spark._jvm
         # pyspark's exception leaves most causes out. Spark's full trace has them.
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
@@ -230,7 +236,7 @@ def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | 
     return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), told=told)
 
 
-def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
+def _end_after_this_batch(spark: SparkSession, query: StreamingQuery, in_vain: Callable[[], bool]) -> None:
     """End the query's loop without the interrupt that `query.stop()` sends into a running micro-batch.
 
     Spark's loop checks its state before every micro-batch. `stop()` sets this state and interrupts. This
@@ -245,10 +251,24 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
         query._jsq.streamingQuery().state().set(terminated)
         if not query.status["isTriggerActive"]:
             query.stop()  # the loop sleeps until its next trigger, so the interrupt hits no micro-batch
-        if not query.awaitTermination(_GRACE_SECONDS):
-            raise TimeoutError(f"the micro-batch has not ended within {_GRACE_SECONDS} s")
+        waited = 0
+        while not query.awaitTermination(_STEP_SECONDS):
+            waited += _STEP_SECONDS
+            if in_vain():
+                raise TimeoutError("the micro-batch cannot end without Kafka")
+            if waited >= _GRACE_SECONDS:
+                raise TimeoutError(f"the micro-batch has not ended within {_GRACE_SECONDS} s")
     except PySparkException:
         return  # the query failed meanwhile: raise_failure reports it
     except Exception as error:  # private parts of Spark were used: whatever fails there, the query must end
         _LOG.warning("stopping within a micro-batch, which will be repeated: %s", error)
-        query.stop()
+        try:
+            query.stop()
+        except Exception as unheard:  # Py4J's own class of errors, or Spark's: the process ends anyway
+            _LOG.warning(
+                "the micro-batch hears no interrupt, and ends with the process: %s", _first_line(unheard)
+            )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -12,7 +12,8 @@ from typing import Any
 
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
-from evenflow.talking import Beat, Concern, Concerns, Heartbeat, with_fields
+from evenflow.talking import Beat, Concern, Concerns, Heartbeat, unanswered, with_fields
+from evenflow.talking.signs import UNANSWERED
 from evenflow.talking.words import moment, partitions, span
 from evenflow.telemetry import BatchRecord
 from evenflow.twostep import Tally
@@ -47,7 +48,8 @@ class Talk:
 
     Spark's listener reports each micro-batch, and the application's own thread calls `look` every now and
     then. So a lock guards the state. unread: returns how many records of the input no partitioner has routed,
-    None if not known. It is called only after a minute without frames. clock: s.
+    None if not known. It is called only after a minute without frames. unanswered: returns for how many seconds
+    Kafka has not answered. clock: s.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class Talk:
         settings: Settings,
         unread: Callable[[], int | None],
         *,
+        unanswered: Callable[[], float] = lambda: 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._unread = unread
+        self._unanswered = unanswered
         self._clock = clock
         self._lock = threading.Lock()
         self._concerns = Concerns(_LOG, clock=clock)
@@ -96,10 +100,24 @@ class Talk:
                 )
 
     def _what_lasts(self) -> list[Concern]:
+        gone = self._gone()
         lasting = [self._held_back(), self._slow(), self._full()]
         if self._settings.query.view_name is None:  # a view reads the frames of its query
-            lasting.insert(0, self._no_frames())
-        return [concern for concern in lasting if concern is not None]
+            lasting = [gone, self._no_frames(), *lasting]
+        # While Kafka is gone nothing else is worth a line, but what was said already is not over either.
+        known = {some.concern.name for some in self._concerns.lasting if some.seconds >= some.concern.after}
+        return [one for one in lasting if one is not None and (gone in (None, one) or one.name in known)]
+
+    def _gone(self) -> Concern | None:
+        servers = self._settings.kafka.bootstrap_servers
+        trouble = unanswered(servers, self._unanswered())
+        if trouble is None:
+            return None
+        return Concern(
+            name="no Kafka",
+            text=f"{trouble.text}: nothing is read or written until it does. Nothing is lost",
+            over=f"Kafka at {servers} answers again",
+        )
 
     def _of_view(self, concern: Concern) -> Concern:
         return replace(
@@ -115,7 +133,11 @@ class Talk:
 
     def _ask_for_the_unread(self) -> None:
         now = self._clock()
-        if now - self._came_at >= _LONG and now - self._asked_at >= _LOOK_EVERY:
+        if (
+            self._unanswered() < UNANSWERED
+            and now - self._came_at >= _LONG
+            and now - self._asked_at >= _LOOK_EVERY
+        ):
             self._asked_at = now
             self._waiting = self._unread()
 

@@ -18,8 +18,9 @@ def unread(settings: Settings) -> int | None:
     None if the broker does not answer. Transaction markers count as records.
     """
     topic = settings.topic("input")
+    hasty = settings.kafka.model_copy(update={"request_timeout": round(1_000 * _SECONDS)})
     try:
-        reader = clients.consumer(settings.kafka, group=settings.data_plane_group)
+        reader = clients.consumer(hasty, group=settings.data_plane_group)
         try:
             # Partitions may have been added since this process began.
             numbers = list(reader.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)

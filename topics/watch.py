@@ -63,10 +63,21 @@ class TopicWatch:
         self._answers: dict[str, Answer] = {}
         self._absent = dict.fromkeys(self._ids, 0)
         self._partitions = {topic.name: topic.partitions for topic in known}
+        self._unanswered_since: float | None = None
 
     def partitions(self, topic: str) -> int:
         """How many partitions this topic had when it was looked at last. More may have been added since the start."""
         return self._partitions[topic]
+
+    @property
+    def servers(self) -> str:
+        """The address of the brokers."""
+        return self._kafka.bootstrap_servers
+
+    @property
+    def unanswered(self) -> float:
+        """Seconds since the first question that no broker has answered. 0 if there is none."""
+        return 0.0 if self._unanswered_since is None else self._clock() - self._unanswered_since
 
     def check(self) -> None:
         """Look at answers that have come, and ask again if it is time. This never waits.
@@ -75,10 +86,14 @@ class TopicWatch:
         """
         if self._answers and all(answer.done() for answer in self._answers.values()):
             answers, self._answers = self._answers, {}
+            if any(map(_is_from_a_broker, answers.values())):
+                self._unanswered_since = None
             for name, answer in answers.items():
                 self._judge(name, answer)
         if self._clock() - self._asked_at >= _EVERY_SECONDS and not self._answers:
             self._asked_at = self._clock()
+            if self._unanswered_since is None:
+                self._unanswered_since = self._asked_at
             self._answers = self._ask(list(self._ids))
 
     def _judge(self, name: str, answer: Answer) -> None:
@@ -101,6 +116,14 @@ class TopicWatch:
     def _describe(self, names: list[str]) -> dict[str, Answer]:
         client = admin(self._kafka)
         return dict(client.describe_topics(TopicCollection(names), request_timeout=_ANSWER_SECONDS))
+
+
+def _is_from_a_broker(answer: Answer) -> bool:
+    try:
+        answer.result()
+    except KafkaException as error:
+        return bool(error.args[0].code() >= 0)  # the client's own errors, such as a timeout, are negative
+    return True
 
 
 def _lost(what: str) -> DataLossError:

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, DecisionRecord, PartitionerRecord, Telemetry, parse
+from evenflow.talking import Sign
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    HeartbeatRecord,
+    PartitionerRecord,
+    Telemetry,
+    parse,
+)
 from topics.groups import Member, members
 from topics.reader import read_newest
 from topics.records import Record
@@ -33,6 +41,20 @@ class Part:
     def is_spark(self) -> bool:
         """Whether the part is a stage of the Spark application."""
         return not isinstance(self.said, PartitionerRecord | DecisionRecord)
+
+    def sign(self, now: int) -> Sign:
+        """What is known of the part at this moment (ms since 1970)."""
+        said, silent = self.said, max(0, now - self.at) / 1000
+        if not isinstance(said, BatchRecord | HeartbeatRecord):
+            return Sign(name=self.name, silent=silent)
+        running = said.running_ms if isinstance(said, HeartbeatRecord) else None
+        return Sign(
+            name=self.name,
+            silent=silent,
+            interval=said.batch_interval_ms / 1000,
+            running=None if running is None else running / 1000,
+            first=said.batch is None,
+        )
 
     @property
     def is_partitioner(self) -> bool:

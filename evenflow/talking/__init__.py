@@ -7,5 +7,22 @@ counted and which conditions last. This package decides what is said when. Pytho
 from evenflow.talking.concerns import Concern, Concerns, Lasting
 from evenflow.talking.heartbeat import Beat, Heartbeat
 from evenflow.talking.lines import JsonLines, on_every_line, with_fields
+from evenflow.talking.signs import Level, Sign, Trouble, hanging, silence, silent_after, unanswered
 
-__all__ = ["Beat", "Concern", "Concerns", "Heartbeat", "JsonLines", "Lasting", "on_every_line", "with_fields"]
+__all__ = [
+    "Beat",
+    "Concern",
+    "Concerns",
+    "Heartbeat",
+    "JsonLines",
+    "Lasting",
+    "Level",
+    "Sign",
+    "Trouble",
+    "hanging",
+    "on_every_line",
+    "silence",
+    "silent_after",
+    "unanswered",
+    "with_fields",
+]

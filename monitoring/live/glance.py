@@ -5,7 +5,7 @@ None means "not known". Keys are texts that telemetry has made short. Code that 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Word = Literal["good", "warn", "bad", "unknown"]
@@ -63,7 +63,7 @@ class InstanceGlance:
     rate: tuples/s. keys: distinct keys in the last period. busy: share of its time. lag: records that it has
     not read. imbalance: of the last period. epoch: of its plan, 0 for none. owned: how many input partitions
     it reads. slowest: the input partition with the least mark. silent: seconds since it was heard. exchange:
-    None if it tells others nothing. batches: None if it routes tuple by tuple.
+    None if it tells others nothing. batches: None if it routes tuple by tuple. standing: what stands still, in words.
     """
 
     name: str
@@ -78,6 +78,7 @@ class InstanceGlance:
     silent: float
     exchange: ExchangeGlance | None = None
     batches: BatchesGlance | None = None
+    standing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,8 @@ class StageGlance:
     """A Spark stage.
 
     load: W. batch, duration_s, backlog: of the last finished micro-batch. running: for how many seconds the
-    present micro-batch has been running. works: by part. silent: seconds since the stage was heard.
+    present micro-batch has been running. first: whether none of its process has ended yet. works: by part. silent:
+    seconds since the stage was heard.
     """
 
     name: str
@@ -110,6 +112,7 @@ class StageGlance:
     interval_s: float
     backlog: int | None
     running: float | None
+    first: bool
     slots: int | None
     executors: int | None
     epoch: int

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
+from evenflow.talking import silent_after
+from evenflow.talking.words import printable
 from evenflow.telemetry import (
     BatchesState,
     BatchRecord,
@@ -39,7 +41,7 @@ from monitoring.live.glance import (
     StageGlance,
     WorkGlance,
 )
-from monitoring.live.verdicts import SILENT, verdicts
+from monitoring.live.verdicts import verdicts
 
 # What is kept and shown is bounded, as anyone who can write the telemetry topic can make up names.
 MOST_INSTANCES = 256
@@ -154,7 +156,7 @@ class Picture:
 
     def _glance(self, now: float) -> Glance:
         known = self._counted(now)
-        alive = [instance for instance in known if now - instance.at < SILENT]
+        alive = [instance for instance in known if now - instance.at < silent_after()]
         loads = _sums([instance.loads for instance in alive])
         total = sum(loads)
         imbalance = (max(loads) - total / len(loads)) / total if total else None
@@ -194,7 +196,7 @@ class Picture:
             sorted(self._instances.values(), key=lambda one: now - one.at),
             partitions=inputs_of((one.record for one in self._instances.values()), self._partitions),
             owned=lambda one: one.record.owned,
-            anyway=lambda one: now - one.at < SILENT,
+            anyway=lambda one: now - one.at < silent_after(),
         )[::-1]
 
     def _stage(self, stage: Stage, now: float) -> StageGlance:
@@ -209,6 +211,7 @@ class Picture:
             interval_s=word.batch_interval_ms / 1000,
             backlog=batch.backlog if batch else None,
             running=None if running is None else running / 1000,
+            first=word.batch is None,
             slots=word.slots,
             executors=word.executors,
             epoch=word.epoch,
@@ -302,6 +305,7 @@ def _instance(instance: _Instance, now: float) -> InstanceGlance:
         silent=round(now - instance.at, 1),
         exchange=None if record.exchange is None else _exchange(record.exchange, now - instance.at),
         batches=None if record.batches is None else _batches(record.batches),
+        standing=[printable(still.why) for still in record.standing],
     )
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from evenflow.talking import Sign, Trouble, hanging, silence
 from monitoring.live.glance import Glance, Verdict, Word
 
 _MOST_SECONDS = 30  # of reading, for the records that are not read yet
-SILENT = 20.0
-"""Seconds after which a part that says nothing is shown as silent.
-
-Each part sends a record every five seconds or so.
-"""
 
 
 def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]:
@@ -26,18 +22,19 @@ def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]
 
 
 def _keeping_up(glance: Glance) -> Verdict:
-    silent = [f"partitioner {i.name}" for i in glance.instances if i.silent > SILENT]
-    silent += [stage.name for stage in glance.stages if stage.silent > max(SILENT, 4 * stage.interval_s)]
+    signs = _signs(glance)
+    silent = [(sign, trouble) for sign in signs if (trouble := silence(sign)) is not None]
     if silent:
-        return Verdict(word="bad", text=f"nothing is heard of {', '.join(silent[:3])}")
+        return _silent(silent, whole=len(signs) > 1 and len(silent) == len(signs))
+    still = [f"partitioner {one.name}: {why}" for one in glance.instances for why in one.standing]
+    if still:
+        return Verdict(word="bad", text=still[0])
+    hung = sorted(filter(None, map(hanging, signs)), key=lambda trouble: trouble.level != "wrong")
+    if hung:
+        return Verdict(word="bad" if hung[0].level == "wrong" else "warn", text=hung[0].text)
     if not glance.instances or not glance.stages:
         missing = "a partitioner" if not glance.instances else "Spark"
         return Verdict(word="unknown", text=f"nothing has been heard of {missing} yet")
-    stuck = [s for s in glance.stages if s.running is not None and s.running > max(30.0, 5 * s.interval_s)]
-    if stuck:
-        return Verdict(
-            word="bad", text=f"{stuck[0].name} has been in one micro-batch for {stuck[0].running:.0f} s"
-        )
     # Lag counts records. A filter makes fewer tuples than records, and `explode` more.
     # So records/s are compared, if known.
     pace = glance.rate if glance.read_rate is None else glance.read_rate
@@ -51,6 +48,30 @@ def _keeping_up(glance: Glance) -> Verdict:
     # The zones of Prompt+ with their default bounds (001, chapter 3.3).
     zone = "overload" if max(loads) > 0.9 else "stable" if max(loads) > 0.8 else "room to spare"
     return Verdict(word="bad" if max(loads) > 0.9 else "good", text=f"W is {max(loads):.2f}: {zone}")
+
+
+def _signs(glance: Glance) -> list[Sign]:
+    """What is known of each part."""
+    return [
+        *(Sign(name=f"partitioner {one.name}", silent=one.silent) for one in glance.instances),
+        *(
+            Sign(
+                name=f"spark {one.name}",
+                silent=one.silent,
+                interval=one.interval_s,
+                running=one.running,
+                first=one.first,
+            )
+            for one in glance.stages
+        ),
+    ]
+
+
+def _silent(silent: list[tuple[Sign, Trouble]], *, whole: bool) -> Verdict:
+    """whole: whether no part is heard at all."""
+    first = silent[0][1].text
+    others = f", nor of {', '.join(sign.name for sign, _ in silent[1:3])}" if silent[1:] else ""
+    return Verdict(word="bad", text=f"{first}{others}{': does Kafka answer?' if whole else ''}")
 
 
 def _balanced(glance: Glance) -> Verdict:

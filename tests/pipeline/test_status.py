@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.status import EXIT_STATUS
 from evenflow.settings import Settings
 from evenflow.wire.result_frames import encode_results
 from partitioner_service.committed import all_states
@@ -36,9 +37,10 @@ def status(settings: Settings, folder: Path) -> dict[str, Any]:
     file.write_text(as_toml(settings), encoding="utf-8")
     said = CliRunner().invoke(app, ["--config", str(file), "status", "--json"])
     seen = CliRunner().invoke(app, ["--config", str(file), "status"])
-    assert (said.exit_code, seen.exit_code) == (0, 0), (said.exception, seen.exception)
-    assert f"query {settings.query.name}" in seen.stdout
-    return dict(json.loads(said.stdout))
+    assert f"query {settings.query.name}" in seen.stdout, (said.exception, seen.exception)
+    found = dict(json.loads(said.stdout))
+    assert said.exit_code == EXIT_STATUS[found["state"]], found["findings"]
+    return found
 
 
 def status_alone(settings: Settings, folder: Path) -> dict[str, Any]:

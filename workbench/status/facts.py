@@ -153,7 +153,7 @@ class Facts:
     from the settings of that record, in words. workers: those of the settings, in use until a plan says otherwise.
     ignored: how many of the newest telemetry records are not of this query. troubles: in words, what could not be read
     and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
-    and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
+    gone: topics that the query had and that are there no more.
     unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
     added: partitions that the topic has besides, and that the query has not taken in. delays: of the query's windows.
     """
@@ -179,6 +179,7 @@ class Facts:
     views: tuple[ViewFacts, ...] = ()
     added: int = 0
     delays: Delays | None = None
+    gone: tuple[str, ...] = ()
 
     @property
     def begun(self) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 from evenflow.settings.durations import format_duration
+from evenflow.talking import Level, Trouble, hanging, silence, silent_after
 from evenflow.talking.words import partitions, printable, share, span
 from evenflow.telemetry import PartitionerRecord
 from workbench.status.words import ago, count, moment
@@ -13,43 +15,71 @@ from workbench.status.words import ago, count, moment
 if TYPE_CHECKING:
     from workbench.status.facts import Facts
 
-SILENT_MS = 60_000
-"""If windows are due and Spark has been silent for this long, nothing aggregates."""
-_TOLERABLE = 0.01
+State = Literal["ok", "warning", "wrong"]
+"""The worst level of all findings."""
+_TOLERABLE, _INTOLERABLE = 0.01, 0.5
 _SMALLER = "a smaller value needs a new query.name, or `evenflow reset`"
+_RUNNING = "is `evenflow aggregate` running?"
 
 
-def wrong(facts: Facts) -> list[str]:
-    """One sentence for each thing that somebody should look at, the worst first. Empty if nothing is wrong."""
-    found = list(facts.troubles)
+def findings(facts: Facts) -> list[Trouble]:
+    """Each thing that somebody should look at, in the order in which to look. Empty if nothing is wrong."""
+    found = [Trouble("wrong", text) for text in facts.troubles]
     if facts.changed:
-        found.append("the query began with other settings; changed since then: " + "; ".join(facts.changed))
+        text = "the query began with other settings; changed since then: " + "; ".join(facts.changed)
+        found.append(Trouble("warning", text))
     if not facts.partitions:
         return found
     if not facts.begun:
         return [*found, _not_begun(facts)]
+    waiting = list(_waiting(facts))
     return [
         *found,
-        *_lost(facts),
-        *_stuck(facts),
-        *_reading(facts),
-        *_adding(facts),
-        *_waiting(facts),
-        *([] if facts.leap is None else [facts.leap]),
-        *_closing(facts),
-        *_aggregating(facts),
+        *_all("wrong", _gone(facts), _lost(facts), _stuck(facts), _reading(facts)),
+        *_all("warning", _adding(facts)),
+        *waiting,
+        *_all("wrong", [] if facts.leap is None else [facts.leap], _closing(facts)),
+        *(_aggregating(facts) or _silent_spark(facts)),
+        *_partitioners(facts, waits=bool(waiting)),
+        *(trouble for part in facts.parts if (trouble := hanging(part.sign(facts.now))) is not None),
         *_rejecting(facts),
-        *_unfit(facts),
+        *_all("warning", _unfit(facts)),
     ]
 
 
-def _not_begun(facts: Facts) -> str:
+def _all(level: Level, *texts: Iterable[str]) -> Iterator[Trouble]:
+    """All these sentences as troubles of one level."""
+    return (Trouble(level, text) for some in texts for text in some)
+
+
+def wrong(facts: Facts) -> list[str]:
+    """The sentences of all findings, warnings among them."""
+    return [finding.text for finding in findings(facts)]
+
+
+def state_of(found: Sequence[Trouble]) -> State:
+    """The worst level of these findings, "ok" if there are none."""
+    levels = {finding.level for finding in found}
+    return "wrong" if "wrong" in levels else "warning" if levels else "ok"
+
+
+def _not_begun(facts: Facts) -> Trouble:
     if facts.recorded:
-        return (
+        return Trouble(
+            "wrong",
             "the query has begun, but its committed offsets are gone (they expired, or the input topic was made anew): "
-            "see 'Rebuild after data loss' in docs/operations.md, or `evenflow reset`"
+            "see 'Rebuild after data loss' in docs/operations.md, or `evenflow reset`",
         )
-    return "the query has not begun: start `evenflow partition`"
+    return Trouble("warning", "the query has not begun: start `evenflow partition`")
+
+
+def _gone(facts: Facts) -> Iterator[str]:
+    if facts.gone:
+        are = "is" if len(facts.gone) == 1 else "are"
+        yield (
+            f"{', '.join(facts.gone)} {are} gone, with all that was in it: see 'Rebuild after data loss' in "
+            "docs/operations.md"
+        )
 
 
 def _lost(facts: Facts) -> Iterator[str]:
@@ -89,17 +119,22 @@ def _adding(facts: Facts) -> Iterator[str]:
         )
 
 
-def _waiting(facts: Facts) -> Iterator[str]:
+def _waiting(facts: Facts) -> Iterator[Trouble]:
     blank = [one for one in facts.partitions if one.blank]
     if not blank or len(blank) == len(facts.partitions):
         return
     which = partitions(one.partition for one in blank)
     if any(one.lag for one in blank):
-        yield f"no window closes before the records that wait in {which} are read"
+        yield Trouble("warning", f"no window closes before the records that wait in {which} are read")
     elif facts.idle_timeout is None:
-        yield f"waits for {which} without any record (partitioner.idle_timeout is none, so for ever)"
+        yield Trouble(
+            "wrong", f"waits for {which} without any record (partitioner.idle_timeout is none, so for ever)"
+        )
     elif not facts.members:
-        yield f"waits for {which} without any record, and no partitioner runs that could take it for idle"
+        yield Trouble(
+            "wrong",
+            f"waits for {which} without any record, and no partitioner runs that could take it for idle",
+        )
 
 
 def _closing(facts: Facts) -> Iterator[str]:
@@ -126,34 +161,69 @@ def _closing(facts: Facts) -> Iterator[str]:
         )
 
 
-def _aggregating(facts: Facts) -> Iterator[str]:
+def _aggregating(facts: Facts) -> list[Trouble]:
+    """Windows are due, and no Spark stage is at work."""
     seen = [facts.windows, *(view.windows for view in facts.views)]
     # If the last windows have no row, nothing more is ever written after the end of the input. That is no fault.
     missing = max(
         0 if one.sparse and one.next is None and one.written is not None else one.missing for one in seen
     )
-    if not missing:
-        return
+    if not missing or _spark_works(facts):
+        return []
     heard = [part.at for part in facts.parts if part.is_spark]
     heard += [stage.last_at for stage in facts.stages if stage.last_at is not None]
-    if heard and facts.now - max(heard) < SILENT_MS:
-        return
     since = (
         f"nothing was heard of Spark for {ago(facts.now - max(heard))}" if heard else "Spark has not run yet"
     )
-    yield (
-        f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since}; "
-        "is `evenflow aggregate` running?"
-    )
+    text = f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since}; {_RUNNING}"
+    return [Trouble("wrong" if heard else "warning", text)]
 
 
-def _rejecting(facts: Facts) -> Iterator[str]:
+def _spark_works(facts: Facts) -> bool:
+    """Whether any stage has reported, or has ended a micro-batch, so lately that it counts as alive."""
+    ended = (stage.last_at for stage in facts.stages if stage.last_at is not None)
+    at_work = any(facts.now - at < 1_000 * silent_after() for at in ended)
+    return at_work or any(part.is_spark and not part.sign(facts.now).is_silent for part in facts.parts)
+
+
+def _silent_spark(facts: Facts) -> list[Trouble]:
+    """Stages that have reported once, and do so no more though input may come."""
+    if facts.ended or _spark_works(facts):
+        return []
+    troubles = (silence(part.sign(facts.now)) for part in facts.parts if part.is_spark)
+    return [
+        replace(trouble, text=f"{trouble.text}; {_RUNNING}") for trouble in troubles if trouble is not None
+    ]
+
+
+def _partitioners(facts: Facts, *, waits: bool) -> Iterator[Trouble]:
+    """Partitioners that are in their group and say nothing, and what the others say of what stands still.
+
+    waits: whether it is said already that a partition without a record holds back the windows.
+    """
+    names = {member.client_id for member in facts.members}
+    known = ({"waits for a first tuple"} if waits else set()) | ({"leapt away"} if facts.leap else set())
+    for part in facts.parts:
+        if not isinstance(part.said, PartitionerRecord):
+            continue
+        trouble = silence(part.sign(facts.now))
+        if trouble is None:
+            others = (still for still in part.said.standing if still.what not in known)
+            yield from (Trouble("wrong", f"{part.name}: {printable(still.why)}") for still in others)
+        elif f"evenflow-{facts.query}-{part.said.instance}" in names:
+            yield replace(
+                trouble, text=f"{part.name} is in its group, but {trouble.text.replace(part.name, 'it', 1)}"
+            )
+
+
+def _rejecting(facts: Facts) -> Iterator[Trouble]:
     read, rejected = facts.total("read"), facts.total("rejected")
     if not read or rejected / read <= _TOLERABLE:
         return
     reasons = facts.rejected.by_reason
     mostly = f", mostly {max(reasons, key=lambda name: reasons[name])}" if reasons else ""
-    yield f"{share(rejected, read)} of what was read is rejected{mostly}"
+    level: Level = "wrong" if rejected / read > _INTOLERABLE else "warning"
+    yield Trouble(level, f"{share(rejected, read)} of what was read is rejected{mostly}")
 
 
 def _unfit(facts: Facts) -> Iterator[str]:

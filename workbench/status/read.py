@@ -18,6 +18,7 @@ from partitioner_service.committed import all_states
 from partitioner_service.leaps import Leaps
 from partitioner_service.rejected import EVERY_REASON
 from partitioner_service.sink import REASON
+from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.plans import plan_in
 from topics.query_record import read_beginning
@@ -34,6 +35,8 @@ _REJECTED = 10_000
 """How many of the newest offsets of the rejected topic are read, shared out evenly among its partitions."""
 _PLANS = 1_000
 """How many of the newest offsets of each partition of the plan topic are read."""
+_BROKER_MS = 10_000
+"""How long the first request waits. Later requests may have to wait for a transaction of a partitioner that died."""
 _T = TypeVar("_T")
 
 
@@ -43,7 +46,8 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
     now: seconds since 1970.
     """
     topic = settings.topic("input")
-    state = describe(settings.kafka, [topic]).get(topic)
+    hasty = min(_BROKER_MS, settings.kafka.request_timeout)
+    state = describe(settings.kafka.model_copy(update={"request_timeout": hasty}), [topic]).get(topic)
     troubles: list[str] = []
     if state is None:
         troubles.append(missing_input(settings, topic_names(settings.kafka)).message)
@@ -54,7 +58,8 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
     if begun is not None and len(begun.begin) < settings.input_partitions:
         settings = settings.with_input_partitions(len(begun.begin))
     partitions = () if state is None else _partitions(settings, state, troubles)
-    alive = look(settings)
+    alive, at_work = look(settings), tuple(stages(settings))
+    aggregated = bool(at_work) or any(part.is_spark for part in alive.parts)
     return Facts(
         query=settings.query.name,
         topic=topic,
@@ -70,14 +75,23 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         parts=alive.parts,
         ignored=alive.ignored,
         unfit=alive.unfit,
-        stages=tuple(stages(settings)),
+        stages=at_work,
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,
         added=0 if state is None else state.partitions - len(partitions),
         leap=leap_of(settings, partitions),
         delays=Delays.of(settings.query),
+        gone=_gone(settings, aggregated=aggregated) if any(one.state for one in partitions) else (),
         views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
     )
+
+
+def _gone(settings: Settings, *, aggregated: bool) -> tuple[str, ...]:
+    """Topics of a query that has begun, and that are not there. aggregated: whether Spark has ever run."""
+    wanted = {settings.topic("routed")}
+    if aggregated:
+        wanted |= {one.topic(role) for one in queries(settings) for role in sink_of(one).topics}
+    return tuple(sorted(wanted.difference(topic_names(settings.kafka))))
 
 
 def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | None:

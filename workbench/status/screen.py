@@ -12,7 +12,7 @@ from rich.text import Text
 from evenflow.talking.words import by_reason, numbers, share
 from workbench.status.facts import Facts, PartitionFacts, WindowFacts
 from workbench.status.heard import said_of
-from workbench.status.judging import wrong
+from workbench.status.judging import findings, state_of
 from workbench.status.words import ago, count, moment
 
 _WIDE = 125
@@ -29,9 +29,13 @@ def screen(facts: Facts, *, width: int) -> Group:
         together = [_PLACES | counts] if width >= _WIDE else [_PLACES, counts]
         parts += [_table(facts, columns) for columns in together]
     parts += [Text(line) for line in lines(facts)]
-    concerns = wrong(facts)
-    parts += [Text(f"! {one}", style="red") for one in concerns]
-    if not concerns:
+    found = findings(facts)
+    for one in found:
+        wrong = one.level == "wrong"
+        parts.append(
+            Text(f"! {one.text}" if wrong else f"warning: {one.text}", style="red" if wrong else "yellow")
+        )
+    if not found:
         parts.append(Text("nothing is wrong", style="green"))
     return Group(*parts)
 
@@ -61,8 +65,10 @@ def lines(facts: Facts) -> Iterator[str]:
 
 def as_json(facts: Facts) -> dict[str, Any]:
     """The facts as plain JSON. Times are in ms."""
-    windows, plan = facts.windows, facts.plan
+    windows, plan, found = facts.windows, facts.plan, findings(facts)
     return {
+        "state": state_of(found),
+        "findings": [vars(finding) for finding in found],
         "query": facts.query,
         "input": facts.topic,
         "now": facts.now,
@@ -87,7 +93,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
             seen.name: {**vars(seen.windows), "stages": [vars(stage) for stage in seen.stages]}
             for seen in facts.views
         },
-        "wrong": wrong(facts),
+        "wrong": [finding.text for finding in found],
     }
 
 

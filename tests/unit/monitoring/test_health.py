@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 
 from evenflow.settings import load_settings
+from evenflow.talking import unanswered
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.health import Checks, Turns
 from monitoring.instruments.spark import SparkInstruments
@@ -64,10 +65,25 @@ def test_a_spark_application_is_healthy_once_it_runs_and_as_long_as_no_micro_bat
     assert health.checks() == Checks(None, "its streaming queries have not started yet")
     health.loop.turned()
     assert health.checks() == Checks()
-    for seconds, trouble in ((99, None), (100, "fused of q has been in one micro-batch for 100 s")):
+    for seconds, trouble in ((99, None), (100, "fused of q has been in one micro-batch for 1.7 min")):
         health.heartbeat(HeartbeatRecord(**COMMON, running_ms=1_000 * seconds))
         assert health.checks() == Checks(None, trouble)
     health.batch(BatchRecord(**COMMON, batch=1, rows=1, duration_ms=1))
     assert health.checks() == Checks()
-    clock.now += 61
+    clock.now += 11
+    assert health.checks() == Checks()
+    clock.now += 1
+    assert health.checks() == Checks(None, "the application's loop has not turned for 12 s"), (
+        "said before it is fatal"
+    )
+    clock.now += 49
     assert health.checks().alive == "the application's loop has not turned for 61 s"
+
+
+def test_a_spark_application_without_kafka_is_unhealthy_and_alive() -> None:
+    gone: list[float] = [0.0]
+    health = Health(Clock(), kafka=lambda: unanswered("b:9092", gone[0]))
+    health.loop.turned()
+    assert health.checks() == Checks()
+    gone[0] = 8.0
+    assert health.checks() == Checks(None, "Kafka at b:9092 has not answered for 8 s")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from partitioner_service.health import Health
+from evenflow.telemetry import Standstill
+from partitioner_service.health import Health, standing_still
 
 RUNNING: dict[str, Any] = {"state": "running", "seconds_since_progress": 0.1}
 
@@ -63,3 +64,19 @@ def test_what_stands_still_for_a_minute_is_not_healthy_but_alive() -> None:
     assert health.alive(status, control_joined=True) == {"alive": True, "state": "running"}
     stuck = status | {"seconds_since_progress": 61.0}
     assert "no progress" in health.alive(stuck, control_joined=True)["reason"]
+
+
+def test_a_data_plane_without_progress_is_unhealthy_after_12_s_and_dead_after_a_minute() -> None:
+    for seconds, healthy, alive in ((11.9, True, True), (12.0, False, True), (60.0, False, False)):
+        status, health = RUNNING | {"seconds_since_progress": seconds}, Health(Clock())
+        assert health.healthy(status, control_joined=True)["healthy"] is healthy
+        assert health.alive(status, control_joined=True)["alive"] is alive
+
+
+def test_telemetry_says_what_the_page_says() -> None:
+    waits = {"what": "waits for newer tuples", "seconds": 60.0, "reason": "partition 3 had nothing new"}
+    young = {"what": "nothing read", "seconds": 59.0, "reason": "nothing is read"}
+    stuck = {"what": "unfetchable", "seconds": 1.0, "reason": "offset 3 cannot be fetched", "at_once": True}
+    status = RUNNING | {"standing_still": [young, waits, stuck]}
+    assert standing_still(status) == [Standstill(what="waits for newer tuples", why=waits["reason"])]
+    assert Health(Clock()).healthy(status, control_joined=True)["reason"] == waits["reason"]

@@ -28,7 +28,8 @@ class Application:
         self.unread = unread
         self.asked = 0
         self.tally = Tally()
-        self.talk = Talk(SETTINGS, self._ask, clock=self.clock)
+        self.unanswered = 0.0
+        self.talk = Talk(SETTINGS, self._ask, unanswered=lambda: self.unanswered, clock=self.clock)
 
     def _ask(self) -> int | None:
         self.asked += 1
@@ -172,3 +173,36 @@ def test_a_backlog_that_the_bound_of_a_micro_batch_keeps_is_said_after_a_minute(
     application.batch(BEGIN, BEGIN, backlog=400)
     application.wait(1)
     assert "micro-batches read all that waits again" in caplog.messages
+
+
+def test_a_broker_that_is_gone_is_named_and_no_advice_is_given_meanwhile(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    application = Application(unread=100)
+    application.batch(BEGIN + 6_000, BEGIN + 9_000, backlog=20_000)
+    application.wait(30)
+    application.unanswered = 6.9
+    application.wait(1)
+    assert warned(caplog) == []
+    application.unanswered = 7.0
+    application.wait(200)
+    (said,) = warned(caplog)
+    assert said == (
+        "Kafka at 127.0.0.1:9092 has not answered for 7 s: nothing is read or written until it does. Nothing is lost"
+    )
+    assert application.asked == 0, "a question that nobody answers holds up the application"
+    application.unanswered = 0.0
+    application.wait(1)
+    assert caplog.messages[-1] == "Kafka at 127.0.0.1:9092 answers again"
+
+
+def test_advice_that_was_given_is_not_taken_back_because_the_broker_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    application = Application()
+    for _ in range(70):
+        application.batch(BEGIN + 6_000, BEGIN + 9_000, load=1.5)
+        application.wait(1)
+    application.unanswered = 7.0
+    application.wait(1)
+    assert not [line for line in caplog.messages if "no longer than their interval again" in line]

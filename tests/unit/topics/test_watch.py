@@ -98,3 +98,22 @@ def test_partitions_that_were_added_are_counted() -> None:
     watched.partitions = 3
     watched.after(3)
     assert watched.watch.partitions("q.input") == 3
+
+
+def test_a_broker_counts_as_gone_from_the_first_question_without_an_answer_until_the_next_answer() -> None:
+    watched = Watched()
+    watched.after(3)
+    assert watched.watch.unanswered == 0
+    watched.now += 3
+    watched.watch.check()
+    watched.now += 7
+    assert watched.watch.unanswered == 7
+    watched.ids = dict.fromkeys(watched.ids, AWAY)
+    watched.answer()
+    watched.watch.check()
+    watched.now += 3
+    watched.watch.check()
+    assert watched.watch.unanswered == 10, "the client itself has given up: no broker has answered"
+    watched.ids = dict.fromkeys(watched.ids, ABSENT)
+    watched.after(3)
+    assert watched.watch.unanswered == 0, "that a topic is absent is an answer"

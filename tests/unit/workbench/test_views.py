@@ -8,11 +8,12 @@ from pathlib import Path
 
 from evenflow.settings import load_settings
 from evenflow.settings.views import view
+from evenflow.talking import silent_after
 from spark_consumers.layout import Layout
 from tests.unit.workbench.status.test_status import SPARK, ended, facts, partition
 from workbench.doctor_topics import used_topics
 from workbench.status.facts import StageFacts, ViewFacts, windows_of
-from workbench.status.judging import SILENT_MS, wrong
+from workbench.status.judging import wrong
 from workbench.status.screen import as_json, lines
 from workbench.verify.report import Difference, Reach, Report
 from workbench.verify.views import Reports
@@ -73,7 +74,7 @@ def test_status_says_of_each_view_how_far_its_windows_are() -> None:
     assert "checkpoint of view hourly: fused, 3 micro-batches done" in said
     assert as_json(found)["views"]["hourly"]["due"] == 28_000
     assert wrong(found) == []
-    silent = replace(found, parts=(replace(SPARK, at=found.now - SILENT_MS - 1),))
+    silent = replace(found, parts=(replace(SPARK, at=found.now - round(1_000 * silent_after())),))
     assert any("nothing aggregates" in one for one in wrong(silent)), "windows of the view are missing"
 
 

@@ -164,7 +164,7 @@ def test_the_three_answers_of_a_pipeline_that_is_well() -> None:
         (
             [instance(1, [0] * 4), STUCK],
             "keeping up",
-            "fused has been in one micro-batch for 60 s",
+            "spark fused has been in one micro-batch for 1 min",
         ),
     ],
 )  # fmt: skip

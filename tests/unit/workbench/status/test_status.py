@@ -11,6 +11,7 @@ from rich.console import Console
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.settings.query import Query
+from evenflow.talking import silent_after
 from evenflow.telemetry import (
     BatchesState,
     BatchRecord,
@@ -19,6 +20,7 @@ from evenflow.telemetry import (
     ExchangeState,
     HeartbeatRecord,
     PartitionerRecord,
+    Standstill,
     Telemetry,
 )
 from partitioner_service.rejected import EVERY_REASON
@@ -26,13 +28,14 @@ from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Delays, Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
-from workbench.status.judging import SILENT_MS, wrong
+from workbench.status.judging import findings, state_of, wrong
 from workbench.status.read import _reason, leap_of
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
 from workbench.verify.inputs import REASONS
 
 NOW = 1_700_000_000_000
+SILENT_MS = round(1_000 * silent_after())
 QUERY = Query(window=4_000, slide=1_000, out_of_orderness=500)
 MEMBER = Member("evenflow-w-0", "127.0.0.1", (0, 1))
 WHO: dict[str, Any] = {"query": "w", "fingerprint": "0" * 16, "time": NOW}
@@ -211,12 +214,90 @@ def test_lag_without_a_partitioner_is_said() -> None:
 def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
     late = facts(partition(0, state(20_700)), written=(15_000, NOW))
     assert wrong(late) == []
-    silent = replace(SPARK, at=NOW - SILENT_MS - 60_000)
+    silent = replace(SPARK, at=NOW - 120_000)
     (concern,) = wrong(replace(late, parts=(silent,)))
     assert "up to 5 windows are due and not written, and nothing was heard of Spark for 2 min" in concern
     assert "Spark has not run yet" in wrong(replace(late, parts=()))[0]
     at_work = StageFacts(stage="fused", batches=3, last_at=NOW - 1_000)
     assert wrong(replace(late, parts=(silent,), stages=(at_work,))) == []
+
+
+def level(found: Facts) -> str:
+    return state_of(findings(found))
+
+
+def test_a_spark_that_fell_silent_is_wrong_within_fifteen_seconds_whether_windows_are_due_or_not() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    silent = replace(found, parts=(replace(SPARK, at=NOW - SILENT_MS),))
+    assert SILENT_MS < 15_000
+    assert wrong(silent) == ["nothing was heard of spark fused for 12 s; is `evenflow aggregate` running?"]
+    assert (level(found), level(silent)) == ("ok", "wrong")
+    slow = Part(
+        at=NOW - 50_000, said=BatchRecord(**STAGE | {"batch_interval_ms": 20_000}, rows=1, duration_ms=1)
+    )
+    assert wrong(replace(found, parts=(slow,))) == []
+    over = facts(partition(0, ended(20_700)), written=(24_000, NOW), parts=silent.parts)
+    assert wrong(over) == [], "an application that has emitted all has nothing more to say"
+
+
+def test_a_micro_batch_that_does_not_end_and_a_partitioner_that_hangs_are_wrong() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    stuck = Part(at=NOW, said=WAITING.model_copy(update={"running_ms": 31_000}))
+    assert wrong(replace(found, parts=(stuck,))) == ["spark fused has been in one micro-batch for 31 s"]
+    hung = Part(at=NOW - SILENT_MS, said=PARTITIONER)
+    (text,) = wrong(replace(found, parts=(SPARK, hung)))
+    assert text == "partitioner 0 is in its group, but nothing was heard of it for 12 s"
+    assert wrong(replace(found, parts=(SPARK, hung), members=())) == [], "it has left"
+
+
+def test_a_micro_batch_is_slow_before_it_is_stuck_and_the_first_of_a_process_may_take_longer() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+
+    def running(seconds: int, **fields: Any) -> str:
+        said = WAITING.model_copy(update={"running_ms": 1_000 * seconds, **fields})
+        return level(replace(found, parts=(Part(at=NOW, said=said),)))
+
+    assert [running(seconds) for seconds in (11, 12, 29, 30)] == ["ok", "warning", "warning", "wrong"]
+    assert [running(seconds, batch=None) for seconds in (12, 59, 60)] == ["ok", "ok", "wrong"]
+    assert [running(seconds, batch_interval_ms=20_000) for seconds in (99, 100)] == ["ok", "wrong"]
+
+
+def test_what_a_partitioner_calls_unhealthy_is_wrong_here_too_and_said_once() -> None:
+    parts = (partition(0, state(20_700)), partition(1, state(19_000)))
+    still = [
+        Standstill(what="waits for newer tuples", why="input partition 1 had nothing new"),
+        Standstill(what="waits for a first tuple", why="input partition 2 had no tuple yet"),
+    ]
+    said = Part(at=NOW, said=PARTITIONER.model_copy(update={"standing": still}))
+    found = facts(*parts, written=(20_000, NOW), parts=(SPARK, said))
+    assert wrong(found) == [f"partitioner 0: {one.why}" for one in still]
+    assert level(found) == "wrong"
+    assert wrong(replace(found, members=(), parts=(SPARK, replace(said, at=NOW - SILENT_MS)))) == []
+    blank = partition(2, state(None, offset=0, read=0, routed=0), end=0)
+    both = wrong(facts(*parts, blank, parts=(SPARK, said)))
+    assert len([one for one in both if "partition 2" in one]) == 1
+
+
+def test_topics_that_are_gone_are_named() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW), gone=("w.results", "w.routed"))
+    assert wrong(found)[0].startswith("w.results, w.routed are gone, with all that was in it")
+    assert level(found) == "wrong"
+
+
+def test_a_query_whose_spark_was_never_started_has_a_warning() -> None:
+    assert level(facts(partition(0, state(20_700)), parts=())) == "warning"
+
+
+def test_the_state_is_the_worst_finding_and_stands_in_the_json() -> None:
+    few = facts(partition(0, state(20_700)), written=(20_000, NOW), unfit=1)
+    gone = replace(few, members=(), partitions=(partition(0, state(20_700), end=1_300),))
+    assert (level(few), level(gone)) == ("warning", "wrong")
+    assert as_json(few)["state"] == "warning"
+    assert [one["level"] for one in as_json(gone)["findings"]] == ["wrong", "warning"]
+    assert "warning: 1 result value is null" in shown(few)
+    assert "! no partitioner is running" in shown(gone)
+    half = facts(partition(0, state(20_700, routed=40, rejected=60)), written=(20_000, NOW))
+    assert level(half) == "wrong"
 
 
 @pytest.mark.parametrize(

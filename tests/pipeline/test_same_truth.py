@@ -1,0 +1,110 @@
+"""What is dead, hangs or is gone: `evenflow status`, the live page, `/healthy/` and the log say it alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from evenflow.errors import ServiceError
+from evenflow.settings import KafkaSettings
+from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings, wait_for
+from workbench.broker import EmbeddedBroker
+from workbench.ports import free_ports
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
+
+SPARK_IS_SILENT = "; is `evenflow aggregate` running?"
+
+
+def status(pipeline: Pipeline) -> tuple[int, list[str]]:
+    """Exit status, and what is wrong in words."""
+    said = CliRunner().invoke(app, ["--config", str(pipeline.file), "status", "--json"])
+    return said.exit_code, json.loads(said.stdout)["wrong"] if said.stdout else [said.output]
+
+
+def page(port: int, path: str) -> tuple[int, Any]:
+    """HTTP status and JSON of a page of a service."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def keeping_up(port: int) -> dict[str, str]:
+    """The first answer of the live page."""
+    return dict(page(port, "/live/state/")[1]["verdicts"]["keeping up"])
+
+
+@pytest.mark.more
+def test_a_spark_application_that_hangs_or_is_killed_is_wrong_in_status_and_on_the_live_page(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    live, own = free_ports(2)
+    settings = make_settings(
+        kafka_settings, query_name, tmp_path, partitioner={"web_port": live}, spark={"web_port": own}
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        spark = pipeline.start("aggregate")
+        stream.write(2_000, poison=False)
+
+        def works() -> bool:
+            code, wrong = status(pipeline)
+            return code < 2 and not [line for line in wrong if "park" in line]
+
+        def silent(*names: str) -> bool:
+            code, wrong = status(pipeline)
+            text = keeping_up(live)["text"]
+            return code == 2 and any(SPARK_IS_SILENT in line for line in wrong) and "spark fused" in text
+
+        pipeline.wait_until(lambda: batches_done(settings, "fused") and works(), timeout=180)
+        pipeline.wait_until(lambda: page(own, "/healthy/")[0] == 200)
+        keeping_up(live)  # the first look makes the page follow
+        os.killpg(spark.pid, signal.SIGSTOP)
+        pipeline.wait_until(silent)
+        os.killpg(spark.pid, signal.SIGCONT)
+        pipeline.wait_until(works)
+        pipeline.kill("aggregate")
+        pipeline.wait_until(silent)
+        assert keeping_up(live)["word"] == "bad"
+
+
+@pytest.mark.more
+def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_when_told_to(
+    query_name: str, tmp_path: Path
+) -> None:
+    (own,) = free_ports(1)
+    with EmbeddedBroker() as broker:
+        settings = make_settings(broker.settings(), query_name, tmp_path, spark={"web_port": own})
+        stream = Stream(settings)
+        with Pipeline(settings, tmp_path) as pipeline:
+            pipeline.start("partition")
+            spark = pipeline.start("aggregate")
+            stream.write(500, poison=False)
+            pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=180)
+            pipeline.kill("partition")
+            broker.kill()
+            gone = f"Kafka at {settings.kafka.bootstrap_servers} has not answered for"
+            pipeline.wait_until(lambda: gone in spark.output())
+            code, said = page(own, "/healthy/")
+            assert (code, said["reason"].startswith(gone)) == (503, True)
+            assert page(own, "/alive/")[0] == 200, "no restart brings a broker back"
+            assert "max_frames_per_batch" not in spark.output()
+            said_of_status = CliRunner().invoke(app, ["--config", str(pipeline.file), "status"])
+            error = said_of_status.exception
+            assert isinstance(error, ServiceError), error
+            assert error.message.startswith("no broker answers")
+            os.kill(spark.pid, signal.SIGTERM)
+            wait_for(lambda: not spark.alive, spark.output, timeout=20.0)
+            del pipeline.running["aggregate"]
