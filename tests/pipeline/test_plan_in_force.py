@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from tests.pipeline.planes import some_rows, start_thread, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from topics import clients
 from topics.plans import read_plans
+from workbench.alive import look
 from workbench.plan_in_force import in_force, refuse_beside_a_controller
 
 pytestmark = pytest.mark.pipeline
@@ -100,13 +100,14 @@ def test_a_plan_is_not_cleared_beside_a_controller_that_goes_on_unless_forced(
 
 def test_a_controller_that_has_stopped_is_waited_for_and_then_refuses_nothing(settings: Settings) -> None:
     decide(settings)
+    (controller,) = look(settings).parts
     ahead = [0.0]
 
     def sleep(seconds: float) -> None:
         ahead[0] += seconds
 
-    refuse_beside_a_controller(settings, now=lambda: time.time() + ahead[0], sleep=sleep)
-    assert 15 < ahead[0] < 30
+    refuse_beside_a_controller(settings, now=lambda: controller.at / 1000 + ahead[0], sleep=sleep)
+    assert ahead[0] == pytest.approx(25)
 
 
 def test_a_controller_that_stops_says_which_plan_stays_in_force(
