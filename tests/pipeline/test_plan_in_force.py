@@ -89,12 +89,15 @@ def test_a_plan_is_not_cleared_beside_a_controller_that_goes_on_unless_forced(
 ) -> None:
     publish(settings, workers=6)
     decide(settings)
+    at = look(settings).parts[0].at / 1000
     waits: list[str] = []
     with pytest.raises(IncompatibleStateError, match="is at work") as refused:
-        refuse_beside_a_controller(settings, sleep=lambda _: decide(settings), waiting=waits.append)
+        refuse_beside_a_controller(
+            settings, now=lambda: at, sleep=lambda _: decide(settings), waiting=waits.append
+        )
     assert "--force" in (refused.value.hint or "")
     assert len(waits) == 1
-    assert waits[0].startswith("a controller decided just now: waiting up to 2")
+    assert waits[0].startswith("a controller decided just now: waiting up to 25 s")
     assert json.loads(said(settings, tmp_path, "--clear", "--force"))["epoch"] == 2
 
 
