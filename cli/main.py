@@ -22,6 +22,7 @@ COMMANDS = (
     "health",
     "key",
     "partition",
+    "plan",
     "query",
     "rename",
     "replay",

@@ -1,4 +1,4 @@
-"""`evenflow partition` runs a partitioner instance. `evenflow plan` publishes a plan by hand."""
+"""`evenflow partition` runs a partitioner instance."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from cli.look import Unchecked, look_first
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of the partitioner service."""
+    """Add the command of the partitioner service."""
     app.command()(partition)
-    app.command()(plan)
 
 
 def partition(
@@ -63,27 +62,3 @@ def partition(
         trial=not unchecked,
         take_over=take_over,
     )
-
-
-def plan(
-    context: typer.Context,
-    workers: Annotated[int, typer.Option(min=1, help="Workers (p) from then on.")],
-    reducers: Annotated[
-        int | None, typer.Option(min=1, help="Buckets running at once (r). Default: all.")
-    ] = None,
-    effective_from: Annotated[
-        int | None, typer.Option(help="Event time (ms) on a slide boundary. Default: at the next slide.")
-    ] = None,
-) -> None:
-    """Publish a plan by hand: how many workers are in use.
-
-    Prints the record. A running controller goes on from this plan.
-    """
-    from evenflow.commands.context import settings_of
-
-    settings = settings_of(context)
-
-    from partitioner_service.plans import publish
-
-    published = publish(settings, workers=workers, reducers=reducers, effective_from=effective_from)
-    typer.echo(published.encode(settings.fingerprint).decode())

@@ -69,8 +69,8 @@ class Judgement:
 class Decider:
     """Asks the policy, and holds it back where no policy may go.
 
-    If an earlier plan was not realised in time, no further growth is asked for. After the last epoch no
-    change is asked for.
+    If an earlier plan was not realised in time, no further growth is asked for. While the pipeline is young, and after a
+    growth, nothing shrinks for `control.scale_in_wait`. After the last epoch no change is asked for.
     """
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
@@ -103,7 +103,17 @@ class Decider:
         if log.newest_epoch >= LAST_EPOCH and (decision.p, decision.r) != (now.p, now.r):
             why = f"the plan topic holds epoch {LAST_EPOCH}, and none can follow: delete that topic"
             return replace(decision, p=now.p, r=now.r, reason=why, cause="no-epoch-left", held=True)
-        return decision
+        return self._not_too_early(decision, seen)
+
+    def _not_too_early(self, decision: Decision, seen: Seen) -> Decision:
+        now = seen.observation
+        p, r = max(decision.p, now.p), max(decision.r, now.r)
+        if not seen.no_scale_in or (p, r) == (decision.p, decision.r):
+            return decision
+        why = f"{decision.reason}, but {seen.no_scale_in}: no scale-in yet"
+        return replace(
+            decision, p=p, r=r, reason=why, cause="waiting" if (p, r) == (now.p, now.r) else decision.cause
+        )
 
 
 class ReplicaDecider:
@@ -124,6 +134,8 @@ class ReplicaDecider:
         """
         if not seen.instances:
             return None
-        # The policy knows p and r only. So instances take the place of p, and r is fixed.
-        decision = self._policy.decide(replace(seen.observation, p=seen.instances, r=1, settling=False))
+        # The policy knows p and r only. So instances take the place of p, and r is fixed. Spark's start is none of theirs.
+        decision = self._policy.decide(
+            replace(seen.observation, p=seen.instances, r=1, settling=False, starting=())
+        )
         return None if decision.held or decision.p == seen.instances else decision

@@ -11,6 +11,7 @@ from itertools import pairwise, starmap
 from statistics import median
 
 from controller import measures
+from controller.beginnings import Beginning, Beginnings
 from controller.collect import Collected, Heard
 from controller.plan_log import PlanLog, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
@@ -78,7 +79,7 @@ class Seen:
     reached: largest event time (ms) that a partitioner has seen, None before the first tuple. batch_ms: ms of
     event time that go by in a batch interval, None if the speed of event time is not known. overdue: in
     words, which parts do not follow the newest plan although there was time enough. instances: partitioner
-    instances that count.
+    instances that count. no_scale_in: why a scale-in would come too early, empty if it would not.
     """
 
     observation: Observation
@@ -86,15 +87,19 @@ class Seen:
     batch_ms: float | None = None
     overdue: tuple[str, ...] = ()
     instances: int = 0
+    no_scale_in: str = ""
 
 
 @dataclass
 class Evaluator:
-    """Makes observations. Remembers how fast event time advances, and how many observations there were."""
+    """Makes observations. Remembers how fast event time advances, what has begun lately, and how many there were."""
 
     settings: Settings
     step: int = 0
     _times: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._beginnings = Beginnings(self.settings)
 
     def observe(self, known: Collected, log: PlanLog, now: float, *, pending: bool = False) -> Seen:
         """The next observation. pending: whether a plan is published that the log has not shown yet."""
@@ -110,8 +115,9 @@ class Evaluator:
         late = now - log.newest_since > within
         tomorrow = log.ahead(time) > 1000 * within * max(1.0, steady or 0.0)
         overdue = bool(missing) and late and not tomorrow
+        young = self._beginnings.look(known, log.pair, now, realised=not missing)
         observation = _Sight(self.settings, known, partitioners, now, speed).observation(
-            step=self.step, log=log, settling=pending or (bool(missing) and not late)
+            step=self.step, log=log, settling=pending or (bool(missing) and not late), young=young
         )
         return Seen(
             observation,
@@ -119,6 +125,7 @@ class Evaluator:
             batch_ms=None if steady is None else steady * observation.interval_ms,
             overdue=tuple(missing) if overdue else (),
             instances=len(partitioners),
+            no_scale_in=young.no_scale_in,
         )
 
     def _note(self, now: float, time: int | None) -> None:
@@ -161,7 +168,7 @@ class _Sight:
     now: float
     speed: float | None
 
-    def observation(self, *, step: int, log: PlanLog, settling: bool) -> Observation:
+    def observation(self, *, step: int, log: PlanLog, settling: bool, young: Beginning) -> Observation:
         working = measures.working(self.partitioners)
         rate = measures.added(record.rate for record in working)
         stages = self._parts(rate)
@@ -181,6 +188,7 @@ class _Sight:
             latency_ms=self._latency_ms(),
             stages=stages,
             settling=settling,
+            starting=young.starting,
             stale=tuple(stale(self.settings, self.known, self.now)),
         )
 

@@ -95,15 +95,16 @@ def load(words: StageWords, now: float) -> float | None:
         return 0.0
     record = words.word.record
     if isinstance(record, BatchRecord):
-        return _load(record)
+        return load_of(record)
     # The last micro-batch counts only if it ended just before the present one began.
     # An older one says nothing of now.
     since = ((record.running_ms or 0) + _BETWEEN * max(1, record.batch_interval_ms)) / 1000
     before = words.batch is not None and words.batch.age(now) <= since
-    return record.load_by_now(_load(words.batch.record) if words.batch is not None and before else None)
+    return record.load_by_now(load_of(words.batch.record) if words.batch is not None and before else None)
 
 
-def _load(batch: BatchRecord) -> float:
+def load_of(batch: BatchRecord) -> float:
+    """W of a finished micro-batch."""
     return batch.duration_ms / max(1, batch.batch_interval_ms) if batch.load is None else batch.load
 
 

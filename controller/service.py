@@ -112,6 +112,7 @@ def control(
                 controller.turn(_TURN_SECONDS)
                 loop.turned()
             controller.keep()
+            controller.tell_end()
         finally:
             controller.close()
 
@@ -228,6 +229,10 @@ class Controller:
             self._realiser.close(self.policy)
         except ServiceError as error:
             log.warning("what the policy has learned was not saved: %s", error.message)
+
+    def tell_end(self) -> None:
+        """Log which plan stays in force."""
+        self._talk.ends(self._log, dry_run=self._dry_run)
 
     def close(self) -> None:
         """Close the connections to the broker."""

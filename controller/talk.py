@@ -52,6 +52,25 @@ class Talk:
             extra=with_fields({"event": "begin", "query": self._settings.query.name, "policy": policy.name}),
         )
 
+    def ends(self, plans: PlanLog, *, dry_run: bool) -> None:
+        """Log what stays in force when this controller stops. The newest plan counts, though it may begin a little later."""
+        if dry_run:
+            return
+        newest = plans.newest
+        if newest is None:
+            own = self._settings.partitioner.workers
+            log.info("stopped: no plan was published, so `workers` (%d) holds", own)
+            return
+        p = plans.meaning(newest).p
+        log.info(
+            "stopped: the plan of epoch %d with %d worker%s stays in force; `evenflow plan --clear` gives `workers` its "
+            "meaning back",
+            newest.epoch,
+            p,
+            "" if p == 1 else "s",
+            extra=with_fields({"event": "end", **newest.fields()}),
+        )
+
     def adopted(self, plan: Plan) -> None:
         """Log that a plan of another writer is in the log, and counts."""
         why = f" ({plan.reason})" if plan.reason else ""

@@ -272,7 +272,8 @@ class BatchRecord(Record):
     cluster manager. epoch: that of the plan that the application follows (0: none). reducers: r, by that plan
     or else by the settings. mark: least mark merged. tuples, rows_out, windows_closed, unfit: those of this
     micro-batch. open_panes: how many panes there are from the first to the last open pane with a tuple.
-    state_bytes: memory of the state stores.
+    state_bytes: memory of the state stores. finished: how many micro-batches with rows the stage has finished since its
+    driver began, with this one. warm_ms: how long ago the first of them ended (older drivers say neither).
 
     For people who read the topic (no service reads these): next_window_end: end of the open window that closes
     next. durations_ms: how long each step of Spark's micro-batch took, by Spark's own names.
@@ -301,6 +302,8 @@ class BatchRecord(Record):
     open_panes: Count | None = None
     next_window_end: EventTime | None = None
     state_bytes: Count | None = None
+    finished: Count | None = None
+    warm_ms: Count | None = None
     durations_ms: dict[str, Count] = {}
     offsets: list[Any] = []
 
@@ -320,6 +323,8 @@ class HeartbeatRecord(Record):
     slots: Count | None = None
     executors: Count | None = None
     epoch: Count = 0
+    finished: Count | None = None
+    warm_ms: Count | None = None
 
     def load_by_now(self, before: float | None) -> float | None:
         """W while a micro-batch runs. before: W of the last finished micro-batch.

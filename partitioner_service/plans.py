@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.plans import LAST_EPOCH, Plan
@@ -21,12 +22,17 @@ _LOOK_SECONDS = 0.05
 
 
 def publish(
-    settings: Settings, *, workers: int, reducers: int | None = None, effective_from: int | None = None
+    settings: Settings,
+    *,
+    workers: int,
+    reducers: int | None = None,
+    effective_from: int | None = None,
+    reason: str = "published by hand",
 ) -> Plan:
     """Publish a plan with the next epoch, and return the plan once it counts.
 
     reducers: None means all buckets. effective_from: event time (ms) on a slide boundary, None for "at the
-    next slide".
+    next slide". reason: for people who read the plan.
 
     Raises ConfigError for more workers than routed partitions, for more reducers than buckets, for an
     `effective_from` that is no event time or not on a slide boundary, and for a missing input topic. Raises
@@ -50,13 +56,12 @@ def publish(
     settings = admitted(settings)
     specs = admin.pipeline_topics(settings)
     admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
-    return _published(
-        settings, p=workers, r=r, effective_from=NO_MARK if effective_from is None else effective_from
-    )
+    begins = NO_MARK if effective_from is None else effective_from
+    return _published(settings, Plan(epoch=1, p=workers, r=r, effective_from=begins, reason=reason))
 
 
-def _published(settings: Settings, *, p: int, r: int, effective_from: int) -> Plan:
-    """Publish this as the plan of the next epoch.
+def _published(settings: Settings, wanted: Plan) -> Plan:
+    """Publish this as the plan of the next epoch, whatever its own epoch is.
 
     Another writer may publish the same epoch at the same moment. The first plan in the log counts, so this
     tries again with the next epoch if its own plan is not that one.
@@ -66,7 +71,7 @@ def _published(settings: Settings, *, p: int, r: int, effective_from: int) -> Pl
         writer = PlanWriter(settings, identity=IDENTITY)
         for _ in range(_TRIES):
             epoch = _last_epoch(settings, reading) + 1
-            plan = Plan(epoch=epoch, p=p, r=r, effective_from=effective_from, reason="published by hand")
+            plan = replace(wanted, epoch=epoch)
             writer.write(plan)
             if plan in in_order(_once_visible(settings, reading, epoch)):
                 return plan

@@ -89,6 +89,7 @@ class Telemetry:
         self._warn_of_the_unfit(before, now)
         try:
             record = batch_record(progress, self._settings, before=before, now=now, standing=self._standing())
+            record = record.model_copy(update=self._pulses[stage].run._asdict())
         except ValueError as error:
             _LOG.warning("telemetry of micro-batch %s of %s is lost: %s", progress["batchId"], stage, error)
             return
@@ -134,6 +135,7 @@ class Telemetry:
             slots=standing.slots,
             executors=standing.executors,
             epoch=standing.epoch,
+            **self._pulses[stage].run._asdict(),
         )
 
     def reached(self) -> int | None:

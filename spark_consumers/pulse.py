@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _AT_LEAST = 1.0  # s of silence before the first beat
 _AGAIN = 5.0  # s between two beats
@@ -25,6 +26,16 @@ class Beat:
     running_ms: int | None
 
 
+class Run(NamedTuple):
+    """How far a stage has come since its driver began.
+
+    finished: micro-batches with rows. warm_ms: ms since the first of them ended, None before.
+    """
+
+    finished: int
+    warm_ms: int | None
+
+
 class Pulse:
     """The pulse of one stage.
 
@@ -38,6 +49,8 @@ class Pulse:
         self._again = max(_AGAIN, interval_ms / 1000)
         self._lock = threading.Lock()
         self._batch: int | None = None
+        self._count = 0
+        self._first_ended: float | None = None
         self._finished = clock()
         self._idle_at: float | None = None
         self._idle_since: float | None = None
@@ -47,6 +60,9 @@ class Pulse:
         """Note that a micro-batch with rows has ended."""
         with self._lock:
             self._batch, self._finished = batch, self._clock()
+            self._count += 1
+            if self._first_ended is None:
+                self._first_ended = self._finished
             self._idle_at = self._idle_since = self._said = None
 
     def due(self, running: Callable[[], bool]) -> Beat | None:
@@ -71,6 +87,13 @@ class Pulse:
             # Spark does not say when a micro-batch began: at the earliest, when the stage was last seen idle.
             begun = self._finished if self._idle_at is None else self._idle_at
             return Beat(self._batch, round(1000 * (now - begun)) if runs else None)
+
+    @property
+    def run(self) -> Run:
+        """How far the stage has come."""
+        with self._lock:
+            first = self._first_ended
+            return Run(self._count, None if first is None else round(1000 * (self._clock() - first)))
 
     @property
     def idle_seconds(self) -> float:

@@ -50,6 +50,8 @@ class Observation:
     * latency_ms: latency of the results.
     * stages: the observation of each part.
     * settling: whether a plan has been published that is not yet realised.
+    * starting: which parts have just begun, in words. Their first micro-batches say nothing of the load, so a policy
+      decides nothing.
     * stale: what is missing or too old, in words. If anything is, a policy decides nothing.
     """
 
@@ -68,6 +70,7 @@ class Observation:
     latency_ms: float | None = None
     stages: Mapping[Part, StageObservation] = field(default_factory=dict)
     settling: bool = False
+    starting: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
     def in_force(self, part: Part) -> int:
@@ -97,7 +100,7 @@ class Observation:
 
     def fields(self) -> dict[str, Any]:
         """The observation as plain JSON."""
-        return dataclasses.asdict(self) | {"stale": list(self.stale)}
+        return dataclasses.asdict(self) | {"starting": list(self.starting), "stale": list(self.stale)}
 
 
 def known(value: float | None) -> TypeGuard[float]:

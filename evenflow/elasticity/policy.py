@@ -2,8 +2,8 @@
 
 Laws (tests/unit/elasticity/test_contract.py holds every registered name to them):
 
-* On stale or missing data, and while a plan is being realised, there is no action. The decision is `held`, it has the p
-  and r in force, and its reason says why.
+* On stale or missing data, and while a plan is being realised or a part begins, there is no action. The decision is
+  `held`, it has the p and r in force, and its reason says why.
 * The p and r of every other decision lie within the bounds, whatever the observation.
 * The same seed, options and observations give the same decisions in every process.
 * A policy that is restored from a snapshot continues exactly as the original would have.
@@ -86,6 +86,7 @@ Cause = Literal[
     "bounds",
     "missing-data",
     "settling",
+    "starting",
     "unrealised",
     "no-epoch-left",
 ]
@@ -102,6 +103,7 @@ CAUSES: dict[Cause, str] = {
     "bounds": "p and r are at their bounds, or had to get within them",
     "missing-data": "what the policy needs is not known, or too old",
     "settling": "a plan is being realised",
+    "starting": "a driver has just begun, or p or r has just changed: its first micro-batches do not count",
     "unrealised": "the last plan was not realised in time",
     "no-epoch-left": "the plan topic can hold no further plan",
 }
@@ -114,7 +116,7 @@ class Decision:
 
     p, r: the numbers that it wants. reason: why, in words. cause: the reason in one word (`CAUSES`). zone: 1
     under-used, 2 stable, 3 overload (001, ch. 3.3), None if the policy knows no zones. held: whether nothing was
-    decided, because the data does not allow a decision or a plan is being realised.
+    decided, because the data does not allow a decision, a plan is being realised or a part has just begun.
     """
 
     p: int
@@ -151,6 +153,9 @@ class Policy(ABC):
             self._missed(seen)
             why = "nothing is decided while the last plan is being realised"
             return self._held(seen, why, cause="settling")
+        if seen.starting:
+            self._missed(seen)
+            return self._held(seen, f"nothing is decided: {'; '.join(seen.starting)}", cause="starting")
         wanted = self._decide(seen)
         p, r = self.bounds.clamped(wanted.p, wanted.r)
         if wanted.held or (p, r) == (wanted.p, wanted.r):

@@ -38,6 +38,10 @@ class ControlSettings(Section):
         default=None,
         description="Age at which the last measurement of a part is too old. None: four batch intervals, at least 20 s.",
     )
+    scale_in_wait: Duration = Field(
+        default=60_000,
+        description="No scale-in for so long after the first micro-batch of a Spark driver, and after p or r grew.",
+    )
     lease: str | None = Field(
         default=None,
         pattern=_OBJECT,

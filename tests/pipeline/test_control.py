@@ -347,6 +347,7 @@ def test_the_command_decides_ends_with_2_when_another_takes_over_and_with_0_on_s
         for process in others:
             process.send_signal(signal.SIGTERM)
         assert [process.wait(20) for process in others] == [0, 0], [log.read_text() for log in logs]
+        assert "stopped: no plan was published, so `workers` (4) holds" in logs[1].read_text()
     finally:
         for process in (first, *others):
             process.kill()

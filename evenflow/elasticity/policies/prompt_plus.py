@@ -171,7 +171,8 @@ class PromptPlus(Policy):
         if last and (last.p, last.r) != (seen.p, seen.r):
             self._acted(1 if seen.p + seen.r > last.p + last.r else -1)
         memory.last = InForce.at(seen)
-        rate, keys = (value if known(value) and not seen.stale else None for value in (seen.rate, seen.keys))
+        counts = not (seen.stale or seen.starting)
+        rate, keys = (value if known(value) and counts else None for value in (seen.rate, seen.keys))
         memory.batches = [*memory.batches, _Batch(load=load, rate=rate, keys=keys)][-2 * self.options.d :]
 
     def _acted(self, direction: int) -> None:

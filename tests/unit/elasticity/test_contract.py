@@ -65,10 +65,16 @@ def test_p_and_r_lie_within_the_bounds_whatever_is_observed(name: str, seen: lis
 @each
 @pytest.mark.parametrize(
     "changed",
-    [{"stale": ("the combiner says nothing since 30 s",)}, {"settling": True}],
-    ids=["stale", "settling"],
+    [
+        {"stale": ("the combiner says nothing since 30 s",)},
+        {"settling": True},
+        {"starting": ("the fused stage has just begun",)},
+    ],
+    ids=["stale", "settling", "starting"],
 )
-def test_nothing_is_decided_on_stale_data_or_while_a_plan_is_being_realised(name: str, changed: dict) -> None:
+def test_nothing_is_decided_on_stale_data_while_a_plan_is_being_realised_or_a_part_begins(
+    name: str, changed: dict
+) -> None:
     policy = made(name)
     plant = Plant(combine=3.0, reduce=1.0, p=2, r=2)
     for _ in range(20):

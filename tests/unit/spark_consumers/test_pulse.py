@@ -76,3 +76,14 @@ def test_how_long_a_stage_is_idle_counts_from_its_last_micro_batch() -> None:
     assert stage.pulse.idle_seconds == 30
     stage.pulse.finished(2)
     assert stage.pulse.idle_seconds == 0
+
+
+def test_a_stage_counts_what_it_has_finished_and_how_long_ago_the_first_one_ended() -> None:
+    stage = Stage(1_000)
+    assert stage.pulse.run == (0, None)
+    stage.wait(5)
+    stage.pulse.finished(40)
+    assert stage.pulse.run == (1, 0)
+    stage.wait(2)
+    stage.pulse.finished(41)
+    assert stage.pulse.run == (2, 2_000)
