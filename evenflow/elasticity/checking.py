@@ -55,6 +55,7 @@ def sequence(seed: int) -> list[Observation]:
                 wiring="fused" if rng.random() < 0.5 else "split",
                 stages=stages,
                 settling=bool(rng.random() < 0.1),
+                starting=("the driver has just begun",) if rng.random() < 0.05 else (),
                 stale=("the reducer says nothing",) if rng.random() < 0.1 else (),
                 **{name: _amount(rng) for name in _FIELDS},
             )
