@@ -7,6 +7,7 @@ import gc
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from random import Random
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from partitioner_service import session
 from partitioner_service.exchange import channel
-from spark_consumers import epoch, result_files, run_folder, stage
+from spark_consumers import epoch, result_files, run_folder, run_watch, stage
 from spark_consumers.folders import Folder
 from tests.faults import remembered, times
 from tests.faults.model import network
@@ -45,6 +46,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (stage, "col", _Column),
         (run_folder, "ThreadPoolExecutor", InLine),
         (epoch, "BoundedCalls", InLine),
+        (run_watch, "_beside", at_once),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
         (result_files, "with_times", lambda rows: rows),
@@ -114,6 +116,18 @@ class InLine:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def at_once(ask: Callable[[], None]) -> Future[None]:
+    """Takes the place of a thread that waits for an answer."""
+    answer: Future[None] = Future()
+    try:
+        ask()
+    except Exception as error:
+        answer.set_exception(error)
+    else:
+        answer.set_result(None)
+    return answer
 
 
 class _Column:

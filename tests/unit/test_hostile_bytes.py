@@ -207,7 +207,14 @@ RESULT = next(
 )
 RESULT_SCHEMA = pa.schema([("window_start", pa.int64()), ("window_end", pa.int64()), ("key", pa.binary())])
 BEGINNING = json.dumps(
-    {"v": BEGINNING_VERSION, "identity": {"a": 1}, "input_id": "t", "begin": [0, 5], "began_at": 1}
+    {
+        "v": BEGINNING_VERSION,
+        "identity": {"a": 1},
+        "input_id": "t",
+        "begin": [0, 5],
+        "began_at": 1,
+        "filter_first": True,
+    }
 ).encode()
 ORDER = SkipOrder(partition=0, offset=5, through=7, because="why", who="me", at=1).encode()
 ROW = b'{"k":"a","t":1,"v":2}'
@@ -340,10 +347,15 @@ DECODERS: dict[str, Decoder] = {
 }
 READERS: dict[str, tuple[str, ...] | str] = {
     "controller/collect.py": ("telemetry", "heartbeat", "decision"),
+    "evenflow/aggregates/own/plain.py": "tests/unit/aggregates/test_own.py",
+    "evenflow/elasticity/checking.py": "tests/unit/test_testing.py",
     "evenflow/elasticity/groups.py": ("state of a planner",),
     "evenflow/elasticity/policy.py": ("state of a policy",),
+    "evenflow/json_text.py": "tests/unit/test_json_text.py",
     "evenflow/markers.py": ("marker",),
+    "evenflow/partitioners/checking.py": "tests/unit/test_testing.py",
     "evenflow/partitioners/partly/network.py": "tests/unit/partitioners/partly/test_network.py",
+    "evenflow/partitioners/plain.py": "tests/unit/partitioners/test_outside.py",
     "evenflow/partitioners/snapshots.py": ("snapshot", "sync message", "global table"),
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
@@ -351,6 +363,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
+    "evenflow/spark.py": "tests/pipeline/test_own_spark.py",
     "evenflow/strict_json.py": ("strict JSON",),
     "evenflow/sweep/store.py": "tests/unit/sweep/test_store.py",
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
