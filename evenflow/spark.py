@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyspark
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from evenflow.aggregates import AggregatePlan
@@ -39,6 +39,7 @@ Batches: TypeAlias = Iterable[pa.RecordBatch]
 _TIME = pa.timestamp("us", "UTC")
 _ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _OTHER_QUERY = "are these the settings with which the query was begun?"
+_COUNTED = "_evenflow_revision"
 _MOST_BYTES = 2**30
 """Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column overflows."""
 
@@ -93,7 +94,8 @@ def results(
     (docs/results.md). Whether a key of several columns has a column for each part is seen in the first results.
 
     settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
-    is a stream or a batch. patience: a stream forgets a window so much event time after its end. A row that is
+    is a stream or a batch. With `late = "update"` a batch has only the row of the highest revision of each window and key,
+    and a stream has them all. patience: a stream forgets a window so much event time after its end. A row that is
     repeated still later comes twice. The sinks `parquet` and `delta` repeat nothing. options: further options of Spark's
     source.
 
@@ -119,7 +121,7 @@ def results(
         given = dict(options or {})
         if stream:
             return spark.readStream.schema(spark_types(schema)).options(**given).parquet(path)
-        return spark.read.options(**given).parquet(path)
+        return _newest(spark.read.options(**given).parquet(path), ["window_end", *keys], settings)
     if sink == "delta":
         return _delta_rows(spark, settings, stream, options)
     topic = settings.topic("results")
@@ -128,9 +130,9 @@ def results(
         source = _records(spark, settings, topic, stream, "earliest", options)
         read = _result_frames_of(settings.fingerprint, readable_schema(settings.query), keys)
         rows = source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
-        return _once(rows, keys, stream, patience)
+        return _once(rows, ["window_end", *keys], f.col("revision"), settings, patience if stream else None)
     records = _records(spark, settings, topic, stream, "earliest", options)
-    return _json_rows(records, schema, keys, stream, patience)
+    return _json_rows(records, schema, settings, patience if stream else None)
 
 
 def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
@@ -178,7 +180,8 @@ def _delta_rows(
         )
     schema = spark_types(_with_times(readable_schema(settings.query)))
     files = _delta_table(settings).file_uris()
-    return spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
+    rows = spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
+    return _newest(rows, ["window_end", *settings.query.result_keys], settings)
 
 
 def _delta_table(settings: Settings) -> Any:
@@ -306,10 +309,9 @@ def _with_times(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _json_rows(
-    records: DataFrame, schema: pa.Schema, keys: Sequence[str], stream: bool, patience: str
-) -> DataFrame:
+def _json_rows(records: DataFrame, schema: pa.Schema, settings: Settings, patience: str | None) -> DataFrame:
     """The rows of JSON records (docs/results.md), each once."""
+    keys = settings.query.result_keys
     raw = schema.field(keys[0]).type == pa.binary()
     as_json = pa.schema(
         [
@@ -325,8 +327,9 @@ def _json_rows(
             f.timestamp_millis(f.col("row.window_end")).alias("window_end"),
             f.col("row"),
         ),
-        ["record key"],
-        stream,
+        ["window_end", "record key"],
+        f.col("row.revision"),
+        settings,
         patience,
     )
 
@@ -346,9 +349,33 @@ def _json_rows(
     return rows.select(*(column(name) for name in schema.names))
 
 
-def _once(rows: DataFrame, keys: Sequence[str], stream: bool, patience: str) -> DataFrame:
-    """The rows without repetitions. A repeated row has the same window and key."""
-    same = ["window_end", *keys]
-    if not stream:
-        return rows.dropDuplicates(same)
-    return rows.withWatermark("window_end", patience).dropDuplicatesWithinWatermark(same)
+def _once(
+    rows: DataFrame, same: Sequence[str], revision: Column, settings: Settings, patience: str | None
+) -> DataFrame:
+    """The rows without repetitions. A repeated row has the same window and key, and with updates the same revision.
+
+    same: the columns of window and key. revision: where the rows have theirs, used with updates only. patience: of a
+    stream, None for a batch, which has only the row of the highest revision of each window and key.
+    """
+    updated = bool(settings.query.emission.updates)
+    if patience is None:
+        return _newest(rows, same, settings, revision) if updated else rows.dropDuplicates(list(same))
+    rows = rows.withWatermark("window_end", patience)
+    if not updated:
+        return rows.dropDuplicatesWithinWatermark(list(same))
+    counted = rows.withColumn(_COUNTED, revision)
+    return counted.dropDuplicatesWithinWatermark([*same, _COUNTED]).drop(_COUNTED)
+
+
+def _newest(
+    rows: DataFrame, same: Sequence[str], settings: Settings, revision: Column | None = None
+) -> DataFrame:
+    """With updates, the row of the highest revision of each window and key. Otherwise all rows."""
+    if not settings.query.emission.updates:
+        return rows
+    newest = Window.partitionBy(*(f.col(f"`{name}`") for name in same))
+    by_revision = newest.orderBy((f.col("revision") if revision is None else revision).desc())
+    # A repeated row is equal to the first in every column, so it does not matter which one is taken.
+    return (
+        rows.withColumn(_COUNTED, f.row_number().over(by_revision)).where(f.col(_COUNTED) == 1).drop(_COUNTED)
+    )

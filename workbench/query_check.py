@@ -300,7 +300,19 @@ def _windows(query: Query) -> Iterator[tuple[str, str]]:
     empty = "is not emitted"
     if query.emission.mode == "changes":
         empty = "has but retractions of the one before"
-    yield "emitted", f"once, when every input partition has passed {behind}; a window without a tuple {empty}"
+    if query.emission.updates:
+        early = query.out_of_orderness
+        first = f"{format_duration(early)} beyond its end" if early else "its end"
+        yield (
+            "emitted",
+            f"when every input partition has passed {first}, and then the rows that a later tuple changes, until every "
+            f"partition has passed {behind}; a window without a tuple {empty}",
+        )
+    else:
+        yield (
+            "emitted",
+            f"once, when every input partition has passed {behind}; a window without a tuple {empty}",
+        )
     if query.emission.mode == "changes":
         yield "emit", "the rows that differ from the window one slide before, and retractions"
     elif query.emission.mode == "top":
@@ -381,6 +393,8 @@ def _compared(query: Query) -> Iterator[tuple[str, str]]:
         yield "what comes out", "which rows changed or are gone, window by window, and their revisions"
     elif query.emission.mode == "top":
         yield "what comes out", f"which rows are the first {query.emission.rows:,}, and their ranks"
+    elif query.emission.updates:
+        yield "what comes out", "of each window and key the row of the highest revision"
 
 
 def _size(count: float) -> str:

@@ -76,7 +76,8 @@ class ResultRows:
         self._sink = sink_of(settings)
         self._sink.check_reading(settings)
         self._after: Position | None = None
-        self._once = Once(settings.query.result_keys)
+        revision = ("revision",) if settings.query.emission.updates else ()
+        self._once = Once((*settings.query.result_keys, *revision))
 
     def pass_over(self) -> None:
         """Begin behind the results that are there now, or at the beginning if there is nothing to read from yet."""
@@ -100,7 +101,7 @@ class Once:
     """Drops rows whose window and key came before. It forgets the oldest windows, but never the newest 1,000."""
 
     def __init__(self, keys: Sequence[str] = ("key",)) -> None:
-        """keys: names of the columns that hold the key."""
+        """keys: names of the columns that hold the key, and with updates the revision."""
         self._columns = keys
         self._keys: dict[int, set[Any]] = {}
 
@@ -210,8 +211,16 @@ def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
         db.register("written", written.reader)
         with as_it_was(written):
             # A repeated row is equal to the first in every column.
-            db.execute("CREATE TABLE rows AS SELECT DISTINCT * FROM written")
+            db.execute(f"CREATE TABLE rows AS SELECT DISTINCT * FROM written {_newest(settings.query)}")
         yield db
+
+
+def _newest(query: Query) -> str:
+    """SQL that leaves only the rows of the highest revision of each window and key, if rows come out again."""
+    if not query.emission.updates:
+        return ""
+    keys = ", ".join('"' + name.replace('"', '""') + '"' for name in query.result_keys)
+    return f"QUALIFY revision = max(revision) OVER (PARTITION BY window_start, {keys})"
 
 
 def _tables(settings: Settings, *, after: Position | None, until: Position) -> Iterator[pa.Table]:

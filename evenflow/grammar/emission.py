@@ -1,4 +1,4 @@
-"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"` (docs/results.md)."""
+"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"`, and `late` (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Emission:
-    """What `emit` says, parsed.
+    """What `emit` says, parsed, and for how long rows may come out again.
 
     rows, column and ascending belong to `top` only: how many rows of a window, by which result column, and whether the
-    smallest values come first.
+    smallest values come first. updates: for how long (ms of event time) after it came out a window is still updated, 0 if
+    it comes out once. It is `allowed_lateness` with `late = "update"`.
     """
 
     mode: Literal["all", "changes", "top"] = "all"
     rows: int = 0
     column: str = ""
     ascending: bool = False
+    updates: int = 0
 
     @classmethod
     def parse(cls, text: str) -> Emission:
@@ -57,11 +59,16 @@ class Emission:
         """ValueError if an aggregate has the name of a column that the mode adds."""
         taken = {name for name in aggregates if name.lower() in self.columns}
         if taken:
+            setting = "late = 'update'" if self.updates else f"emit = '{self}'"
             raise ValueError(
-                f"{', '.join(sorted(taken))} cannot name an aggregate: with emit = '{self}' every result row has that field"
+                f"{', '.join(sorted(taken))} cannot name an aggregate: with {setting} every result row has that field"
             )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that the mode adds to a row, beside the window's bounds, the key and the aggregates."""
-        return {"all": (), "changes": ("revision", "gone"), "top": ("rank",)}[self.mode]
+        return {
+            "all": ("revision",) if self.updates else (),
+            "changes": ("revision", "gone"),
+            "top": ("rank",),
+        }[self.mode]

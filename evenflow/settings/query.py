@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
@@ -34,6 +35,7 @@ _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int6
 """The type of a time column, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_KEY_COLUMNS = 8
+_MOST_UPDATED = 10_000
 _MOST_GROWTH, _MOST_ADDED = 20, 10_000
 """How much longer than a text that it reads a derived text may be if records are taken apart."""
 
@@ -77,7 +79,14 @@ class Query(BaseModel):
     )
     allowed_lateness: Duration = Field(
         default=0,
-        description="How long (event time) a window stays open after the watermark has passed its end. Delays every result.",
+        description="How long (event time) a window stays open after the watermark has passed its end. Delays every result, "
+        "unless `late` is 'update'.",
+    )
+    late: Literal["reject", "update"] = Field(
+        default="reject",
+        description="When a window comes out that stays open for allowed_lateness. 'reject': once, when it closes. "
+        "'update': when the watermark passes its end, and its rows that a later tuple changes come out again with a higher "
+        "`revision` until it closes (docs/results.md). What comes later is rejected either way.",
     )
     max_jump: Duration | None = Field(
         default=None,
@@ -224,6 +233,28 @@ class Query(BaseModel):
     @model_validator(mode="after")
     def _rows_have_room_for_what_the_mode_adds(self) -> Query:
         self.emission.check_names(self.aggregates)
+        return self
+
+    @model_validator(mode="after")
+    def _updates_have_time_and_all_rows(self) -> Query:
+        if self.late == "reject":
+            return self
+        if not self.allowed_lateness:
+            raise ValueError(
+                "late = 'update' updates windows for as long as allowed_lateness says, which is 0: set allowed_lateness, or "
+                "leave late out"
+            )
+        if self.allowed_lateness > _MOST_UPDATED * self.slide_ms:
+            raise ValueError(
+                f"late = 'update' keeps up to {_MOST_UPDATED:,} windows ready for updates, but allowed_lateness has "
+                f"{self.allowed_lateness // self.slide_ms:,} slides: make it smaller, or the slide longer"
+            )
+        emits = {"emit": self.emit, **{f"views.{name}.emit": view.emit for name, view in self.views.items()}}
+        other = next((name for name, emit in emits.items() if emit != "all"), None)
+        if other is not None:
+            raise ValueError(
+                f"late = 'update' does not go with {other} = '{emits[other]}': only emit = 'all' can give a row out again"
+            )
         return self
 
     @model_validator(mode="after")
@@ -525,8 +556,9 @@ class Query(BaseModel):
 
     @property
     def emission(self) -> Emission:
-        """The parsed setting `emit`: which rows of a window are emitted."""
-        return Emission.parse(self.emit)
+        """The parsed settings `emit` and `late`: which rows of a window are emitted, and whether they may be again."""
+        updates = self.allowed_lateness if self.late == "update" else 0
+        return replace(Emission.parse(self.emit), updates=updates)
 
     @property
     def explosion(self) -> Explosion | None:
@@ -643,8 +675,9 @@ class Query(BaseModel):
                 del fields[name]
         if self.explode is None:
             del fields["explode"]
-        if self.emit == "all":
-            del fields["emit"]
+        for name, default in (("emit", "all"), ("late", "reject")):
+            if fields[name] == default:
+                del fields[name]
         if self.views:
             carried = self._carried_for_views()
             fields |= {"carried_for_views": carried} if carried else {}

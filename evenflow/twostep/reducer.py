@@ -10,14 +10,15 @@ emitted once, when its last pane closes. A closed pane cannot get tuples any mor
 is a bug upstream and stops the query, too. A stretch of event time without tuples is skipped in one step,
 however long it is.
 
-`sliding` makes windows of panes. `changes` and `top` choose which rows of a window come out
-(`plan.emission`).
+`sliding` makes windows of panes. `changes`, `updates` and `top` choose which rows of a window come out
+(`plan.emission`). With updates a window comes out before its last pane closes, and rows of it may come out again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,7 @@ from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
 from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
 from evenflow.twostep.top import Said, leaders, told_leaders
+from evenflow.twostep.updates import Updates
 from evenflow.windows import panes_closed_by, window_bounds
 from evenflow.wire import decode_blob
 from evenflow.wire.blob import Blob
@@ -131,14 +133,18 @@ def _reduced(
     told: Callable[[Tally], object] | None,
 ) -> Iterator[pa.Table]:
     rows = new_rows(plan, layout, bucket, blobs)
+    updates = Updates(plan, bucket) if plan.emission.updates else None
     if rows.num_rows:
         for pane, table in _by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)
+            if updates is not None:
+                updates.note(pane, table)
         for blob in blobs:
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
     # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
-    for table in _close(plan, bucket, emitted) if bucket.sessions.settled() else ():
+    closing = _close(plan, bucket, emitted, updates) if bucket.sessions.settled() else ()
+    for table in chain(closing, () if updates is None else _early(plan, updates, emitted)):
         emitted.rows += table.num_rows
         yield table
     tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)
@@ -151,9 +157,10 @@ def _reduced(
 class _Emitted:
     """What one micro-batch has emitted so far.
 
-    windows, rows: how many. unfit: values that are null because they do not fit their type. end: end (ms) of
-    the last window. came: of each window (last pane, time (ms) when its newest tuple came or None, rows).
-    tuples: of each window with tuples (last pane, how many), with `emit = "top"` only.
+    windows, rows: how many. A row that comes out again is a row, but its window is none. unfit: values that are null
+    because they do not fit their type. end: end (ms) of the last window. came: of each window (last pane, time
+    (ms) when its newest tuple came or None, rows). tuples: of each window with tuples (last pane, how many), with
+    `emit = "top"` only.
     """
 
     windows: int = 0
@@ -162,6 +169,20 @@ class _Emitted:
     end: int | None = None
     came: list[tuple[int, int | None, int]] = field(default_factory=list)
     tuples: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, plan: AggregatePlan, slices: Slices) -> Iterator[pa.Table]:
+        """The results of these slices, each counted for `unfit`."""
+        for partials, results in slices:
+            if partials is not None:
+                self.unfit += plan.unfit(partials)
+            yield results
+
+    def note(self, pane: int, end: int, came: int | None, rows: int) -> None:
+        """Note a window that came out, by its last pane and its end (ms). Without rows it does not count."""
+        if rows:
+            self.windows += 1
+            self.end = end
+            self.came.append((pane, came, rows))
 
 
 def _tally(
@@ -222,11 +243,16 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield pane, columns.slice(rows[0], len(rows)) if whole else columns.take(pa.array(rows))
 
 
-def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[pa.Table]:
+def _close(
+    plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, updates: Updates | None
+) -> Iterator[pa.Table]:
     """Close every pane that the least mark of all lanes has passed. Yields the result tables of the windows."""
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
-    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
+    if updates is not None:
+        windows = _last(plan, bucket, updates)
+    else:
+        windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket, emitted)
     waiting = list(bucket.nodes.panes(meta.closed, target))
     waiting.reverse()  # the earliest pane is last, where `pop` takes it
     while meta.closed < target:
@@ -244,15 +270,25 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
         came = meta.closes(pane, span=span)
         meta.closed = pane + 1
         count = 0
-        for partials, results in slices:
+        for results in emitted.take(plan, slices):
             count += results.num_rows
-            if partials is not None:
-                emitted.unfit += plan.unfit(partials)
             yield results
-        if count:
-            emitted.windows += 1
-            emitted.end = bounds[1]
-            emitted.came.append((pane, came, count))
+        if updates is None or updates.is_first(pane):
+            emitted.note(pane, bounds[1], came, count)
+
+
+def _early(plan: AggregatePlan, updates: Updates, emitted: _Emitted) -> Iterator[pa.Table]:
+    """What comes out of windows that are still open. Called after `_close`."""
+    for pane in updates.open_windows():
+        bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
+        came, slices = updates.came(pane), updates.rows(pane, bounds)
+        count = 0
+        for results in emitted.take(plan, slices if _emits(plan, bounds) else ()):
+            count += results.num_rows
+            yield results
+        if updates.is_first(pane):
+            emitted.note(pane, bounds[1], came, count)
+    updates.end()
 
 
 def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[int, tuple[int, int]], Slices]:
@@ -270,6 +306,18 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
             emitted.tuples.append((pane, pc.sum(table[ROWS]).as_py()))
             return ((None, rows) for rows in leaders(plan, table, pane))
         return ((rows, result_rows(plan, rows, bounds)) for rows in sliced(table))
+
+    return window
+
+
+def _last(plan: AggregatePlan, bucket: Bucket, updates: Updates) -> Callable[[int, tuple[int, int]], Slices]:
+    """As `_each`, but of a window that has come out it returns only the rows that tuples of this micro-batch change."""
+    step = advance_totals if plan.invertible else advance_tree
+
+    def window(pane: int, bounds: tuple[int, int]) -> Slices:
+        table = step(plan, bucket, pane)
+        slices = updates.of_closed(pane, table, bounds)
+        return slices if _emits(plan, bounds) else ()
 
     return window
 

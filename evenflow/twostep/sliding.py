@@ -82,6 +82,15 @@ def cover(plan: AggregatePlan, last: int) -> Iterator[Node]:
     return _cover(last - plan.panes_per_window + 1, last, _top(plan))
 
 
+def cover_closed(plan: AggregatePlan, first: int, closed: int) -> Iterator[Node]:
+    """The fewest nodes that cover the closed panes of a window that is still open: from `first` to before `closed`.
+
+    They exist: a node is dropped only when a larger one that begins with the same pane is made, or when no later window
+    begins there.
+    """
+    return _cover(first, closed - 1, _top(plan))
+
+
 def _top(plan: AggregatePlan) -> int:
     """The highest level of nodes: a node above it would cover more panes than a window."""
     return plan.panes_per_window.bit_length() - 1

@@ -71,6 +71,10 @@ class Meta:
     tuples: how many tuples the window that closed last has, counted with `emit = "changes"` only. pending: by
     routed partition, the segment of which only some rows were merged.
 
+    due and revisions are for `late = "update"`. due: the windows that end with panes below it have come out, None before
+    the first. revisions: of each window that has come out and may change yet, by its last pane, how often rows of it have
+    come out again. A window that is not there has not been updated.
+
     The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
     tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
     panes that may hold the newest tuple of a later window. Their numbers ascend and their times descend.
@@ -86,6 +90,8 @@ class Meta:
     closed: int
     newest: int | None = None
     tuples: int = 0
+    due: int | None = None
+    revisions: dict[int, int] = field(default_factory=dict)
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
     came_closed: list[CameClosed] = field(default_factory=list)
@@ -117,11 +123,14 @@ class Meta:
         pending = {int(number): PendingSegment(**some) for number, some in fields.pop("pending").items()}
         came = {int(pane): at for pane, at in fields.pop("came", {}).items()}
         came_closed = [CameClosed(*entry) for entry in fields.pop("came_closed", ())]
-        return cls(pending=pending, came=came, came_closed=came_closed, **fields)
+        revisions = {int(pane): count for pane, count in fields.pop("revisions", {}).items()}
+        return cls(pending=pending, came=came, came_closed=came_closed, revisions=revisions, **fields)
 
     def encode(self) -> bytes:
         """JSON that `decode` reads."""
         fields = {"v": STATE_VERSION, **asdict(self), "came": dict(sorted(self.came.items())[:_MOST_CAME])}
+        if self.due is None:  # the query has no updates: an older evenflow reads its state, too
+            del fields["due"], fields["revisions"]
         return json.dumps(fields, separators=(",", ":")).encode()
 
     def note_came(self, panes: Iterable[int], came: int) -> None:
@@ -148,6 +157,20 @@ class Meta:
         if self.came_unknown is not None and self.came_unknown > pane - span:
             return None
         return self.came_closed[0].came if self.came_closed else None
+
+    def newest_came(self, panes: Iterable[int], *, first: int) -> int | None:
+        """When (ms) the newest tuple of a window that is still open came, None if that is unknown.
+
+        panes: the open panes of the window that have tuples. first: the first pane of the window.
+        """
+        open_panes = list(panes)
+        if any(pane not in self.came for pane in open_panes):
+            return None
+        if self.came_unknown is not None and self.came_unknown >= first:
+            return None
+        times = [self.came[pane] for pane in open_panes]
+        times += [entry.came for entry in self.came_closed if entry.pane >= first]
+        return max(times, default=None)
 
     @property
     def watched(self) -> range:

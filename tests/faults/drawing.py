@@ -95,8 +95,11 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
         schedule = replace(schedule, shape=shape)
     if draw.random() < focus.emits:
         sink = draw.choice(("kafka", "frames", "frames")) if shape.sink == "kafka" else shape.sink
-        emit = draw.choice(("all", "changes", "changes", "top(1, s)", "top(2, s)"))
+        emit = draw.choice(("all", "all", "changes", "changes", "top(1, s)", "top(2, s)"))
         schedule = replace(schedule, shape=replace(shape, emit=emit, sink=sink))
+        if emit == "all":
+            later = replace(schedule.shape, updates=True, lateness=draw.choice((2_000, 5_000)))
+            schedule = replace(schedule, shape=later)
     if draw.random() < focus.cut:
         schedule = replace(schedule, shape=_in_batches(draw, schedule.shape))
     # Whoever routes in micro-batches tells the reduce tasks which keys are split. Without that every key may be.

@@ -259,6 +259,31 @@ FOCUSES: dict[str, Focus] = {
         ends=(0.0, 8.0),
         cut=1.0,
     ),
+    "updates": Focus(
+        (
+            Aim(("rebalance",), _ANYWHERE, count=(0, 1)),
+            Aim(("task fails",), (("run task", 1, 30),), count=(0, 2)),
+            Aim(
+                ("crash before", "crash after", "pause before", "pause after"),
+                _SPARK,
+                (5.0, 20.0),
+                (0, 2),
+            ),
+        ),
+        {
+            "updates": (True,),
+            "lateness": (2_000, 5_000),
+            "disorder": (0, 1_000),
+            "window": (2_000, 4_000),
+            "emit": ("all",),
+            "interval": (500, 1_500),
+            "sink": ("kafka", "frames", "parquet"),
+        },
+        silent=0.0,
+        seconds=(6.0, 10.0),
+        texts=0.2,
+        cut=0.1,
+    ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }
 """By name. `mutations.py` names the focus that looks for each mend."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenflow.aggregates import collect
-from evenflow.twostep import reducer, sequences, state
+from evenflow.twostep import reducer, sequences, state, updates
 from partitioner_service import (
     aborts,
     added,
@@ -201,6 +201,9 @@ MENDS: dict[str, Mend] = {
     ),
     "nothing is held when offsets are skipped": Mend(
         "micro-batches", ((batches.Batches, "empty", unless_skipped),)
+    ),
+    "rows that later tuples change come out again": Mend(
+        "updates", ((updates.Updates, "note", instead(nothing)),)
     ),
 }
 """By what is guaranteed."""

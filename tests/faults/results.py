@@ -23,24 +23,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def results_of(cluster: Cluster, found: list[str]) -> Rows:
-    rows: Rows = {}
-    for where, row in _written(cluster):
-        before = rows.setdefault(where, row)
+    """The rows, with updates those of the highest revision of each window and key."""
+    rows: dict[tuple[tuple[int, int, str], int], Row] = {}
+    for where, revision, row in _written(cluster):
+        before = rows.setdefault((where, revision), row)
         if before != row:
             found.append(f"window {where} has two results, {before} and {row}")
         elif before is not row and cluster.schedule.shape.sink == "parquet":
             found.append(f"window {where} stands in two files")
-    return rows
+    return {where: row for (where, _), row in sorted(rows.items(), key=lambda each: each[0])}
 
 
-def _written(cluster: Cluster) -> list[tuple[tuple[int, int, str], Row]]:
-    """Every result row that a reader sees."""
+def _written(cluster: Cluster) -> list[tuple[tuple[int, int, str], int, Row]]:
+    """Every result row that a reader sees, with how often it has come out before."""
     shape = cluster.schedule.shape
     count = "n" if shape.counted and not shape.alone else "_tuples"
     each = {"parquet": _in_files, "frames": _in_frames, "kafka": _in_topic}[shape.sink](cluster)
     return [
         (
             (row["window_start"], row["window_end"], text_of(row["key"])),
+            row["revision"] if shape.updates else 0,
             GONE
             if row.get("gone")
             else (

@@ -116,6 +116,7 @@ class Shape:
     batch_clock: str = "event"
     max_skew: int | None = None
     reduce: str = "hash"
+    updates: bool = False
 
 
 @dataclass(frozen=True)

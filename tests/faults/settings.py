@@ -34,6 +34,7 @@ def _first(shape: Shape) -> Settings:
         "types": {"v": "int64"} | ({"w": "string"} if shape.texts else {}),
         "aggregates": _aggregates(shape),
         "emit": shape.emit,
+        "late": "update" if shape.updates else "reject",
         "max_key_bytes": MOST_KEY,
         "max_value_bytes": MOST_VALUES,
         "max_result_bytes": MOST_RESULT,

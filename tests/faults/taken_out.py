@@ -87,10 +87,10 @@ def forgetting(save: Any) -> Any:
 
 
 def by_the_fastest(close: Any) -> Any:
-    def closed(plan: Any, bucket: Any, emitted: Any) -> Iterator[Any]:
+    def closed(plan: Any, bucket: Any, emitted: Any, updates: Any) -> Iterator[Any]:
         marks = bucket.marks
         bucket.marks = np.full_like(marks, marks.max())
-        yield from close(plan, bucket, emitted)
+        yield from close(plan, bucket, emitted, updates)
         bucket.marks = marks
 
     return closed

@@ -219,6 +219,27 @@ def test_a_row_without_the_columns_of_the_key_ends_the_job(
         results(spark, settings).collect()
 
 
+@pytest.mark.parametrize("sink", ["kafka", "frames", "parquet", "delta"])
+def test_of_rows_that_were_updated_a_batch_has_the_newest_and_a_stream_all(
+    spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str
+) -> None:
+    settings = settings_of_results(
+        kafka_settings, query_name, tmp_path, sink=sink, late="update", allowed_lateness=2_000
+    )
+    write_results(settings)
+    write_results(settings, again=1)
+    whole = [(4000, each, 1 if each in NUMBERS[:2] else 0) for each in NUMBERS] + [(5000, b"8", 0)]
+    found = [
+        (at_ms(row.window_end), str(row.key).encode(), row.revision)
+        for row in results(spark, settings).collect()
+    ]
+    assert sorted(found) == sorted(whole)
+    if sink != "delta":
+        rows = streamed(results(spark, settings, stream=True), f"updated_{sink}")
+        seen = [(at_ms(row.window_end), str(row.key).encode(), row.revision) for row in rows]
+        assert sorted(seen) == sorted({*whole, (4000, NUMBERS[0], 0), (4000, NUMBERS[1], 0)})
+
+
 def test_the_results_of_a_view_are_read_by_its_name(
     spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

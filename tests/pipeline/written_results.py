@@ -41,34 +41,41 @@ def settings_of_results(
     )
 
 
-def window(settings: Settings, end: int, keys: list[bytes]) -> pa.Table:
+def window(settings: Settings, end: int, keys: list[bytes], revision: int = 0) -> pa.Table:
     """Rows of one window as the reducer hands them to a sink."""
     plan = AggregatePlan.of(settings.query)
-    lengths = {"window_start": [end - settings.query.window], "window_end": [end], "n": [2]}
+    lengths = {
+        "window_start": [end - settings.query.window],
+        "window_end": [end],
+        "n": [2],
+        "revision": [revision],
+    }
     columns = {name: values * len(keys) for name, values in lengths.items()}
     columns |= {"key": keys, "total": [None if number == 2 else 0.5 for number in range(len(keys))]}
     return pa.table({name: columns[name] for name in plan.result_schema.names}, schema=plan.result_schema)
 
 
-def write_results(settings: Settings, *, later: bool = False) -> None:
-    """Windows that end at 4 s and 5 s, or one that ends at 6 s if `later`."""
+def write_results(settings: Settings, *, later: bool = False, again: int = 0) -> None:
+    """Windows that end at 4 s and 5 s, or one that ends at 6 s if `later`, or two rows of 4 s `again`, of this revision."""
     keys = (
         NUMBERS if settings.query.key_kind == "int64" else PAIRS if settings.query.key_columns[1:] else BYTES
     )
     tables = [window(settings, 4000, keys), window(settings, 5000, keys[:1])]
     tables = [window(settings, 6000, keys[:2])] if later else tables
+    tables = [window(settings, 4000, keys[:2], again)] if again else tables
+    first = 2 * (later or bool(again))
     if settings.results.sink == "parquet":
         folder = Path(str(settings.results.path))
         folder.mkdir(parents=True, exist_ok=True)
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run="r")
         (folder / MARKER).write_text(owner.text())
-        for number, table in enumerate(tables, 2 * later):
+        for number, table in enumerate(tables, first):
             ours = readable(table, readable_schema(settings.query))
             pq.write_table(ours, folder / file_name(settings.query.name, number, 0))
         return
     if settings.results.sink == "delta":
         for _ in range(2):  # the second time as after a crash
-            for number, table in enumerate(tables, 2 * later):
+            for number, table in enumerate(tables, first):
                 rows = readable(table, readable_schema(settings.query)).cast(delta_schema(settings))
                 commit_first(settings, rows, number)
         return

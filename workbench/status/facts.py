@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evenflow.progress import PartitionState
+from evenflow.progress import PartitionState, delay
 from evenflow.settings.query import Query
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
@@ -229,19 +229,23 @@ def windows_of(
         written_at=at,
         missing=0 if due is None else max(0, (due - since) // slide),
         next=upcoming,
-        needs=None if upcoming is None else upcoming + query.out_of_orderness + query.allowed_lateness,
+        needs=None if upcoming is None else upcoming + delay(query) - query.emission.updates,
         sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
     )
 
 
 def _closed(query: Query, partitions: tuple[PartitionFacts, ...]) -> int | None:
-    """End of the newest window that every partition has closed. None while a partition without a mark holds all back."""
+    """End of the newest window that must have come out. None while a partition without a mark holds all back.
+
+    A window comes out when every partition has closed it, with updates already when every watermark has passed its end.
+    """
     slide = query.slide_ms
     open_ones = [one for one in partitions if not one.ended]
     if any(one.mark is None for one in open_ones):
         return None
     if open_ones:
-        return min(one.mark // slide * slide for one in open_ones if one.mark is not None)
+        early = query.emission.updates
+        return min((one.mark + early) // slide * slide for one in open_ones if one.mark is not None)
     # All have ended, so every window that holds a tuple is closed: the last one begins with the newest tuple's pane.
     latest = max(one.state.max_time or 0 for one in partitions if one.state is not None)
     return latest // slide * slide + query.window

@@ -172,7 +172,15 @@ class Recomputed:
         db, settings, found = self._db, self._settings, self._found.copy()
         now = self._mark if now is None else max(now, self._mark)
         results.load(db, settings, written)
-        results.leave_out(db, settings.query, mark=self._mark, now=now, compared_from=self._compared_from)
+        results.leave_out(
+            db,
+            settings.query,
+            mark=self._mark,
+            now=now,
+            compared_from=self._compared_from,
+            # Whoever had all this time to write an update has written it.
+            final=self._ended or 0 < bound <= seconds,
+        )
         # `begins` is called last: retention may have deleted results while they were read.
         doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)

@@ -28,8 +28,8 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
 
     `got` has one row per result, with its place. The row is `malformed` if it is no result row of the query, and
     `misplaced` if the record's key is not the row's key. It is `uncounted` if it lacks a column that counts tuples.
-    `single` has one row per (window, key). It holds how many `times` that row was written, and whether the values of
-    these times differ (`differs`).
+    `single` has one row per (window, key), with updates the one of the highest revision. It holds how many `times` that row
+    was written, and whether the values of these times differ (`differs`).
 
     results: RESULTS_SCHEMA or typed columns, streamed through once.
     """
@@ -55,18 +55,41 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
         f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
         "count(*) AS times, bool_or(uncounted) AS uncounted, "
         'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
-        "FROM got JOIN keys USING (key) WHERE NOT malformed GROUP BY id, window_start, window_end"
+        f"FROM (SELECT * FROM got JOIN keys USING (key) WHERE NOT malformed {_newest(query)}) "
+        "GROUP BY id, window_start, window_end"
     )
 
 
+def _newest(query: Query) -> str:
+    """SQL that leaves only the rows of the highest revision of each window and key, if rows come out again."""
+    if not query.emission.updates:
+        return ""
+    revision = f"a{len(query.aggregates)}"
+    return f"QUALIFY {revision} = max({revision}) OVER (PARTITION BY id, window_start, window_end)"
+
+
 def leave_out(
-    db: duckdb.DuckDBPyConnection, query: Query, *, mark: int, now: int, compared_from: int | None
+    db: duckdb.DuckDBPyConnection,
+    query: Query,
+    *,
+    mark: int,
+    now: int,
+    compared_from: int | None,
+    final: bool,
 ) -> None:
     """Delete from `single` the rows that are not compared.
 
     These are the rows of windows that became due after `mark` and not after `now`, and the rows of windows that
-    begin before `compared_from`. The latter windows are noted in `skipped`. All three are event times in ms.
+    begin before `compared_from`. The latter windows are noted in `skipped`. All three are event times in ms. With updates
+    they are also the rows of open windows, and unless all results are `final` those of windows of which an update may be
+    on its way.
     """
+    if query.emission.updates:
+        db.execute(f"DELETE FROM single WHERE window_end > {now}")
+        if not final:
+            # The mark of whoever wrote the newest window lay no further before the window's end than this.
+            newest = f"(SELECT max(window_end) FROM got WHERE NOT malformed) - {query.emission.updates}"
+            db.execute(f"DELETE FROM single WHERE window_end > {newest}")
     db.execute(
         f"DELETE FROM single WHERE window_end > {mark} AND window_end <= {now} AND window_start = window_end - "
         f"{query.window} AND window_end % {query.slide_ms} = 0"
@@ -98,7 +121,9 @@ def compare(
     _unexpected(db, query, now, found)
     for i, (name, oracle) in enumerate(zip(query.aggregates, oracles(query), strict=True)):
         _values(db, query, i, name, _wrong(query, i, oracle), found)
-    for i, name in enumerate(query.emission.columns, len(query.aggregates)):
+    # How often a row came out again depends on how the stream was cut into micro-batches.
+    columns = () if query.emission.updates else query.emission.columns
+    for i, name in enumerate(columns, len(query.aggregates)):
         wrong = f"e.a{i} IS DISTINCT FROM s.a{i}"
         if name == "rank":
             wrong = f"NOT coalesce(s.a{i} BETWEEN e.least AND e.most, false)"

@@ -119,6 +119,20 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
             "Gone cannot name an aggregate: with emit",
         ),
         ('[query]\nemit = "top(2, n)"\n[query.aggregates]\nn = "count"\nRank = "count"', "Rank cannot name"),
+        (
+            '[query]\nlate = "update"',
+            "for as long as allowed_lateness says, which is 0: set allowed_lateness",
+        ),
+        ('[query]\nlate = "update"\nallowed_lateness = "1d"\nwindow = "1s"', "has 86,400 slides"),
+        (
+            '[query]\nlate = "update"\nallowed_lateness = "1s"\nemit = "changes"',
+            "does not go with emit = 'changes'",
+        ),
+        (
+            '[query]\nlate = "update"\nallowed_lateness = "1s"\n[query.views.most]\nemit = "top(3, n)"\n'
+            '[query.views.most.aggregates]\nn = "count"',
+            r"does not go with views\.most\.emit = 'top\(3, n\)'",
+        ),
         ('[query.types]\nkey = "int"', "column 'key' cannot be 'int'.*did you mean 'int64'"),
         ('[query]\nkey = "regoin"\n[query.columns]\nregion = "a + 1"', "or was it meant by 'regoin'"),
         ('[query]\nkey = "usr"\n[input]\nformat = "csv"\ncolumns = ["user", "time"]', "did you mean 'user'"),
@@ -189,6 +203,9 @@ def test_the_fingerprint_changes_with_the_query_and_not_with_its_name_or_the_bro
     one = of("")
     assert of("[query]\nwindow = 5000") != one
     assert of('[query]\nname = "other"') == one
+    assert of('[query]\nlate = "reject"') == one
+    waits = of('[query]\nallowed_lateness = "1s"')
+    assert of('[query]\nallowed_lateness = "1s"\nlate = "update"') != waits
     assert of('[kafka]\nbootstrap_servers = "k:1"') == one
 
 

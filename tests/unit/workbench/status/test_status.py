@@ -139,6 +139,16 @@ def test_windows_before_the_first_tuple_are_never_due() -> None:
     assert (found.due, found.missing, found.next) == (None, 0, 11_000)
 
 
+def test_with_updates_windows_are_due_when_the_watermark_has_passed_them() -> None:
+    late = {"allowed_lateness": 3_000}
+    waits, updates = (QUERY.model_copy(update={**late, "late": name}) for name in ("reject", "update"))
+    states = [PartitionFacts.of(query, 0, (0, 9), state(20_500)) for query in (waits, updates)]
+    found = [
+        windows_of(query, (one,), (17_000, NOW)) for query, one in zip((waits, updates), states, strict=True)
+    ]
+    assert [(one.due, one.missing, one.needs) for one in found] == [(17_000, 0, 21_500), (20_000, 3, 21_500)]
+
+
 def test_after_the_end_the_last_window_is_the_last_that_holds_the_newest_tuple() -> None:
     found = windows_of(QUERY, (partition(0, ended(20_700)), partition(1, ended(12_000))), None)
     assert (found.due, found.missing, found.next) == (24_000, 14, None)
