@@ -230,7 +230,7 @@ class _Sight:
             return None
         query = self.settings.query
         assert closing.record.last_window_end is not None
-        due = closing.record.last_window_end + query.out_of_orderness + query.allowed_lateness
+        due = closing.record.last_window_end + query.result_delay
         latency = closing.wall_ms - due
         return latency if 0 <= latency <= _LIVE_MS else None
 

@@ -561,6 +561,11 @@ class Query(BaseModel):
         return replace(Emission.parse(self.emit), updates=updates)
 
     @property
+    def result_delay(self) -> int:
+        """How far (ms) every input partition must be past the end of a window before the window comes out."""
+        return self.out_of_orderness + self.allowed_lateness - self.emission.updates
+
+    @property
     def explosion(self) -> Explosion | None:
         """The parsed setting `explode`: how a record becomes several tuples. None if a record is one tuple."""
         return None if self.explode is None else Explosion.parse(self.explode)

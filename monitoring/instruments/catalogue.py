@@ -266,7 +266,8 @@ MERGED = _gauge(
 WINDOW_END = _gauge("evenflow_window_end_timestamp_seconds", "End of the newest window among the results.")
 CLOSE_DELAY = _histogram(
     "evenflow_window_close_delay_seconds",
-    "From when the newest window of a micro-batch was due (its end, out_of_orderness and allowed_lateness) to its results.",
+    "From when the newest window of a micro-batch was due (its end, out_of_orderness, and allowed_lateness unless late is "
+    "'update') to its results.",
     bounds=_SLOW,
 )
 EXECUTORS = _gauge("evenflow_executors", "Executors in use, of an application that has a cluster manager.")

@@ -54,7 +54,7 @@ class _OfQuery:
         self._query = settings.query.name
         self._stages = stages
         self._parts = sorted({part for stage in stages for part in parts_of(stage)})
-        self._delay = settings.query.out_of_orderness + settings.query.allowed_lateness
+        self._delay = settings.query.result_delay
         self._batch_seconds = batch_seconds
         self._close_delay = close_delay.labels(self._query)
         self._lock = threading.Lock()

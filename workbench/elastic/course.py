@@ -136,7 +136,7 @@ def _batches(told: Sequence[tuple[float, Telemetry]]) -> Iterable[Batch]:
 def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]]:
     """(when it was appended, its latency in ms) for the last row of each window in each partition of the results."""
     query = settings.query
-    wait = query.out_of_orderness + query.allowed_lateness
+    wait = query.result_delay
     last: dict[tuple[int, int], int] = {}
     for batch in read_range(settings.kafka, settings.topic("results")):
         for message in batch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evenflow.progress import PartitionState, delay
+from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
@@ -229,7 +229,7 @@ def windows_of(
         written_at=at,
         missing=0 if due is None else max(0, (due - since) // slide),
         next=upcoming,
-        needs=None if upcoming is None else upcoming + delay(query) - query.emission.updates,
+        needs=None if upcoming is None else upcoming + query.result_delay,
         sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
     )
 
