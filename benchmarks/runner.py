@@ -27,6 +27,7 @@ SCENARIOS = (
     "service_instances",
     "service_shift",
     "service_batches",
+    "service_batch_queries",
     "service_bad_records",
     "service_expressions",
     "service_formats",

@@ -160,7 +160,8 @@ class BatchesState(BaseModel):
 
     count: how many had tuples, since `started`. cut_short: how many of these were cut before their interval was over, by
     the reason. held, held_bytes: tuples, and memory, of what was read and not routed yet. release_ms: how long before the
-    end of its interval the next batch is cut. last: the last batch, None before the first.
+    end of its interval the next batch is cut. last: the last batch, None before the first. by_fallback: how many batches
+    another rule planned in place of the partitioner's own (`Partitioner.by_fallback`), None if it has no other rule.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -174,6 +175,7 @@ class BatchesState(BaseModel):
     held: Count = 0
     held_bytes: Count = 0
     release_ms: Amount | None = None
+    by_fallback: Count | None = None
     last: BatchState | None = None
 
 

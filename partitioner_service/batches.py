@@ -239,6 +239,7 @@ class Batches:
             held=sum(len(piece.tuples.times) for piece in held if piece.tuples is not None),
             held_bytes=self._bytes,
             release_ms=None if self._by_event else 1000 * self._heartbeat.release,
+            by_fallback=self._router.plans.partitioner.by_fallback,
             last=self._last,
         )
 

@@ -45,6 +45,10 @@ def partly(
     bootstrap: Annotated[
         bool, typer.Option(help="Partial rewards by the cost model for every action (001, section 4.6).")
     ] = True,
+    grow: Annotated[
+        bool,
+        typer.Option(help="Begin with few actions, and add more by stages (001, section 4.6)."),
+    ] = True,
     task_times: Annotated[
         Path | None,
         typer.Option(
@@ -74,7 +78,7 @@ def partly(
         exponent=_range("--exponent", exponent),
     )
     prices = None if task_times is None else read_prices(task_times)
-    training = Training(law=law, steps=steps, seed=seed, partial=bootstrap, task_times=prices)
+    training = Training(law=law, steps=steps, seed=seed, partial=bootstrap, grow=grow, task_times=prices)
     learner = Learner(training, folder, resume=resume)
     typer.echo(
         f"Prompt on the held-out batches: cost {learner.prompt_cost:.4f}, {learner.prompt_splits:.1f} split keys"

@@ -253,6 +253,11 @@ class Partitioner(ABC):
             self._batch_tuples, self._batch_latest = 0, NEVER
         return out
 
+    @property
+    def by_fallback(self) -> int | None:
+        """How many batches another rule has planned in place of the partitioner's own. None if it has no other rule."""
+        return None
+
     def drop_batch(self) -> None:
         """Forget the tuples of the open batch, if any. They may be added again later."""
         self._drop()

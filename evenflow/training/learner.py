@@ -1,7 +1,8 @@
 """Trains a policy of `partly` with PPO, on one core, from a seed. Stopped training goes on from its last checkpoint.
 
 PPO is that of Stable-Baselines3 (extra `rl`, `ppo`). It plays 256 episodes side by side (`episodes`). Actions beyond the
-present stage have probability 0 (`partly.actions`). Stage 2 begins when 15 % of the training is over, and stage 3 at 35 %.
+present stage have probability 0 (`partly.actions`). Stage 2 begins when 15 % of the training is over, and stage 3 at 35 %,
+unless the space of decisions shall not grow (001, section 4.6, technique 2).
 The learning rate falls linearly. With prices of tasks, the rewards of the last 40 % are the variance of task times only
 (001, section 4.6, technique 3). The policy that is given back is, of those scored on held-out batches (`held_out`), the
 best one of the last stage, or of this last part: there the best one has the least excess.
@@ -64,6 +65,8 @@ class Training:
     """Actions to train on."""
     partial: bool = True
     """Partial rewards ("bootstrapping")."""
+    grow: bool = True
+    """Whether the space of decisions grows by stages. If not, all actions are there from the beginning."""
     task_times: Prices | None = None
     """What tasks take. None: all rewards are by the cost model."""
     seed: int = 7
@@ -141,7 +144,7 @@ class Learner:
         training = self._training
         while self.curve.steps < training.steps and time.process_time() - began < 60 * minutes:
             done = self.curve.steps / training.steps
-            stage = 1 + sum(done >= share for share in _GROWTH)
+            stage = 1 + sum(done >= share or not training.grow for share in _GROWTH)
             by_times = training.task_times is not None and done >= _BY_TIMES
             if by_times and not self._episodes.rewards.by_times:
                 self._episodes.rewards = self._by_times()
@@ -200,8 +203,8 @@ class Learner:
                 f"{self._folder} holds a training already", hint="go on with --resume, or name another folder"
             )
         curve = Curve.read(path)
-        # A folder may be older than `task_times`.
-        if {"task_times": None, **curve.training, "steps": 0} != {**facts, "steps": 0}:
+        # A folder may be older than these fields.
+        if {"task_times": None, "grow": True, **curve.training, "steps": 0} != {**facts, "steps": 0}:
             raise ConfigError(
                 f"{self._folder} holds a training with other settings", hint="name another folder"
             )

@@ -151,6 +151,10 @@ PARTITIONER_BATCHES_SHORT = _counter(
     "Micro-batches that this instance cut before they were whole, by reason.",
     "reason",
 )
+PARTITIONER_BATCHES_FALLBACK = _counter(
+    "evenflow_partitioner_batches_by_fallback",
+    "Micro-batches that another rule planned in place of the partitioner's own (`partly`: Prompt).",
+)
 PARTITIONER_BATCH_INTERVAL = _gauge(
     "evenflow_partitioner_batch_interval_seconds",
     "Length of a micro-batch of this instance, of event time or of processing time (`clock`).",

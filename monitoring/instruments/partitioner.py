@@ -119,6 +119,8 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.PARTITIONER_BATCHES, batches["count"])
         for reason, number in (dict.fromkeys(_CUT_SHORT, 0) | batches["cut_short"]).items():
             sheet.put(c.PARTITIONER_BATCHES_SHORT, number, reason=reason)
+        if batches["by_fallback"] is not None:
+            sheet.put(c.PARTITIONER_BATCHES_FALLBACK, batches["by_fallback"])
         sheet.put(c.PARTITIONER_BATCH_INTERVAL, batches["interval_ms"] / 1000, clock=batches["clock"])
         sheet.put(c.PARTITIONER_HELD_TUPLES, batches["held"])
         sheet.put(c.PARTITIONER_HELD_BYTES, batches["held_bytes"])

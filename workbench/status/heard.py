@@ -66,6 +66,8 @@ def _batches(known: BatchesState) -> str:
     if known.cut_short:
         reasons = ", ".join(f"{reason} {_number(n)}" for reason, n in sorted(known.cut_short.items()))
         words += f", cut short: {reasons}"
+    if known.by_fallback:
+        words += f", {_number(known.by_fallback)} planned by the fallback"
     if known.last is not None and known.last.took_ms is not None:
         words += f", the last took {span(known.last.took_ms)}"
         if known.last.late is not None:

@@ -79,6 +79,11 @@ class PartLy(Buffered):
         self.by_prompt = 0
         """Batches that Prompt planned."""
 
+    @property
+    def by_fallback(self) -> int | None:
+        """Batches that Prompt planned, of which the snapshot knows."""
+        return self.by_prompt
+
     def _plan(self, counts: Int64s) -> KeyPlacement:
         serves = self._policy.serves(self.workers)
         if serves:

@@ -75,6 +75,10 @@ def build() -> Any:
                         f"sum by (reason) (rate(evenflow_partitioner_batches_cut_short_total{QUERY}[1m]))",
                         "cut short: {{reason}}",
                     ),
+                    (
+                        f"sum(rate(evenflow_partitioner_batches_by_fallback_total{QUERY}[1m]))",
+                        "planned by the fallback",
+                    ),
                 ),
                 lines(
                     "Tuples and keys of a batch",

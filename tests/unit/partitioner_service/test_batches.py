@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -401,3 +402,42 @@ def test_tuples_in_batches_follow_the_plan_one_by_one_where_the_partitioner_deci
     plane.router.plans.learn(Plan(epoch=1, p=4, r=1, effective_from=2000), reached=0)
     plane.read(*second(0, "abcdefgh"), *second(2, "abcdefgh"), *second(3))
     assert [frame.header.epoch for frame in plane.frames if frame.batch.num_rows] == [0] * 2 + [1] * 4
+
+
+def test_what_the_fallback_of_partly_plans_is_counted_and_other_partitioners_have_none() -> None:
+    said = {}
+    for name in ("partly", "prompt"):
+        plane = Plane(settings_of(name=name, workers=4))
+        plane.read(*(row for number in range(4) for row in second(number, "abcd")))
+        state = plane.gate.state()
+        assert state is not None
+        said[name] = state.by_fallback, plane.router.plans.partitioner.by_fallback
+    assert said["prompt"] == (None, None)
+    assert said["partly"][0] == said["partly"][1]
+    assert said["partly"][0] in range(4)
+
+
+@pytest.mark.parametrize("step", [86_400.0, -86_400.0])
+def test_a_step_of_the_wall_clock_moves_no_beat(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
+    walls = iter(1_700_000_000.0 + step * number for number in range(10**6))
+    monkeypatch.setattr("time.time", lambda: next(walls))
+    plane = Plane(settings_of(batch_clock="processing", batch_interval=1_000))
+    for number in range(3):
+        plane.read(*second(number))
+        plane.pass_time(0.4)
+        assert len(plane.released) == number
+        plane.pass_time(0.6)
+        assert len(plane.released) == number + 1
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"PK\x03\x04 no policy at all"], ids=["missing", "empty", "foreign"]
+)
+def test_a_policy_that_cannot_be_read_is_refused_before_anything_is_read(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "policy.evenflow"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigError, match="policy"):
+        new_partitioner(settings_of(name="partly", options={"policy": str(file)}))

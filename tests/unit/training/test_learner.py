@@ -129,6 +129,12 @@ def test_the_policy_of_the_folder_is_the_best_one(tmp_path: Path, prices: Prices
     assert load_policy(tmp_path / POLICY).layers.first.shape[1] == 16
 
 
+def test_a_training_that_does_not_grow_has_all_actions_from_the_beginning(tmp_path: Path) -> None:
+    _, agent, points = trained(tmp_path, Training(law=LAW, steps=2 * POINT, grow=False))
+    assert {asked.stage_actions for asked in agent.asked} == {ACTIONS}
+    assert {point.stage for point in points} == {3}
+
+
 def test_a_training_that_was_stopped_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     training = Training(law=LAW, steps=4 * POINT, task_times=PRICES)
     _, _, before = trained(tmp_path, Training(law=LAW, steps=2 * POINT, task_times=PRICES))

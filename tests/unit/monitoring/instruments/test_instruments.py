@@ -190,6 +190,12 @@ def test_an_instance_says_how_it_cuts_batches_and_what_the_last_one_was_like() -
     }
 
 
+def test_an_instance_whose_partitioner_has_a_fallback_says_how_often_it_planned() -> None:
+    assert (
+        said_of_batches(BATCHES.model_copy(update={"by_fallback": 2}))["batches_by_fallback_total", ()] == 2
+    )
+
+
 def test_batches_of_event_time_are_never_late_and_before_the_first_one_nothing_is_said_of_it() -> None:
     by_event = BATCHES.model_copy(update={"clock": "event", "release_ms": None, "last": None})
     names = {name for name, _ in said_of_batches(by_event)}

@@ -405,12 +405,14 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
                         clock="processing",
                         count=1_204,
                         cut_short={"skew": 2, "memory": 10},
+                        by_fallback=31,
                         last=LAST_BATCH,
                     )
                 }
             ),
             "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, 1,204 micro-batches of 1 s of processing time, "
-            "cut short: memory 10, skew 2, the last took 40 ms and came 3 % of its interval late",
+            "cut short: memory 10, skew 2, 31 planned by the fallback, the last took 40 ms and came 3 % of "
+            "its interval late",
         ),
         (
             PARTITIONER.model_copy(update={"exchange": ExchangeState(instances=3, elected=False)}),
