@@ -83,6 +83,11 @@ def batch_cell(plan: Plan, stream: str, places: int, rule: str) -> Cell:
     return Cell(NAME, f"micro-batches, costs {kept().mark}", streams(plan)[stream], places, rule)
 
 
+def tasks_cell(plan: Plan, stream: str, rule: str) -> Cell:
+    """How even the tasks of figure 8 are, with the most places."""
+    return Cell(NAME, f"tasks of micro-batches, costs {kept().mark}", streams(plan)[stream], MOST, rule)
+
+
 def turns_cell(plan: Plan, rule: str) -> Cell:
     """Figure 9b."""
     stream = Stream("by-turns", TURNS * PERIOD * batch_tuples(plan), plan.pick(100_000, 500))
@@ -95,6 +100,7 @@ def cells(plan: Plan) -> list[Cell]:
     settings += [(name, MOST) for name in streams(plan) if name not in SCALED]
     return [
         *(batch_cell(plan, *at, rule) for at, rule in product(settings, BATCH_RULES)),
+        *(tasks_cell(plan, stream, rule) for stream, rule in product(SCALED, BATCH_RULES)),
         *(turns_cell(plan, rule) for rule in BATCH_RULES),
     ]
 
@@ -103,8 +109,12 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed, in million tuples a second.
 
     rate: of all batches that count. combiners: the same if reducers took no time. skewed, flat: of figure 9b, the lowest
-    rate of the periods of Zipf 1.5 and of uniform keys, and the first period warms up.
+    rate of the periods of Zipf 1.5 and of uniform keys, and the first period warms up. Of `tasks_cell`: maps, reduces: mean
+    over the batches of the time of the longest task over the mean time of a task. took: microseconds from the cut of a
+    batch until its last reducer is done, if nothing waits.
     """
+    if cell.what.startswith("tasks"):
+        return _tasks(cell, opened, plan)
     pool = opened.at()
     by_turns = cell.stream.kind == "by-turns"
     size = batch_tuples(plan)
@@ -121,6 +131,18 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
         else:
             values["rate"].append(rate(work[SLIDES:]))
             values["combiners"].append(rate(work[SLIDES:], reducers=False))
+    return values
+
+
+def _tasks(cell: Cell, opened: Opened, plan: Plan) -> Values:
+    pool, size = opened.at(), batch_tuples(plan)
+    values: Values = {"maps": [], "reduces": [], "took": []}
+    for seed in plan.seeds:
+        codes = circling(pool, (SLIDES + MEASURED) * size, seed=seed, seeds=LEAST_SEEDS)
+        work = _work(cell, codes, renamed(pool, seed), seed=seed, size=size)[SLIDES:]
+        for name, tasks in (("maps", [one.maps for one in work]), ("reduces", [one.reduces for one in work])):
+            values[name].append(float(np.mean([times.max() / times.mean() for times in tasks])))
+        values["took"].append(1e-3 * float(np.mean([one.maps.max() + one.reduces.max() for one in work])))
     return values
 
 

@@ -21,6 +21,7 @@ from benchmarks.reproducing.paper_000.batch_rates import (
     cells,
     measure,
     streams,
+    tasks_cell,
     turns_cell,
 )
 from benchmarks.reproducing.paper_000.grid import SLIDES
@@ -76,6 +77,27 @@ def text(results: Found, plan: Plan) -> list[str]:
                 [
                     f"`{rule}`",
                     *(figure(results, batch_cell(plan, stream, MOST, rule), "rate") for stream in others),
+                ]
+                for rule in BATCH_RULES
+            ),
+        ),
+        "",
+        f"Tasks of these micro-batches with {MOST} places: time of the longest combiner over the mean of the combiners / "
+        "the same of the reducers / microseconds from the cut of a batch until its last reducer is done, if nothing waits. "
+        "So the latency of a tuple is this and what is left of its batch when it comes.",
+        "",
+        *table(
+            ["rule", *SCALED],
+            (
+                [
+                    f"`{rule}`",
+                    *(
+                        " / ".join(
+                            figure(results, tasks_cell(plan, stream, rule), name)
+                            for name in ("maps", "reduces", "took")
+                        )
+                        for stream in SCALED
+                    ),
                 ]
                 for rule in BATCH_RULES
             ),

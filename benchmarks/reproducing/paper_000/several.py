@@ -57,7 +57,7 @@ def stream_of(plan: Plan, kind: str, *, keys: int | None = None) -> Stream:
 
 def combiners(rule: str) -> int:
     """Combiners of a rule: what its reducers leave of the places."""
-    return PLACES if rule in WITHOUT_REDUCERS else PLACES - REDUCERS
+    return PLACES if rule.partition(":")[0] in WITHOUT_REDUCERS else PLACES - REDUCERS
 
 
 @dataclass(frozen=True, eq=False)
