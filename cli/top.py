@@ -26,9 +26,9 @@ def top(
 
     from monitoring.live.feed import Feed
     from monitoring.live.top import Top
-    from topics.settled import settled
+    from topics.settled import by_its_rule, settled
 
-    feed = Feed(settled(settings))
+    feed = Feed(by_its_rule(settled(settings)))
     try:
         Top(feed.glance, every=every).run()
     finally:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +20,16 @@ from evenflow.arrays import Bools, Int64s, Rows, UInt8s, record
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.markers import MOST_PRODUCERS, EndOfStream
+from evenflow.settings.durations import format_duration
 from evenflow.settings.query import Query
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
 STATE_VERSION = 5
+_OTHER_MAX_JUMP = 6
+"""Version of the state of a partition whose `max_jump` has changed. An older evenflow, which knows no change, refuses it."""
+MOST_MAX_JUMPS = 32
+"""How often the `max_jump` of a partition may change."""
 _MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run", "steady")])
 """What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run, and the
 time from which on the largest event time has grown without a leap.
@@ -33,6 +39,8 @@ The run is made of the last consecutive tuples that were too far ahead. It may b
 _LONGEST_RUN = 16
 """At least `jump_confirmations` of any query."""
 _MOST_BYTES = 4_096
+_OFF = -1
+"""How the committed state, and the kernel, say that `max_jump` is off."""
 _REMEMBERED = 1_024
 """Committed states that are kept decoded: one for each partition of the largest input, and more."""
 _ANY_STEP = 2**61
@@ -63,7 +71,9 @@ class PartitionState:
     producers are to end, None before the first marker. read, routed, rejected, filtered: numbers of tuples from
     `begin` on, where read = routed + rejected + filtered. A filtered tuple was accepted, but `query.where`
     dropped it. session: the run of a data plane that committed this state, 0 before the first. frames: how many
-    frames that session had committed then, this commit's included.
+    frames that session had committed then, this commit's included. max_jumps: (offset, `max_jump` in ms or None for off)
+    for each change since the query began: from this offset on records are judged by it. Before the first, they are judged
+    by that with which the query began.
     """
 
     fingerprint: str
@@ -86,6 +96,7 @@ class PartitionState:
     filtered: int = 0
     session: int = 0
     frames: int = 0
+    max_jumps: tuple[tuple[int, int | None], ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -109,10 +120,38 @@ class PartitionState:
             announced=max(marker.producers, self.announced or 0),
         )
 
+    def max_jump(self, query: Query) -> int | None:
+        """The `max_jump` (ms) by which the record at `offset` is judged. None: off."""
+        return self.max_jumps[-1][1] if self.max_jumps else query.first_max_jump
+
+    @property
+    def max_jump_from(self) -> int:
+        """Offset of the first record that is judged by `max_jump`."""
+        return self.max_jumps[-1][0] if self.max_jumps else self.begin
+
+    def with_max_jump_of(self, query: Query) -> PartitionState:
+        """The state of a partition whose records from `offset` on are judged by the `max_jump` of these settings.
+
+        Raises IncompatibleStateError if it has changed too often.
+        """
+        if self.max_jump(query) == query.max_jump:
+            return self
+        earlier = tuple(entry for entry in self.max_jumps if entry[0] < self.offset)
+        before = replace(self, max_jumps=earlier)
+        if before.max_jump(query) == query.max_jump:
+            return before
+        if len(earlier) == MOST_MAX_JUMPS:
+            raise IncompatibleStateError(
+                f"query.max_jump has changed {MOST_MAX_JUMPS} times in an input partition, as often as its state can hold, "
+                f"and the settings have another one than the last ({max_jump_words(self.max_jump(query))})",
+                hint="set query.max_jump to the last one, in the settings of every instance, or give the query a new name",
+            )
+        return replace(self, max_jumps=(*earlier, (self.offset, query.max_jump)))
+
     def encode(self) -> str:
-        """Metadata string of the committed offset (ASCII JSON, at most about 1,200 bytes)."""
+        """Metadata string of the committed offset (ASCII JSON, at most about 2,300 bytes)."""
         fields = {
-            "v": STATE_VERSION,
+            "v": _OTHER_MAX_JUMP if self.max_jumps else STATE_VERSION,
             "q": self.fingerprint,
             "t": self.topic_id,
             "to": self.routed_id,
@@ -131,8 +170,15 @@ class PartitionState:
             "rejected": self.rejected,
             **({"filtered": self.filtered} if self.filtered else {}),
             **({"session": self.session, "frames": self.frames} if self.session else {}),
+            **(self._encoded_max_jumps() if self.max_jumps else {}),
         }
         return json.dumps(fields, separators=(",", ":"))
+
+    def _encoded_max_jumps(self) -> dict[str, list[int]]:
+        return {
+            "jumps_from": [offset for offset, _ in self.max_jumps],
+            "jumps": [_OFF if jump is None else jump for _, jump in self.max_jumps],
+        }
 
     @classmethod
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
@@ -155,9 +201,10 @@ def _committed(metadata: str | None, offset: int) -> PartitionState:
 
 def _decoded(fields: StrictObject, offset: int) -> PartitionState:
     version = fields.whole("v", 0, 1_000_000)
-    if version != STATE_VERSION:
+    if version not in (STATE_VERSION, _OTHER_MAX_JUMP):
         raise IncompatibleStateError(
-            f"the state committed with offset {offset} has version {version}, this evenflow reads {STATE_VERSION}",
+            f"the state committed with offset {offset} has version {version}, this evenflow reads {STATE_VERSION} and "
+            f"{_OTHER_MAX_JUMP}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         )
     state = PartitionState(
@@ -181,15 +228,29 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         filtered=fields.whole("filtered", 0, INT64[1]) if "filtered" in fields.fields else 0,
         session=fields.whole("session", 1, INT64[1]) if "session" in fields.fields else 0,
         frames=fields.whole("frames", 1, INT64[1]) if "frames" in fields.fields else 0,
+        max_jumps=_max_jumps(fields) if version == _OTHER_MAX_JUMP else (),
     )
     _refuse_contradictions(state)
     return state
+
+
+def _max_jumps(fields: StrictObject) -> tuple[tuple[int, int | None], ...]:
+    offsets = fields.wholes("jumps_from", 0, INT64[1], most=MOST_MAX_JUMPS)
+    jumps = fields.wholes("jumps", _OFF, INT64[1], most=MOST_MAX_JUMPS)
+    if not offsets or len(offsets) != len(jumps):
+        raise NotStrict(f"{len(offsets)} offsets from which on a max_jump holds, but {len(jumps)} of these")
+    return tuple(
+        (offset, None if jump == _OFF else jump) for offset, jump in zip(offsets, jumps, strict=True)
+    )
 
 
 def _refuse_contradictions(state: PartitionState) -> None:
     """Raise NotStrict for fields that no evenflow would commit together."""
     if state.offset < state.begin:
         raise NotStrict(f"it began at offset {state.begin}, which is behind the committed one")
+    offsets = [state.begin - 1, *(offset for offset, _ in state.max_jumps), state.offset + 1]
+    if any(after <= before for before, after in pairwise(offsets)):
+        raise NotStrict("the offsets from which on a max_jump holds are not in order")
     if state.read != state.routed + state.rejected + state.filtered:
         raise NotStrict(
             f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered} filtered"
@@ -215,6 +276,11 @@ class Judged:
     state: PartitionState
     verdicts: UInt8s
     marks: Int64s = field(repr=False)
+
+
+def max_jump_words(max_jump: int | None) -> str:
+    """A `max_jump` (ms) as settings have it, None: off."""
+    return "off" if max_jump is None else format_duration(max_jump)
 
 
 def delay(query: Query) -> int:
@@ -259,10 +325,11 @@ def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -
     run[: len(state.run)] = state.run
     verdicts = np.zeros(times.size, dtype=np.uint8)
     marks = np.empty(times.size, dtype=np.int64)
+    max_jump = state.max_jump(query)
     limits = _Limits(
         query.slide_ms,
         delay(query),
-        -1 if query.max_jump is None else query.max_jump,
+        _OFF if max_jump is None else max_jump,
         query.jump_confirmations,
         max_skew,
     )

@@ -15,9 +15,10 @@ from typing import Any, cast
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from evenflow.progress import PartitionState
+from evenflow.progress import PartitionState, max_jump_words
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
+from evenflow.talking.words import partitions as partitions_of
 from partitioner_service.committed import (
     TopicIds,
     check_continues,
@@ -246,6 +247,7 @@ class Source:
             # The session that had these partitions may have committed its last frames with partitions that another
             # instance gets now. So the states of all partitions are read, and after those of our own.
             self.totals = totals(self.look())
+            states = self._under_own_max_jump(states)
             self.committed = dict(states)
             self.rewind(states)
             self.share_known = True
@@ -254,6 +256,23 @@ class Source:
             # `read` raises this. Until then no partition may be fetched whose state is not known.
             self._failure = error
             consumer.assign([])
+
+    def _under_own_max_jump(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
+        """These committed states with the `max_jump` of this instance's settings from here on.
+
+        It is committed with the next offsets. If there is no such commit, no record was judged by it.
+        """
+        query = self._settings.query
+        ours = {partition: state.with_max_jump_of(query) for partition, state in states.items()}
+        changed = [p for p, state in states.items() if state.max_jump(query) != query.max_jump]
+        if changed:
+            log.info(
+                "input %s: judged by query.max_jump %s from here on (before: %s)",
+                partitions_of(changed),
+                max_jump_words(query.max_jump),
+                " or ".join(sorted({max_jump_words(states[p].max_jump(query)) for p in changed})),
+            )
+        return ours
 
     def _give_up(self, consumer: Consumer, settle: Callable[[], None]) -> None:
         """End the transaction, then let go of all partitions.

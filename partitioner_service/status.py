@@ -117,6 +117,8 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
                 "routed": s.routed,
                 "rejected": s.rejected,
                 "filtered": s.filtered,
+                "max_jump": s.max_jump(query),
+                "max_jump_from": s.max_jump_from,
             }
             for p, s in sorted(source.states.items())
         },

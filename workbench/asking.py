@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.strict_json import read_object
 from evenflow.talking.words import printable
 from evenflow.telemetry import PartitionerRecord
-from topics.settled import settled
+from topics.settled import by_its_rule, settled
 from workbench.alive import Part, look
 
 _SILENT_MS = 15_000
@@ -100,7 +100,7 @@ def ask_all(settings: Settings, key: bytes, *, at: Sequence[str] = (), patience:
     """
     places: list[tuple[str, str | None]] = [(address, address) for address in dict.fromkeys(at)]
     if not places:
-        places = _places(settled(settings))
+        places = _places(by_its_rule(settled(settings)))
     with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
         replies = pool.map(
             lambda place: _ask(settings.query.name, place[0], place[1], key=key, patience=patience), places

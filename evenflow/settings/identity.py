@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+from evenflow.settings.durations import parse_duration
+
 
 def fingerprint(identity: dict[str, Any]) -> str:
     """16 hex digits over these (JSON) fields. They differ when any field differs, and the order of fields is ignored."""
@@ -23,6 +25,19 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
             for line in changes(before.get(key), now.get(key), f"{name}.{key}" if name else str(key))
         ]
     return [] if before == now else [f"{name}: {_word(before)} -> {_word(now)}"]
+
+
+def begun_max_jump(identity: dict[str, Any]) -> tuple[int | None] | None:
+    """The `max_jump` (ms, None: off) of the query in an identity. None if the identity names none that a query can have."""
+    query = identity.get("query")
+    if not isinstance(query, dict) or "max_jump" not in query:
+        return None
+    if query["max_jump"] is None:
+        return (None,)
+    try:
+        return (parse_duration(query["max_jump"]),)
+    except ValueError:
+        return None
 
 
 def _word(value: Any) -> str:

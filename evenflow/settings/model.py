@@ -15,7 +15,7 @@ from evenflow.nearest import did_you_mean
 from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
-from evenflow.settings.identity import changes, fingerprint
+from evenflow.settings.identity import begun_max_jump, changes, fingerprint
 from evenflow.settings.input import InputSettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
@@ -429,6 +429,11 @@ class Settings(BaseSettings):
         """The settings of the query that routes the tuples. For a view, those of its query. Otherwise these settings."""
         return self if self._origin is None else self._origin
 
+    def with_first_max_jump(self, milliseconds: int | None) -> Settings:
+        """These settings for a query that began with this `query.max_jump` (`Query.first_max_jump`)."""
+        origin = None if self._origin is None else self._origin.with_first_max_jump(milliseconds)
+        return self._changed(origin, query=self.query.with_first_max_jump(milliseconds))
+
     @property
     def needed_columns(self) -> list[str]:
         """Columns that must be parsed from the record's value, so neither '@key' nor '@timestamp'."""
@@ -550,9 +555,12 @@ class Settings(BaseSettings):
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
         """What has changed since the query began, one line for each setting. identity: that of the beginning.
 
-        Input partitions that were added since then are no change.
+        Input partitions that were added since then are no change, and neither is another `max_jump`.
         """
         now = self.identity()
+        first = begun_max_jump(identity)
+        if first is not None:
+            now["query"]["max_jump"] = identity["query"]["max_jump"]
         before = _partitions(identity)
         if before is not None and before < now["input"]["partitions"]:
             now["input"]["partitions"] = before

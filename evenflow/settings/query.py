@@ -41,7 +41,10 @@ _MOST_GROWTH, _MOST_ADDED = 20, 10_000
 
 
 class Query(BaseModel):
-    """What is computed. A query with any changed field, except for the name, is another query and refuses old state."""
+    """What is computed.
+
+    A query with any changed field, except for the name and `max_jump`, is another query and refuses old state.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -91,7 +94,8 @@ class Query(BaseModel):
     max_jump: Duration | None = Field(
         default=None,
         description="A tuple that is further than this ahead of its input partition's progress is rejected (reason 'jump'), "
-        "unless `jump_confirmations` consecutive tuples agree. None: off.",
+        "unless `jump_confirmations` consecutive tuples agree. None: off. A query that has begun may go on with another "
+        "value (docs/operations.md).",
     )
     jump_confirmations: int = Field(
         default=3,
@@ -178,6 +182,7 @@ class Query(BaseModel):
     _origin: Query | None = PrivateAttr(default=None)
     _one_key_column: bool = PrivateAttr(default=False)
     _filter_first: bool = PrivateAttr(default=True)
+    _first_max_jump: tuple[int | None] | None = PrivateAttr(default=None)
 
     @field_validator("name")
     @classmethod
@@ -666,14 +671,31 @@ class Query(BaseModel):
             return Columns({column: one_type(column, needed) for column, needed in uses.items()})
         return resolved(self.columns, self.where, uses, self.types)
 
+    @property
+    def first_max_jump(self) -> int | None:
+        """The `max_jump` (ms) with which the query began. None: off.
+
+        Every input partition has it until its state names another one (`PartitionState.max_jumps`).
+        """
+        return self.max_jump if self._first_max_jump is None else self._first_max_jump[0]
+
+    def with_first_max_jump(self, milliseconds: int | None) -> Query:
+        """This query as one that began with this `max_jump`."""
+        changed = self.model_copy()
+        changed._first_max_jump = (milliseconds,)
+        changed._origin = None if self._origin is None else self._origin.with_first_max_jump(milliseconds)
+        return changed
+
     def canonical(self) -> dict[str, Any]:
-        """Everything that determines results, as plain JSON. The name does not.
+        """Everything that determines results, as plain JSON. The name does not. `max_jump` is that of the beginning.
 
         Of the views, it holds only what frames carry for views alone. Adding a view that finds its columns in the frames
         does not make another query.
         """
         fields = self.model_dump(mode="json", exclude={"name", "views"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
+        first = self.first_max_jump
+        fields["max_jump"] = None if first is None else format_duration(first)
         # Left out at their defaults: state that was written without these settings keeps its fingerprint.
         for name in ("columns", "where"):
             if not fields[name]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 
@@ -9,6 +10,7 @@ import pytest
 
 from evenflow.markers import HEADER
 from evenflow.plans import Plan
+from evenflow.windows import END_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
@@ -21,6 +23,7 @@ from tests.pipeline.routed import (
     write,
     write_end,
 )
+from tests.unit.workbench.verify.pipeline_model import windows_of
 from topics import admin, clients
 from workbench.verify.shell import verify
 
@@ -98,6 +101,45 @@ def test_a_tuple_from_the_far_future_is_rejected_when_max_jump_is_on(kafka_setti
     run(settings)
     assert [reason for reason, _, _ in rejections(settings)] == ["jump", "jump"]
     assert read_routed(settings).counts == Counter({(1, b"a"): 3})
+
+
+def test_max_jump_changes_while_the_query_runs_and_verify_finds_no_difference(kafka_settings, query_name):
+    accepted = []
+    stints = [
+        ("off", [1_000, 30_000, 1_200], [1_000, 30_000]),  # the stray makes what follows late
+        ("5s", [30_500, 10**12, 31_000], [30_500, 31_000]),
+        ("1m", [80_000, 81_000], [80_000, 81_000]),  # 49 s ahead
+    ]
+    for number, (jump, times, in_time) in enumerate(stints):
+        query = {} if jump == "off" else {"max_jump": jump}
+        settings = make_settings(kafka_settings, query_name, input={"partitions": 1}, query=query)
+        create_topics(settings)
+        write(settings, [(0, {"k": "a", "t": t, "v": 1}) for t in times], end=False)
+        if number == len(stints) - 1:
+            write_end(settings, Counter({0: 8}))
+            run(settings)
+        else:
+            read_up_to(settings, sum(len(times) for _, times, _ in stints[: number + 1]))
+        accepted += [(b"a", t, {"v": 1}) for t in in_time]
+    assert [reason for reason, _, _ in rejections(settings)] == ["late", "jump"]
+    assert all_states(settings)[0].max_jumps == ((3, 5_000), (6, 60_000))
+    client = clients.producer(settings.kafka)
+    for row in windows_of(settings, accepted, END_MARK):
+        client.produce(settings.topic("results"), value=json.dumps(row), key=row["key"], partition=0)
+    clients.flush(client, settings.kafka)
+    report = verify(settings)
+    assert report.exact, report.text()
+    assert (report.read, report.rejected) == (8, 2)
+
+
+def read_up_to(settings, records):
+    """One instance, until it has committed so many records."""
+    plane = DataPlane(prepare(settings))
+    thread, errors = start_thread(plane)
+    wait_until(lambda: total(all_states(settings))[0] == records or errors)
+    plane.stop()
+    thread.join(30)
+    assert not errors
 
 
 def test_a_block_of_nothing_but_bad_records_is_rejected_one_by_one_in_good_time(kafka_settings, query_name):

@@ -165,6 +165,7 @@ STATE = PartitionState(
     rejected=1,
     session=7,
     frames=8,
+    max_jumps=((1, 60_000), (2, None)),
 ).encode()
 MARKER = EndOfStream(producer="p", tuples=3, producers=2).headers()[0][1]
 PLAN = json.dumps({"epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()
@@ -251,7 +252,21 @@ DECODERS: dict[str, Decoder] = {
         lambda data: PartitionState.decode(_text(data), offset=3),
         STATE.encode(),
         IncompatibleStateError,
-        ("v", "first", "max", "steady", "idle", "of", "read", "routed", "rejected", "session", "frames"),
+        (
+            "v",
+            "first",
+            "max",
+            "steady",
+            "idle",
+            "of",
+            "read",
+            "routed",
+            "rejected",
+            "session",
+            "frames",
+            "jumps_from",
+            "jumps",
+        ),
     ),
     "marker": Decoder(
         lambda data: EndOfStream.from_headers([("x", b""), (HEADER, data)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.markers import EndOfStream
-from evenflow.progress import PartitionState, Verdict, judge
+from evenflow.progress import MOST_MAX_JUMPS, PartitionState, Verdict, judge
 from evenflow.settings import Query
 from evenflow.windows import END_MARK, NO_MARK
 
@@ -169,3 +170,57 @@ def test_committed_state_stays_well_below_the_brokers_limit():
 def test_metadata_that_is_no_state_is_refused_with_an_explanation(metadata):
     with pytest.raises(IncompatibleStateError):
         PartitionState.decode(metadata, offset=3)
+
+
+def other(max_jump: int | None, *, began: int | None = None) -> Query:
+    """The settings of an instance with this max_jump (ms), of a query that began with `began`."""
+    return query(max_jump=max_jump).with_first_max_jump(began)
+
+
+def test_a_change_of_max_jump_holds_from_the_offset_at_which_the_partition_is_taken_over():
+    state = replace(FRESH, offset=5).with_max_jump_of(other(100))
+    assert state.max_jumps == ((5, 100),)
+    assert (state.max_jump(other(7)), state.max_jump_from) == (100, 5), "whatever the settings of a reader"
+    state = replace(state, offset=9)
+    assert state.with_max_jump_of(other(100)) is state, "the same value is no change"
+    state = state.with_max_jump_of(other(None))
+    assert state.max_jumps == ((5, 100), (9, None))
+    assert PartitionState.decode(state.encode(), offset=9) == state
+
+
+def test_a_change_that_judged_no_record_leaves_nothing():
+    state = replace(FRESH, offset=5).with_max_jump_of(other(100)).with_max_jump_of(other(200))
+    assert state.max_jumps == ((5, 200),)
+    assert state.with_max_jump_of(other(None)) == replace(FRESH, offset=5)
+
+
+def test_a_max_jump_that_has_not_changed_is_judged_by_that_of_the_beginning():
+    assert FRESH.max_jump(other(100, began=60)) == 60
+    assert FRESH.max_jump(query(max_jump=100)) == 100
+    assert FRESH.with_max_jump_of(query(max_jump=100)) is FRESH
+
+
+def test_an_older_evenflow_reads_the_state_of_a_partition_as_long_as_its_max_jump_has_not_changed():
+    assert json.loads(FRESH.encode())["v"] == 5
+    assert json.loads(FRESH.with_max_jump_of(other(100)).encode())["v"] == 6
+
+
+def test_max_jump_changes_only_as_often_as_the_state_can_hold_and_then_the_start_is_refused():
+    state = FRESH
+    for turn in range(MOST_MAX_JUMPS):
+        state = replace(state, offset=2**60 + turn).with_max_jump_of(other(2**60 + turn))
+    assert len(state.encode()) < 2_500
+    assert PartitionState.decode(state.encode(), offset=state.offset) == state
+    state = replace(state, offset=2**61)
+    with pytest.raises(IncompatibleStateError, match="max_jump has changed 32 times"):
+        state.with_max_jump_of(other(None))
+    assert state.with_max_jump_of(other(2**60 + MOST_MAX_JUMPS - 1)) is state
+
+
+@pytest.mark.parametrize(
+    "changes", [((6, 100),), ((3, 100), (3, 50)), ((3, 100), (1, None))], ids=["ahead", "twice", "backwards"]
+)
+def test_changes_of_max_jump_that_no_evenflow_commits_are_refused(changes):
+    metadata = replace(FRESH, offset=5, max_jumps=changes).encode()
+    with pytest.raises(IncompatibleStateError, match="not in order"):
+        PartitionState.decode(metadata, offset=5)

@@ -97,7 +97,7 @@ def _verdicts(query: Query, times: Int64s, *, begun: bool) -> UInt8s:
     """
     first = int(times[:3].min()) if begun else None
     state = PartitionState(fingerprint="", topic_id="", offset=0, first_time=first, max_time=first)
-    return judge(query, state, times).verdicts
+    return judge(query, state.with_max_jump_of(query), times).verdicts
 
 
 def _behind(slide: int, times: Int64s) -> int:

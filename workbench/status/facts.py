@@ -17,7 +17,8 @@ class PartitionFacts:
     """One input partition: what its log holds, and the state that partitioners have committed for it.
 
     log_begin, log_end: offsets. state: None before the query has begun. watermark: None before the first tuple. mark: None
-    before the first tuple, and after the end of the partition.
+    before the first tuple, and after the end of the partition. max_jump: by how much (ms) a tuple may be ahead that is read
+    next, None: off. max_jump_from: the offset from which on this holds, None before the query has begun.
     """
 
     partition: int
@@ -26,6 +27,8 @@ class PartitionFacts:
     state: PartitionState | None
     watermark: int | None
     mark: int | None
+    max_jump: int | None = None
+    max_jump_from: int | None = None
 
     @classmethod
     def of(
@@ -41,6 +44,8 @@ class PartitionFacts:
             state=state,
             watermark=None if largest is None else largest - query.out_of_orderness,
             mark=None if mark in (NO_MARK, END_MARK) else mark,
+            max_jump=query.max_jump if state is None else state.max_jump(query),
+            max_jump_from=None if state is None else state.max_jump_from,
         )
 
     @property

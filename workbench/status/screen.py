@@ -160,6 +160,8 @@ def _partition(one: PartitionFacts) -> dict[str, Any]:
         "mark": one.mark,
         "idle": state is not None and state.asleep,
         "ended": one.ended,
+        "max_jump": one.max_jump,
+        "max_jump_from": one.max_jump_from,
         **counted,
     }
 

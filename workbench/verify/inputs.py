@@ -72,7 +72,8 @@ class Committed:
     offset: that of the next record to read. begin: offset at which the query began to read. began_again: the same as the
     committed state has it, None: equal. mark, max_time, idle_mark:
     event times in ms. max_time is None if no tuple was accepted, and idle_mark is None if the partition was never idle.
-    read, routed, rejected, filtered: tuples before `offset`.
+    read, routed, rejected, filtered: tuples before `offset`. max_jumps: (offset, `max_jump` in ms or None for off) for each
+    change since the query began, as `PartitionState` has it.
     """
 
     partition: int
@@ -87,6 +88,7 @@ class Committed:
     routed: int
     rejected: int
     filtered: int = 0
+    max_jumps: tuple[tuple[int, int | None], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

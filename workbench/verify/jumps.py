@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import duckdb
 
 from evenflow.settings import Query
+from workbench.verify.inputs import Committed
 from workbench.verify.lost import Lost
 from workbench.verify.report import Findings, missed, wrong
 from workbench.verify.sql import stream
 
 
-def check_jumps(
-    db: duckdb.DuckDBPyConnection, query: Query, partition: int, lost: Lost | None, found: Findings
-) -> None:
-    """Check which tuples were rejected as jumps.
+class _InForce:
+    """Which `max_jump` (ms) holds at which offset of an input partition."""
 
-    A jump is confirmed if the last consecutive tuples that are too far ahead lie within `max_jump` of each other. If
-    tuples were lost, nothing is checked until progress is known again, that is until an accepted tuple is no earlier
-    than any lost tuple.
+    def __init__(self, query: Query, state: Committed) -> None:
+        self._offsets = [offset for offset, _ in state.max_jumps]
+        self._jumps = [query.first_max_jump, *(jump for _, jump in state.max_jumps)]
+
+    @property
+    def always_off(self) -> bool:
+        return all(jump is None for jump in self._jumps)
+
+    def at(self, offset: int) -> int | None:
+        """None: off."""
+        return self._jumps[bisect_right(self._offsets, offset)]
+
+
+def check_jumps(
+    db: duckdb.DuckDBPyConnection, query: Query, state: Committed, lost: Lost | None, found: Findings
+) -> None:
+    """Check which tuples of an input partition were rejected as jumps.
+
+    Each tuple is judged by the `max_jump` that held at its offset. A jump is confirmed if the last consecutive tuples
+    that are too far ahead lie within `max_jump` of each other. If tuples were lost, nothing is checked until progress is
+    known again, that is until an accepted tuple is no earlier than any lost tuple.
     """
-    if query.max_jump is None:
+    partition, in_force = state.partition, _InForce(query, state)
+    if in_force.always_off:
         for (offset,) in stream(
             db, "SELECT \"offset\" FROM readable WHERE reason = 'jump' AND partition = ?", [partition]
         ):
@@ -34,10 +54,11 @@ def check_jumps(
         "AND (reason IS NULL OR reason NOT IN ('unreadable', 'too-large', 'ahead')) ORDER BY \"offset\"",
         [partition],
     ):
-        jump = progress is None or time - progress > query.max_jump
-        if jump:
+        most = in_force.at(offset)
+        jump = most is not None and (progress is None or time - progress > most)
+        if most is not None and jump:
             run = [*run, time][-query.jump_confirmations :]
-            jump = len(run) < query.jump_confirmations or max(run) - min(run) > query.max_jump
+            jump = len(run) < query.jump_confirmations or max(run) - min(run) > most
         if not jump:
             run = []
         if known and jump and reason != "jump":

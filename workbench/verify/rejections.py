@@ -36,7 +36,7 @@ def check_rejections(
     _unreadable(db, settings, found)
     for state in committed:
         _after_end(db, state, lost.get(state.partition), found)
-        check_jumps(db, settings.query, state.partition, lost.get(state.partition), found)
+        check_jumps(db, settings.query, state, lost.get(state.partition), found)
     check_lateness(db, settings.query, found)
 
 

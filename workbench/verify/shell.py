@@ -143,6 +143,7 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
                 routed=decoded.routed,
                 rejected=decoded.rejected,
                 filtered=decoded.filtered,
+                max_jumps=decoded.max_jumps,
             )
         )
     _refuse_truncated(settings, state, found)

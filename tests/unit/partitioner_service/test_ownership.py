@@ -17,7 +17,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, T
 
 from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service import app, slices, source
@@ -114,9 +114,9 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
     return fake
 
 
-def reading(settle: Any, **more: Any) -> Source:
+def reading(settle: Any, *, settings: Settings = SETTINGS, **more: Any) -> Source:
     made = Source(
-        SETTINGS,
+        settings,
         topic_ids=TopicIds("t", "r", "j"),
         needs_key=False,
         needs_timestamp=False,
@@ -169,6 +169,22 @@ def test_a_block_that_was_read_across_a_rebalance_is_thrown_away_and_read_again(
     consumer.during = rebalance
     assert reader.read(10, 0) == []
     assert consumer.assigned == [(0, 3)]
+
+
+def test_a_partition_is_judged_by_the_max_jump_of_its_new_owner_from_the_first_record_that_it_reads(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger=source.__name__)
+    committed = {0: state(5), 1: state(7, max_jumps=((3, 60_000),))}
+    monkeypatch.setattr(source, "load_states", lambda *words: dict(committed))
+    monkeypatch.setattr(Source, "look", lambda self: {})
+    query = Query(name="q", max_jump="1m").with_first_max_jump(None)
+    reader = reading(lambda commit: None, settings=SETTINGS.model_copy(update={"query": query}))
+    consumer.callbacks["on_assign"](consumer, [TopicPartition("q.input", 0), TopicPartition("q.input", 1)])
+    assert [reader.states[p].max_jumps for p in (0, 1)] == [((5, 60_000),), ((3, 60_000),)]
+    assert reader.committed == reader.states, "an aborted transaction does not bring the old value back"
+    assert "input partition 0: judged by query.max_jump 1m from here on (before: off)" in caplog.text
+    assert committed[0] == state(5), "what is committed changes with the next offsets alone"
 
 
 def test_records_of_partitions_that_are_not_owned_never_enter_a_block(consumer: Consumer) -> None:

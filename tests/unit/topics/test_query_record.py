@@ -1,4 +1,4 @@
-"""The record of how a query began says by which rule it rejects records without a key."""
+"""The record of how a query began says by which rule it rejects records without a key, and with which `max_jump`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from topics.query_record import Beginning, as_begun, encode_beginning, parse_beginning
+from evenflow.settings.views import queries
+from topics.query_record import Beginning, as_begun, encode_beginning, parse_beginning, refuse_changed
 
 SETTINGS = Settings(query={"name": "q", "where": "v > 1"}, input={"partitions": 1})
 BEGINNING = Beginning(identity=SETTINGS.identity(), input_id="in", begin={0: 5}, began_at=7)
@@ -38,3 +39,34 @@ def test_a_record_of_a_later_version_is_refused() -> None:
     fields = json.loads(encode_beginning(BEGINNING)) | {"v": 4}
     with pytest.raises(IncompatibleStateError, match="has version 4, this evenflow reads 3"):
         parse_beginning(json.dumps(fields).encode(), where="q.snapshots")
+
+
+def with_query(**query: object) -> Settings:
+    return Settings(query={"name": "q", "where": "v > 1", **query}, input={"partitions": 1})
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, "1m"), ("1m", None), ("1m", "90s"), ("90s", "1m")])
+def test_a_query_goes_on_with_another_max_jump_and_stays_the_same_query(
+    before: str | None, now: str | None
+) -> None:
+    began = with_query(max_jump=before, views={"v": {"aggregates": {"n": "count"}}})
+    changed = with_query(max_jump=now, views={"v": {"aggregates": {"n": "count"}}})
+    beginning = replace(BEGINNING, identity=began.identity())
+    refuse_changed(changed, beginning=beginning)
+    settings = as_begun(changed, parse_beginning(encode_beginning(beginning), where="q.snapshots"))
+    assert settings.query.max_jump == changed.query.max_jump
+    assert settings.query.first_max_jump == began.query.max_jump
+    assert settings.identity() == began.identity(), "instances that are added or renamed keep it as well"
+    assert [one.fingerprint for one in queries(settings)] == [one.fingerprint for one in queries(began)]
+
+
+def test_a_max_jump_beside_another_change_is_not_named_as_a_change() -> None:
+    beginning = replace(BEGINNING, identity=with_query(max_jump="1m").identity())
+    with pytest.raises(IncompatibleStateError, match="out_of_orderness") as refused:
+        refuse_changed(with_query(out_of_orderness="1s"), beginning=beginning)
+    assert "max_jump" not in str(refused.value)
+
+
+@pytest.mark.parametrize("identity", [{}, {"query": 1}, {"query": {}}, {"query": {"max_jump": "x"}}])
+def test_a_record_whose_identity_has_no_max_jump_changes_nothing(identity: dict[str, object]) -> None:
+    assert as_begun(SETTINGS, replace(BEGINNING, identity=identity)).fingerprint == SETTINGS.fingerprint

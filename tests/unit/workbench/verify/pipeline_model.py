@@ -103,7 +103,7 @@ def run(settings: Settings, partitions: Sequence[Sequence[Record]], idle_mark: i
     accepted: list[tuple[bytes, int, dict[str, Any]]] = []
     for partition, records in enumerate(partitions):
         accepted += _partition(topics, partition, records, idle_mark if partition == 0 else None)
-    topics.rows = _windows(settings, accepted, min(state.mark for state in topics.committed))
+    topics.rows = windows_of(settings, accepted, min(state.mark for state in topics.committed))
     return topics
 
 
@@ -181,7 +181,7 @@ def _partition(
     return accepted
 
 
-def _windows(
+def windows_of(
     settings: Settings, tuples: list[tuple[bytes, int, dict[str, Any]]], mark: int
 ) -> list[dict[str, Any]]:
     query = settings.query
