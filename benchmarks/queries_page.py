@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -92,11 +93,16 @@ def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Consol
     for query in known:
         taken = None if limit is None else tuples_of(query.name, limit)
         for name in PARTITIONERS:
-            found = run(DemoOptions(query=query.name, partitioner=name, limit=taken), console)
-            if not found.windows:
-                found = run(DemoOptions(query=query.name, partitioner=name), console)
-            runs[query.name, name] = found
+            runs[query.name, name] = run_enough(
+                DemoOptions(query=query.name, partitioner=name, limit=taken), console
+            )
     return runs
+
+
+def run_enough(options: DemoOptions, console: Console) -> DemoResult:
+    """Run the query over as many tuples as the options say, or over all if these complete no window."""
+    found = run(options, console)
+    return found if found.windows else run(replace(options, limit=None), console)
 
 
 def tuples_of(name: str, limit: int) -> int:

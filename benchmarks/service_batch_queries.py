@@ -6,10 +6,9 @@ from itertools import product
 
 from rich.console import Console
 
-from benchmarks.queries_page import tuples_of
+from benchmarks.queries_page import run_enough, tuples_of
 from benchmarks.telling import step
 from workbench.demo.options import DemoOptions
-from workbench.demo.run import run as run_demo
 
 ID = "service-batch-queries"
 WHAT = "built-in queries through the pipeline in micro-batches: two instances, both wirings, differences from DuckDB"
@@ -28,7 +27,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             query=query, partitioner=name, wiring=wiring, instances=2, limit=tuples_of(query, 2_000)
         )
         with step(f"{query}, {name}, {wiring}"):
-            found = run_demo(options, Console(stderr=True, quiet=True))
+            found = run_enough(options, Console(stderr=True, quiet=True))
         figures = ("tuples", "windows", "rows", "differences")
         rows.append(
             {"query": query, "partitioner": name, "wiring": wiring}
