@@ -10,7 +10,7 @@ from tests.containers.pipeline import Pipeline
 from tests.ground.engine import Engine
 from tests.ground.product import own_images
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.containers, pytest.mark.more, pytest.mark.timeout(600)]
 
 SETTINGS = {
     "query__name": "own",
