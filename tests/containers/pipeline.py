@@ -118,7 +118,7 @@ class Pipeline:
     """A network, a volume for checkpoints, and what is started on them; all gone at the end of its block.
 
     images: target -> image. settings: EVENFLOW_* of every container, in lower case and without the prefix.
-    room: of the volume, such as `40m`, which then lies in memory.
+    room: of the volume, such as `40m`, which then lies in memory. with_volume: ends of the names of the targets that get it.
     """
 
     def __init__(
@@ -128,8 +128,10 @@ class Pipeline:
         settings: Mapping[str, str],
         *,
         room: str | None = None,
+        with_volume: tuple[str, ...] = ("spark",),
     ) -> None:
         self.engine = engine
+        self._with_volume = with_volume
         self._room = room
         self._images = images
         self._environment = {f"EVENFLOW_{name.upper()}": value for name, value in settings.items()}
@@ -192,7 +194,7 @@ class Pipeline:
             DockerContainer(self._images[target]).with_network(self._network).with_tmpfs_mount("/tmp", "exec")
         )
         one.with_kwargs(**_LOCKED)
-        if target.endswith("spark"):
+        if target.endswith(self._with_volume):
             one.with_volume_mapping(self.volume, CHECKPOINTS, "rw")
         more = {f"EVENFLOW_{name.upper()}": value for name, value in settings.items()}
         return one.with_envs(**(self._environment | more))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.ground.bases import java_base, python_base
@@ -31,6 +32,20 @@ def other_version(engine: Engine, image: str) -> str:
     recipe = Path(__file__).parent / "images" / "other" / "Dockerfile"
     name = f"{image.partition(':')[0]}-other:local"
     return build(engine, recipe.parent, name, dockerfile=recipe, arguments={"BASE": image})
+
+
+def own_images(engine: Engine, product: Mapping[str, str]) -> dict[str, str]:
+    """The product's images with the package examples/plugin in each, by its Dockerfile; target -> name of its image."""
+    folder = ROOT / "examples" / "plugin"
+    return {
+        target: build(
+            engine,
+            folder,
+            f"{image.partition(':')[0]}-own:local",
+            arguments={"PREFIX": REPOSITORY, "PART": target, "VERSION": TAG},
+        )
+        for target, image in product.items()
+    }
 
 
 def _image(engine: Engine, target: str) -> str:

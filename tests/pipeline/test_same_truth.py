@@ -17,6 +17,7 @@ from cli.main import app
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings, wait_for
+from topics.admin import delete_topics
 from workbench.broker import EmbeddedBroker
 from workbench.ports import free_ports
 
@@ -108,3 +109,37 @@ def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_w
             os.kill(spark.pid, signal.SIGTERM)
             wait_for(lambda: not spark.alive, spark.output, timeout=20.0)
             del pipeline.running["aggregate"]
+
+
+@pytest.mark.more
+def test_a_results_topic_that_is_deleted_is_named_by_status_and_ends_the_application_in_words(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    live, own = free_ports(2)
+    settings = make_settings(
+        kafka_settings, query_name, tmp_path, partitioner={"web_port": live}, spark={"web_port": own}
+    )
+    stream, results = Stream(settings), settings.topic("results")
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        spark = pipeline.start("aggregate")
+        stream.write(2_000, poison=False)
+        pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=180)
+        pipeline.wait_until(lambda: page(own, "/healthy/")[0] == 200)
+        keeping_up(live)  # the first look makes the page follow
+        delete_topics(settings.kafka, [results])
+
+        def named() -> bool:
+            code, wrong = status(pipeline)
+            return code == 2 and any(f"{results} is gone" in line for line in wrong)
+
+        pipeline.wait_until(named)
+        stream.write(500, poison=False)
+        wait_for(lambda: not spark.alive, spark.output, timeout=90.0)
+        del pipeline.running["aggregate"]
+        assert f"{results} was deleted while the service ran" in spark.output()
+        with pytest.raises(urllib.error.URLError):
+            page(own, "/healthy/")
+        pipeline.wait_until(lambda: "spark fused" in keeping_up(live)["text"])
+        assert keeping_up(live)["word"] == "bad"
+        assert status(pipeline)[0] == 2

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
 
 from evenflow.settings import Settings
 from evenflow.twostep import readable_schema
 from spark_consumers.sinks import RowsSink
+
+if TYPE_CHECKING:  # `verify` and the controller load the sink where there is no Spark
+    from pyspark.sql import DataFrame
 
 
 class Folders(RowsSink):
