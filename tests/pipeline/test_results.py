@@ -20,6 +20,7 @@ from tests.pipeline.written_results import settings_of_results, write_results
 from topics import admin, clients
 from topics.query_record import Beginning, write_beginning
 from topics.state import TopicSpec
+from workbench.demo.windows import busiest
 from workbench.result_rows import ResultRows
 
 pytestmark = pytest.mark.pipeline
@@ -219,3 +220,17 @@ def test_options_that_do_not_go_together_and_times_that_are_none_are_refused(
         (("--key", "eight"), "this is no key of"),
     ):
         assert said in str(command(settings, *words).exception)
+
+
+@pytest.mark.parametrize(
+    ("key", "first"),
+    [("k", "-5"), ("@key", "/wA="), (["shop.id", "product"], ", 0")],
+    ids=["number", "bytes", "parts"],
+)
+def test_the_demo_shows_the_key_of_its_busiest_windows(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, key: str | list[str], first: str
+) -> None:
+    settings = settings_of_results(kafka_settings, query_name, tmp_path, sink="kafka", key=key)
+    write_results(settings)
+    found = busiest(settings, 5)
+    assert [(window.end, window.tuples, window.keys, window.key) for window in found] == [(4000, 6, 3, first)]

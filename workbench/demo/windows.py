@@ -42,16 +42,20 @@ def busiest(settings: Settings, most: int) -> list[Window]:
     if not tables:
         return []
     results = pa.concat_tables(tables, promote_options="permissive")
-    if "key_base64" not in results.column_names:
-        results = results.append_column("key_base64", pa.nulls(results.num_rows, pa.string()))
-    size = f'"{counts[0]}"' if counts else "1"
-    columns = ", ".join(f'"{name}"' for name in names)
+    if query.result_keys == ("key",):
+        if "key_base64" not in results.column_names:
+            results = results.append_column("key_base64", pa.nulls(results.num_rows, pa.string()))
+        shown = "coalesce(results.key::VARCHAR, key_base64)"
+    else:  # a column for each part
+        shown = f"concat_ws(', ', {', '.join(map(_column, query.result_keys))})"
+    size = _column(counts[0]) if counts else "1"
+    columns = ", ".join(map(_column, names))
     with duckdb.connect() as db:
         db.register("results", results)
         rows = db.execute(
             f"""
             WITH distinct_rows AS (
-                SELECT DISTINCT window_start, window_end, coalesce(key::VARCHAR, key_base64) AS key, {columns} FROM results
+                SELECT DISTINCT window_start, window_end, {shown} AS key, {columns} FROM results
             ), largest AS (
                 SELECT *, sum({size}) OVER w AS tuples, count(*) OVER w AS keys,
                        row_number() OVER (PARTITION BY window_end ORDER BY {size} DESC, key) AS rank
@@ -75,6 +79,10 @@ def busiest(settings: Settings, most: int) -> list[Window]:
                 )
             )
     return chosen
+
+
+def _column(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _tables(settings: Settings) -> Any:
