@@ -7,6 +7,7 @@ them, and how the partitions of a topic look when taken together.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from evenflow.advice import Sample
+from evenflow.advice import Sample, Strays
+from evenflow.arrays import Bools, Int64s
 from evenflow.errors import ConfigError, ServiceError
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
+from evenflow.talking.words import moment
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
 from partitioner_service.reading.schemas import schemas_of
@@ -24,6 +27,7 @@ from topics import reader
 from topics.admin import describe
 from topics.settled import by_its_rule
 from workbench.look.sample import stretch
+from workbench.look.strays import strays_by_cause
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,14 @@ def topic_sample(
     tuples: int,
     first: bool = False,
     progress: Callable[[int], None] = lambda records: None,
+    clock: Callable[[], float] = time.time,
 ) -> TopicSample:
     """The newest (or first) records of the query's input topic, parsed as the partitioner does.
 
     tuples: about how many records to read. A longer partition gives more of them. first: whether to take the first
-    records. progress: called with the number of records read so far. Raises ServiceError if there is no broker or no
-    topic, and ConfigError if no record holds a tuple.
+    records. progress: called with the number of records read so far. clock: seconds since 1970. Tuples whose event time
+    cannot be right are set aside (`workbench.look.strays`). Raises ServiceError if there is no broker or no topic, and
+    ConfigError if no record holds a tuple.
     """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
@@ -59,7 +65,8 @@ def topic_sample(
     settings = by_its_rule(settings)
     parser = Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
     keys: list[pa.Array] = []
-    times: list[np.ndarray] = []
+    times: list[Int64s] = []
+    places: list[Int64s] = []
     unreadable: Counter[str] = Counter()
     records = filtered = 0
     for batch in reader.read_range(settings.kafka, topic, begin=begin, end=end):
@@ -73,12 +80,19 @@ def topic_sample(
         )
         keys.append(parsed.keys.cast(pa.large_binary()))  # all keys together may exceed 2 GiB
         times.append(parsed.tuple_times)
+        stands = np.array([(record.partition(), record.offset()) for record in tuples_of], np.int64)
+        stands = stands.reshape(-1, 2)[parsed.rows]
+        places.append(stands if parsed.counts is None else np.repeat(stands, parsed.counts, axis=0))
         unreadable.update(parsed.bad.counted())
         filtered += parsed.empty
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):
         raise _nothing(topic, unreadable, filtered)
-    order = np.argsort(all_times, kind="stable")  # stable: tuples of equal time keep their order
+    strays, regular = strays_of_tuples(
+        settings.query, all_times, np.concatenate(places), now=int(clock() * 1000)
+    )
+    rows = np.flatnonzero(regular)
+    order = rows[np.argsort(all_times[rows], kind="stable")]  # stable: tuples of equal time keep their order
     sample = Sample(
         name=f"topic {topic}",
         keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks().take(pa.array(order)),
@@ -86,8 +100,35 @@ def topic_sample(
         timed=True,
         complete=begin == state.begin and end == state.end,
         unreadable=unreadable.total(),
+        strays=strays,
     )
     return TopicSample(sample, state.partitions)
+
+
+def strays_of_tuples(
+    query: Query, times: Int64s, places: Int64s, *, now: int
+) -> tuple[tuple[Strays, ...], Bools]:
+    """(the strays of a sample, which tuples are none).
+
+    times: event times, ms, shape (n,). places: partition and offset of each tuple, shape (n, 2), in offset order within a
+    partition. now: ms since 1970.
+    """
+    rows = [np.flatnonzero(places[:, 0] == partition) for partition in np.unique(places[:, 0])]
+    regular = np.ones(len(times), bool)
+    found = []
+    for cause, masks in strays_by_cause(query, [times[some] for some in rows], now=now).items():
+        which = np.concatenate([some[mask] for some, mask in zip(rows, masks, strict=True)])
+        regular[which] = False
+        (partition, offset), at = places[which[0]].tolist(), moment(int(times[which[0]]))
+        found.append(
+            Strays(
+                tuples=len(which),
+                share=len(which) / len(times),
+                cause=cause,
+                example=f"offset {offset} of partition {partition}, read as {at}",
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -one.tuples)), regular
 
 
 def _nothing(topic: str, unreadable: Counter[str], filtered: int) -> ConfigError:

@@ -14,7 +14,7 @@ and `report` puts the recommendation into words.
 
 from evenflow.advice.advise import advise
 from evenflow.advice.report import Advice
-from evenflow.advice.sample import Sample
+from evenflow.advice.sample import Sample, Strays
 from evenflow.advice.sizing import Wishes
 
-__all__ = ["Advice", "Sample", "Wishes", "advise"]
+__all__ = ["Advice", "Sample", "Strays", "Wishes", "advise"]

@@ -63,6 +63,7 @@ def advise(
         source=sample.name,
         tuples=len(stream),
         unreadable=sample.unreadable,
+        strays=sample.strays,
         seconds=span_seconds(stream.times) if timed else None,
         rate=rate,
         keys=keys.distinct,

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
-from evenflow.advice.sample import HotKey
+from evenflow.advice.sample import HotKey, Strays
 from evenflow.advice.sizing import UTILISATION
 from evenflow.simulation import Provenance
+from evenflow.talking.words import share
 from evenflow.written import name_of
 
 ENOUGH_A_WORKER = 100
@@ -26,6 +27,8 @@ class Advice:
     source: str
     tuples: int
     unreadable: int
+    strays: tuple[Strays, ...]
+    """Tuples that were set aside for their event time. They are not among `tuples`."""
     seconds: float | None
     """Event time from the first to the last tuple. None if the tuples have no event time."""
     rate: float | None
@@ -90,7 +93,12 @@ class Advice:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes the recommendation doubtful, each as a sentence."""
-        found = []
+        read = self.tuples + sum(one.tuples for one in self.strays)
+        found = [
+            f"{one.tuples:,} of {read:,} tuples ({share(one.tuples, read)}) {one.cause}, e.g. {one.example}: they are set "
+            "aside, no figure counts them"
+            for one in self.strays
+        ]
         if self.keys == 1 and self.tuples > 1:
             found.append("every tuple has the same key: is it the right key?")
         elif self.keys == self.tuples > 1:
@@ -159,6 +167,7 @@ class Advice:
             "size_reasons": list(fields.pop("size_reasons")),
             "warnings": list(self.warnings),
             **fields,
+            "strays": list(fields["strays"]),
             "hot_keys": list(fields["hot_keys"]),
             "agrees": self.agrees,
             "fullest_worker_rate": self.fullest_worker_rate,

@@ -20,6 +20,19 @@ _SUMMED_RANKS = 10_000
 """Ranks that are summed one by one. The sum over further ranks is approximated by an integral."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Strays:
+    """Tuples whose event time cannot be right. They are no part of the sample, so no figure counts them."""
+
+    tuples: int
+    share: float
+    """Share of the tuples that were read, these among them."""
+    cause: str
+    """Why they are strays, in words such as "are in s, not ms"."""
+    example: str
+    """The first of them, for people."""
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Consecutive tuples of a stream, in the order in which a partitioner would see them."""
@@ -36,6 +49,8 @@ class Sample:
     """Whether the sample is the whole stream, so that no key is unseen."""
     unreadable: int = 0
     """Further records that hold no tuple."""
+    strays: tuple[Strays, ...] = ()
+    """Further tuples that were set aside for their event time, one entry for each cause."""
 
     def stream(self, rate: float | None = None) -> KeyedStream:
         """The tuples as a simulation reads them. ConfigError if there are no tuples or a key is null."""

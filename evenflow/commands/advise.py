@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evenflow.settings import Settings
 
 _SAMPLE = 1_000_000
+_FAR_MS, _FAR_WINDOWS = 86_400_000, 10
+"""A time of a file is a stray from a gap of a day and of ten windows on, if it is among few."""
 _LONGEST_KEY = 48
 """Most characters of a hot key in the table."""
 
@@ -126,7 +128,9 @@ def advise(
             first=sample + 1,  # one more tells whether the sample is the whole file
             event_rate=rate,
         )
-        found = first_tuples(opened(input, options), sample, timed=time is not None)
+        source = opened(input, options)
+        far_ms = max(_FAR_MS, _FAR_WINDOWS * (window_ms or 0))
+        found = first_tuples(source, sample, timed=time is not None, far_ms=far_ms)
         # As many partitions as a topic that is made for the file would get.
         inputs = settings.input.partitions or DEFAULT_PARTITIONS
     else:

@@ -11,12 +11,17 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.advice import Sample
-from evenflow.arrays import Int64s
+from evenflow.advice import Sample, Strays
+from evenflow.arrays import Bools, Int64s
 from evenflow.errors import ConfigError
+from evenflow.gaps import body_of
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.simulation.streams import check_order
 from evenflow.sources.source import Source
+from evenflow.talking.words import moment
+
+_FEW_STRAYS = 0.01
+"""Times beyond a gap are strays only if they are at most this share of the sample. More are a part of the stream."""
 
 
 class Columns(NamedTuple):
@@ -49,12 +54,49 @@ def first_columns(source: Source, tuples: int | None) -> Columns:
     )
 
 
-def first_tuples(source: Source, tuples: int, *, timed: bool) -> Sample:
-    """The first tuples of a source, in its own order. timed: whether its times are real and not numbered."""
+def first_tuples(source: Source, tuples: int, *, timed: bool, far_ms: int | None = None) -> Sample:
+    """The first tuples of a source, in its own order. timed: whether its times are real and not numbered.
+
+    far_ms: of real times, the few that lie further than this (ms) from the others are set aside as strays. None: none are.
+    """
     # One tuple more is read, to see whether the source has more.
     keys, times = first_columns(source, tuples + 1)
     complete = len(keys) <= tuples
-    return Sample(name=source.name, keys=keys[:tuples], times=times[:tuples], timed=timed, complete=complete)
+    keys, times = keys[:tuples], times[:tuples]
+    if not timed or far_ms is None:
+        return Sample(name=source.name, keys=keys, times=times, timed=timed, complete=complete)
+    regular, strays = _apart(times, far_ms)
+    return Sample(
+        name=source.name,
+        keys=keys.filter(pa.array(regular)),
+        times=times[regular],
+        timed=True,
+        complete=complete,
+        strays=strays,
+    )
+
+
+def _apart(times: Int64s, far_ms: int) -> tuple[Bools, tuple[Strays, ...]]:
+    """(which times are no strays, the strays by cause). A file is sorted, so that only the distance tells a stray."""
+    regular = body_of(times, far_ms)
+    count = int((~regular).sum())
+    if not count or count > _FEW_STRAYS * len(times):
+        return np.ones(len(times), bool), ()
+    low, high = int(times[regular].min()), int(times[regular].max())
+    sides = {
+        f"lie far before {moment(low)}, where the others begin": times < low,
+        f"lie far behind {moment(high)}, where the others end": times > high,
+    }
+    return regular, tuple(
+        Strays(
+            tuples=int(which.sum()),
+            share=float(which.mean()),
+            cause=cause,
+            example=f"{moment(int(times[which][0]))} in row {int(np.argmax(which)) + 1:,} by time",
+        )
+        for cause, which in sides.items()
+        if which.any()
+    )
 
 
 def stream_of(

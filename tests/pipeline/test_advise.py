@@ -105,3 +105,31 @@ def test_a_topic_that_is_missing_empty_or_ended_before_it_began_is_refused(
     client.produce(settings.topic("input"), headers=EndOfStream(producer="p", tuples=0).headers())
     clients.flush(client, settings.kafka)
     assert refusal() == f"the records read of topic {query_name}.input are no tuples, but ends of streams"
+
+
+def test_stray_times_in_a_topic_are_named_and_change_no_figure(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    found = []
+    for name, stray in ((f"{query_name}-clean", False), (f"{query_name}-stray", True)):
+        file = _settings_file(tmp_path, kafka_settings, name)
+        settings = load_settings(file)
+        admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
+        client = clients.producer(settings.kafka)
+        for row in range(TUPLES):
+            at = 1_700_000_000_000 + 2 * row
+            wrong = {100: at // 1000, 3_000: at // 1000, 4_000: 3_976_000_000_000}.get(row)
+            for time in (at, wrong) if stray and wrong else (at,):
+                body = json.dumps({"who": f"k{row % 7}", "at": time}).encode()
+                client.produce(settings.topic("input"), body, partition=row % 2)
+        clients.flush(client, settings.kafka)
+        found.append(_advice(file))
+    clean, dirty = found
+    assert [(one["tuples"], one["cause"]) for one in dirty["strays"]] == [
+        (2, "are in s, not ms"),
+        (1, "lie further ahead of the clock than query.max_ahead_of_clock allows"),
+    ]
+    assert dirty["strays"][0]["example"].startswith("offset 51 of partition 0, read as 1970-01-20")
+    assert clean["strays"] == []
+    for figure in ("tuples", "keys", "rate", "seconds", "window_tuples", "hot_keys", "partitioner", "zipf"):
+        assert dirty[figure] == clean[figure], figure

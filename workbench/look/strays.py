@@ -5,16 +5,18 @@ Advice that counts them helps nobody: one time of 1970 asks for an out_of_ordern
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from evenflow.arrays import Bools, Int64s
+from evenflow.gaps import body_of
 from evenflow.settings import Query
 from evenflow.talking.words import moment
 from workbench.look.facts import Facts, PartitionFacts, Piece
-from workbench.look.order import acceptable
+from workbench.look.order import acceptable, jumps
 from workbench.look.shape import EARLIEST, LATEST, PER_MS, NumericUnit
 
 
@@ -54,24 +56,6 @@ class Strays:
     def count(self) -> int:
         """How many strays there are."""
         return sum(group.count for group in self.groups)
-
-
-def body_of(times: Int64s, far: int) -> Bools:
-    """Which of these times (ms) belong together, shape (n,).
-
-    Sorted, the times fall apart wherever two neighbours are more than `far` ms apart. The largest part is the body if it
-    holds more than two thirds of the times. Otherwise no time is told from the others, and all are.
-    """
-    if times.size < 3:
-        return np.ones(times.size, bool)
-    ordered = np.sort(times)
-    # Times of garbage span more than 64 bits hold, so the differences are taken as floats.
-    cuts = np.flatnonzero(np.diff(ordered.astype(np.float64)) > far) + 1
-    begins, ends = np.append(0, cuts), np.append(cuts, times.size)
-    largest = int(np.argmax(ends - begins))
-    if 3 * int(ends[largest] - begins[largest]) <= 2 * times.size:
-        return np.ones(times.size, bool)
-    return (times >= ordered[begins[largest]]) & (times <= ordered[ends[largest] - 1])
 
 
 def other_units(query: Query, times: Int64s) -> dict[NumericUnit, Bools]:
@@ -117,6 +101,51 @@ def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
         groups=tuple(sorted(groups.values(), key=lambda group: -group.count)),
         **{way: replace(facts, partitions=tuple(parts)) for way, parts in ways.items()},
     )
+
+
+def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[str, list[Bools]]:
+    """Which tuples of a sample no figure should count, by cause: the strays, and what the partitioner rejects.
+
+    times: event times (ms) of each partition's tuples, in offset order. now: ms since 1970. Each cause is in words, such as
+    "are in s, not ms", and has a mask for each partition. Empty if there are no strays, and also if most tuples would be:
+    then the settings do not fit the topic.
+    """
+    every = np.concatenate([np.empty(0, np.int64), *times])
+    today = bool(every.size) and EARLIEST <= float(np.median(every)) <= LATEST
+    words: dict[str, str] = {}
+    masks: dict[str, list[Bools]] = {}
+    for number, one in enumerate(times):
+        far_jumps = jumps(query, one)
+        rest = one[~far_jumps]
+        causes = [_Cause("jump", "jump further than query.max_jump allows", far_jumps)]
+        places = _places(query, rest, far=acceptable(query), now=now, today=today)
+        named = np.zeros(rest.size, bool)
+        for cause in places.causes:
+            fresh = cause.which & ~named
+            named |= fresh
+            causes.append(_Cause(cause.kind, cause.words, _widened(fresh, far_jumps)))
+        clock = _ahead(query, rest, now) & ~named
+        causes.append(
+            _Cause(
+                "clock",
+                "lie further ahead of the clock than query.max_ahead_of_clock allows",
+                _widened(clock, far_jumps),
+            )
+        )
+        for cause in causes:
+            if cause.which.any():
+                words.setdefault(cause.kind, cause.words)
+                empty = [np.zeros(other.size, bool) for other in times]
+                masks.setdefault(cause.kind, empty)[number] = cause.which
+    count = sum(int(mask.sum()) for each in masks.values() for mask in each)
+    return {} if 2 * count >= every.size else {words[kind]: each for kind, each in masks.items()}
+
+
+def _widened(which: Bools, without: Bools) -> Bools:
+    """The mask over all times, from one over the times that `without` leaves."""
+    wide = np.zeros(without.size, bool)
+    wide[~without] = which
+    return wide
 
 
 def _ahead(query: Query, times: Int64s, now: int) -> Bools:

@@ -13,7 +13,7 @@ from evenflow.simulation import Scenario, entrant, generated, simulate
 
 FIELDS = [
     "partitioner", "options", "workers", "instances", "routed_partitions", "input_partitions", "reasons",
-    "size_reasons", "warnings", "source", "tuples", "unreadable", "seconds", "rate", "keys", "keys_estimate",
+    "size_reasons", "warnings", "source", "tuples", "unreadable", "strays", "seconds", "rate", "keys", "keys_estimate",
     "zipf", "top_share", "hot_key_count", "hot_share", "hot_turnover", "hot_keys", "window_ms", "slide_ms", "window_tuples",
     "paper_rule", "tolerance", "merge_cost", "capacity", "agrees", "fullest_worker_rate", "candidates", "settings",
     "provenance",
