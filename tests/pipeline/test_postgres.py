@@ -30,10 +30,12 @@ from spark_consumers.sinks import SINKS, check_sink
 from spark_consumers.sinks.base import Found, Start
 from spark_consumers.sinks.checking import check_writing, sample_rows, settings_for
 from spark_consumers.sinks.postgres import Upsert, table_of
+from tests.pipeline import end_to_end
 from tests.pipeline.postgres_server import PASSWORD, postgres_server
-from tests.pipeline.spark_stream import Stream, make_settings
-from topics.admin import describe
+from tests.pipeline.spark_stream import Stream, expected_rows, make_settings
+from topics.admin import describe, ensure_topics, pipeline_topics
 from workbench.result_rows import ResultRows
+from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 
@@ -267,6 +269,7 @@ def test_a_password_that_is_wrong_and_a_server_that_is_not_there_are_refused_bef
         spark={"checkpoint": str(tmp_path / "checkpoint")},
         results=results,
     )
+    ensure_topics(settings.kafka, [pipeline_topics(settings)["input"]])
     with pytest.raises(ServiceError, match="password authentication failed") as caught:
         run(settings, until_ended=True)
     assert "wr0ng-secret" not in f"{caught.value} {caught.value.hint}"
@@ -308,10 +311,10 @@ def test_a_pipeline_with_a_view_upserts_every_row_once_and_goes_on_after_a_start
     stream.end()
     for _ in range(2):
         run(settings, until_ended=True)
-    for one in (settings, view(settings, "counted")):
+    for one, count in ((settings, "n"), (view(settings, "counted"), "tuples")):
         rows = [row for table in ResultRows(one).new() for row in table.to_pylist()]
-        written = sorted((row["window_start"].timestamp() * 1000, row["key"]) for row in rows)
-        assert written == sorted(stream.expected())
+        written = [(row["window_start"].timestamp() * 1000, row["key"], row[count]) for row in rows]
+        assert sorted(written) == sorted(expected_rows(stream))
     assert rows_of(database, 'SELECT count(*) FROM "rows.counted"') == [(len(stream.expected()),)]
     with pytest.raises(
         IncompatibleStateError, match="already holds the results of this query with another checkpoint"
@@ -320,3 +323,42 @@ def test_a_pipeline_with_a_view_upserts_every_row_once_and_goes_on_after_a_start
     nowhere: Any = None
     with pytest.raises(ConfigError, match="own source"):
         spark_results(nowhere, settings)
+
+
+@pytest.mark.timeout(280)
+def test_verify_finds_no_difference_in_a_table_of_every_type_that_the_services_have_filled(
+    database: str, kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = end_to_end.make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query={
+            "emit": "changes",
+            "columns": {
+                "text": "CASE WHEN i % 3 = 0 THEN 'Zürich' WHEN i % 3 = 1 THEN 'b' ELSE '' END",
+                "flag": "i > 0",
+                "day": "CASE WHEN i > 0 THEN DATE '2026-01-31' WHEN i < -1000 THEN DATE '1969-12-31' END",
+            },
+            "types": {"f": "decimal(3)", "i": "int64"},
+            "aggregates": {
+                "money": "sum(f)",
+                "mean": "mean(g)",
+                "last": "max(text)",
+                "any": "max(flag)",
+                "newest": "max(day)",
+                "few": "collect(g, 2)",
+            },
+        },
+        spark={"buckets": 2},
+        results={"sink": "postgres", "path": f"{database}/other/rows"},
+    )
+    stream = end_to_end.Stream(settings)
+    stream.write(3_000)
+    stream.end()
+    with end_to_end.Pipeline(settings, tmp_path) as pipeline:
+        pipeline.run_to_the_end()
+    report = verify(settings)
+    assert report.first == (), report.text()
+    assert report.exact
+    assert report.rows > 500
