@@ -10,8 +10,11 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import (
     ConfigError,
@@ -20,7 +23,7 @@ from evenflow.errors import (
     IncompatibleStateError,
     ServiceError,
 )
-from evenflow.settings import KafkaSettings, Settings, load_settings
+from evenflow.settings import KafkaSettings, Settings, load_settings, save_settings
 from evenflow.settings.views import view
 from evenflow.spark import results as spark_results
 from evenflow.twostep import key_schema, readable, readable_schema
@@ -34,6 +37,7 @@ from tests.pipeline import end_to_end
 from tests.pipeline.postgres_server import PASSWORD, postgres_server
 from tests.pipeline.spark_stream import Stream, expected_rows, make_settings
 from topics.admin import describe, ensure_topics, pipeline_topics
+from workbench.lifetime.remains import find
 from workbench.result_rows import ResultRows
 from workbench.verify.shell import verify
 
@@ -326,7 +330,7 @@ def test_a_pipeline_with_a_view_upserts_every_row_once_and_goes_on_after_a_start
 
 
 @pytest.mark.timeout(280)
-def test_verify_finds_no_difference_in_a_table_of_every_type_that_the_services_have_filled(
+def test_verify_finds_no_difference_in_a_table_of_every_type_and_an_export_has_all_of_its_rows(
     database: str, kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
     settings = end_to_end.make_settings(
@@ -362,3 +366,14 @@ def test_verify_finds_no_difference_in_a_table_of_every_type_that_the_services_h
     assert report.first == (), report.text()
     assert report.exact
     assert report.rows > 500
+    file = tmp_path / "settings.json"
+    save_settings(settings, file)
+    shown = CliRunner().invoke(
+        app, ["--config", str(file), "results", "--out", str(tmp_path / "all.parquet")]
+    )
+    assert shown.exit_code == 0, shown.output
+    exported = pq.read_metadata(tmp_path / "all.parquet").num_rows
+    assert rows_of(database, "SELECT count(*) FROM other.rows") == [(exported,)]
+    assert exported > 500
+    (stays,) = [line for line in find(settings, results=True).stays if "postgres" in line]
+    assert stays.endswith("other/rows: drop the table by hand, and delete its row in evenflow_results")
