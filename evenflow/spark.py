@@ -99,10 +99,10 @@ def results(
     repeated still later comes twice. The sinks `parquet` and `delta` repeat nothing. options: further options of Spark's
     source.
 
-    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own, for a
-    stream of a Delta table, for frames if the settings do not say `input.partitions`, and for a session that would hand
-    over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not this
-    query's.
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own or `postgres`,
+    for a stream of a Delta table, for frames if the settings do not say `input.partitions`, and for a session that would
+    hand over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not
+    this query's.
     """
     settings = _known(settings)
     if view is not None:
@@ -112,6 +112,11 @@ def results(
         raise ConfigError(
             f"results.sink is {sink!r}, a sink of your own, and only it knows how its rows are read",
             hint="read them where the sink has written them",
+        )
+    if sink == "postgres":
+        raise ConfigError(
+            "results.sink is 'postgres', and Spark reads tables of Postgres by its own source",
+            hint='spark.read.format("jdbc"), with the jar of Postgres\'s driver. Rows are there once (docs/results.md)',
         )
     settings = _as_written(spark, settings, options or {})
     schema = _with_times(readable_schema(settings.query))

@@ -72,6 +72,9 @@ def run(
     wait_for_room(settings)
     settings = admitted(settings)
     run_queries = queries(settings)
+    if chosen != ("combine",):
+        for one in run_queries:
+            sink_of(one).reach(one)
     for one in run_queries:
         refuse_changed_notes(one, chosen)
     topics = {one.query.name: _topics(one, chosen) for one in run_queries}

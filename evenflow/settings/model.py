@@ -270,9 +270,9 @@ class PartitionerSettings(Section):
         return self
 
 
-BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta")
+BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta", "postgres")
 """The result sinks that evenflow brings: the files of `spark_consumers/sinks` that export a `SINK`."""
-_SINKS_OF_FILES = ("parquet", "delta")
+_SINKS_WITH_A_PATH = ("parquet", "delta", "postgres")
 _PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _SINK_NAME = re.compile(rf"\w[\w.-]*|{_PATH}:{_PATH}")
 
@@ -283,14 +283,15 @@ class ResultsSettings(Section):
     sink: str = Field(
         default="kafka",
         description="kafka: a JSON record for each row. frames: an Arrow record for each bucket and window, in Kafka too. "
-        "parquet: a folder. delta: a Delta table. A sink of your own: the name of its entry point, or module:SINK. See "
-        "docs/results.md.",
+        "parquet: a folder. delta: a Delta table. postgres: a table of Postgres. A sink of your own: the name of its entry "
+        "point, or module:SINK. See docs/results.md.",
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
         default=None,
-        description="Folder or URI of the Parquet files or the Delta table, for this query alone. None: both are refused. "
-        "A sink of your own decides what it means.",
+        description="Folder or URI of the Parquet files or the Delta table, for this query alone. With postgres: "
+        "'postgresql://user@host:5432/database/table', without a password. None: these sinks are refused. A sink of your "
+        "own decides what it means.",
     )
 
     @field_validator("sink")
@@ -305,15 +306,15 @@ class ResultsSettings(Section):
         return value
 
     @model_validator(mode="after")
-    def _files_need_a_path(self) -> ResultsSettings:
-        if self.sink in _SINKS_OF_FILES and self.path is None:
+    def _the_sink_has_the_path_that_it_needs(self) -> ResultsSettings:
+        if self.sink in _SINKS_WITH_A_PATH and self.path is None:
             raise ValueError(f"results.sink = '{self.sink}' needs results.path")
         return self
 
     @property
     def folder(self) -> str | None:
-        """Folder or URI that Spark reaches. None for a sink of one's own, which may take `path` for anything."""
-        return self.path if self.sink in BUILT_IN_SINKS else None
+        """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or of Postgres."""
+        return self.path if self.sink in BUILT_IN_SINKS and self.sink != "postgres" else None
 
 
 class Settings(BaseSettings):

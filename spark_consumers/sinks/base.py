@@ -92,6 +92,9 @@ class ResultSink(ABC):
             if getattr(settings.results, field) is None:
                 raise ConfigError(f"results.sink = '{self.name}' needs results.{field}")
 
+    def reach(self, settings: Settings) -> None:  # noqa: B027
+        """Raise an EvenflowError if the place cannot be written. Called once at a start, before any topic is made."""
+
     @abstractmethod
     def place(self, settings: Settings) -> str:
         """Where the rows go, as a text that is equal only for the same place.
