@@ -33,7 +33,7 @@ def seams() -> list[tuple[Any, str, Any]]:
         return kept((id(self), role), self, lambda: _TOPIC(self, role))
 
     def config(kafka: Any, **more: Any) -> dict[str, Any]:
-        return dict(kept((id(kafka),), kafka, lambda: _CONFIG(kafka))) if not more else _CONFIG(kafka, **more)
+        return dict(kept((id(kafka), *more.items()), kafka, lambda: _CONFIG(kafka, **more)))
 
     return [
         (Settings, "fingerprint", property(fingerprint)),
