@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from evenflow.grammar.spark_types import spark_types
@@ -162,7 +163,7 @@ def test_the_lines_for_parquet_give_every_row_once_with_times_and_numbers(
     ]
     try:
         found = {}
-        query = next(query for query in blocks("sql") if "read_parquet" in query)
+        query = next(query for query in blocks("sql") if "read_parquet" in query and "revision" not in query)
         with duckdb.connect() as db:
             db.execute("SET TimeZone = 'UTC'")
             found["duckdb"] = [
@@ -180,6 +181,18 @@ def test_the_lines_for_parquet_give_every_row_once_with_times_and_numbers(
         assert sink_of(settings).read_back(settings).schema == readable_schema(settings.query)
     finally:
         spark.stop()
+
+
+def test_the_lines_for_updates_keep_the_highest_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").mkdir()
+    for number, rows in enumerate(([(0, "a", 0), (0, "b", 0)], [(0, "b", 2), (60, "b", 0)], [(0, "b", 5)])):
+        table = pa.table(dict(zip(("window_start", "key", "revision"), zip(*rows, strict=True), strict=True)))
+        pq.write_table(table, tmp_path / "results" / f"{number}.parquet")
+    monkeypatch.chdir(tmp_path)
+    query = next(query for query in blocks("sql") if "revision" in query)
+    assert sorted(duckdb.sql(query).fetchall()) == [(0, "a", 0), (0, "b", 5), (60, "b", 0)]
 
 
 def ms(time: datetime) -> int:
