@@ -201,15 +201,18 @@ VALUES = st.tuples(
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> list[list[tuple[int, list[Row], int]]]:
-    """Micro-batches of (routed partition, rows, mark of the frame): time moves on, no row is late."""
+def streams(draw: st.DrawFn, ahead: int = 4) -> list[list[tuple[int, list[Row], int]]]:
+    """Micro-batches of (routed partition, rows, mark of the frame): time moves on, no row is late.
+
+    ahead: by how many panes a row is ahead of the mark at most.
+    """
     batches = []
     mark = draw(st.sampled_from([-1000, 0]))
     for _ in range(draw(st.integers(1, 6))):
         batch = []
         for _ in range(draw(st.integers(0, 4))):
-            ahead = draw(st.lists(st.tuples(st.integers(0, 4), KEYS, VALUES), max_size=6))
-            rows = [(mark // SLIDE + after, key, i, f) for after, key, (i, f) in ahead]
+            drawn = draw(st.lists(st.tuples(st.integers(0, ahead), KEYS, VALUES), max_size=6))
+            rows = [(mark // SLIDE + after, key, i, f) for after, key, (i, f) in drawn]
             batch.append((draw(st.integers(0, ROUTED - 1)), rows, mark))
             mark += draw(st.sampled_from([0, 1, SLIDE, 3 * SLIDE, 50 * SLIDE]))
         batches.append(batch)

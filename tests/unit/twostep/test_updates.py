@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,
-    INPUTS,
     INVERTIBLE,
-    KEYS,
-    ROUTED,
     SLIDE,
-    VALUES,
     Pipe,
     Row,
     direct,
+    feed,
     plan_of,
+    streams,
 )
 
 LISTS = {"all": "collect(i, 3)", "most": "top_k(i, 2)", "kinds": "count_distinct(i)"}
@@ -51,29 +49,9 @@ def values(pipe: Pipe) -> dict[tuple[int, bytes], dict[str, Any]]:
     }
 
 
-@st.composite
-def late_streams(draw: st.DrawFn) -> list[Batch]:
-    """Micro-batches of (routed partition, rows, mark): many tuples lie between the mark and the allowed lateness."""
-    batches = []
-    mark = draw(st.sampled_from([-1000, 0]))
-    for _ in range(draw(st.integers(1, 7))):
-        batch = []
-        for _ in range(draw(st.integers(0, 4))):
-            ahead = draw(st.lists(st.tuples(st.integers(0, 7), KEYS, VALUES), max_size=6))
-            rows = [(mark // SLIDE + after, key, i, f) for after, key, (i, f) in ahead]
-            batch.append((draw(st.integers(0, ROUTED - 1)), rows, mark))
-            mark += draw(st.sampled_from([0, 1, SLIDE, 3 * SLIDE, 50 * SLIDE]))
-        batches.append(batch)
-    return batches
-
-
-def feed(pipe: Pipe, batch: Batch) -> list[Row]:
-    sent = []
-    for routed, rows, mark in batch:
-        for other in range(ROUTED):
-            pipe.write(other, rows if other == routed else [], dict.fromkeys(range(INPUTS), mark), came=mark)
-        sent += rows
-    return sent
+def late_streams() -> st.SearchStrategy[list[Batch]]:
+    """Many tuples lie between the mark and the allowed lateness."""
+    return streams(ahead=7)
 
 
 @FORMS
@@ -91,7 +69,7 @@ def test_the_newest_rows_are_those_of_a_direct_aggregation(
     once = Pipe(plan_of(aggregates, panes, emit_from=emit_from), buckets=buckets)
     rows: list[Row] = []
     for batch in stream:
-        rows += feed(pipe, batch)
+        rows += feed(pipe, batch, came=7)
         pipe.step()
         feed(once, batch)
         once.step()
