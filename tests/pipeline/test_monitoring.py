@@ -144,8 +144,9 @@ def test_results_are_exact_while_prometheus_scrapes(watched: Watched) -> None:
 def test_every_panel_and_metric_of_micro_batches_has_data_and_status_and_page_say_them(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
+    # Of all partitioners `partly` has most to say: it also counts what its fallback plans.
     instances = Instances(
-        kafka_settings, query_name, tmp_path, name="prompt", batch_interval=200, batch_clock="processing"
+        kafka_settings, query_name, tmp_path, name="partly", batch_interval=200, batch_clock="processing"
     )
     asking = {name: expression for name, expression in queries() if BATCHES in expression}
     assert len(asking) > 8
