@@ -105,14 +105,14 @@ class Updates:
         """Remember which windows have come out."""
         self._bucket.meta.due = max(self._due, self._bucket.meta.closed)
 
-    def _noted(self, pane: int) -> slice:
-        """Which of the noted panes are in this window."""
+    def _noted(self, pane: int) -> list[pa.ChunkedArray]:
+        """The keys that were noted of each pane of this window. Empty if this micro-batch does not change the window."""
         first = pane - self._plan.panes_per_window + 1
-        return slice(bisect_left(self._panes, first), bisect_right(self._panes, pane))
+        return self._keys[bisect_left(self._panes, first) : bisect_right(self._panes, pane)]
 
     def _changed(self, pane: int) -> pa.Array:
         """The keys of which tuples came into this window in this micro-batch."""
-        chunks = [chunk for keys in self._keys[self._noted(pane)] for chunk in keys.chunks]
+        chunks = [chunk for keys in self._noted(pane) for chunk in keys.chunks]
         return pc.unique(pa.chunked_array(chunks, pa.large_binary()))
 
     def _results(

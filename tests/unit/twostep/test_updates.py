@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.twostep.updates import Updates
 from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,
@@ -174,3 +176,28 @@ def test_a_state_without_updates_has_no_trace_of_them() -> None:
     feed(pipe, [(0, [(0, b"a", 1, None)], 0)])
     pipe.step()
     assert all(b"revisions" not in state["meta"] and b'"due"' not in state["meta"] for state in pipe.states)
+
+
+@FORMS
+@pytest.mark.parametrize("panes", [1, 3])
+def test_a_micro_batch_without_late_tuples_touches_no_window_that_is_out(
+    aggregates: dict[str, str], panes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = Pipe(plan(aggregates, panes), buckets=1)
+    feed(pipe, [(0, [(pane, b"a", 1, None) for pane in range(6)], 0)])
+    pipe.step()
+    assert pipe.found, "windows are out and open"
+    merged: list[int] = []
+    rows = Updates.rows
+    monkeypatch.setattr(
+        Updates, "rows", lambda self, pane, bounds: merged.append(pane) or rows(self, pane, bounds)
+    )
+    for _ in range(3):
+        feed(pipe, [(1, [(9, b"b", 1, None)], 0)])
+        pipe.step()
+    assert merged == []
+    assert json.loads(pipe.states[0]["meta"])["revisions"] == {}
+    feed(pipe, [(1, [(2, b"a", 1, None)], 0)])
+    pipe.step()
+    assert {row["revision"] for row in pipe.found} == {0, 1}
+    assert merged == [pane for pane in range(2, 2 + panes) if pane < LATENESS // SLIDE]
