@@ -15,7 +15,7 @@ from evenflow.arrays import UInt64s, records
 from evenflow.keys import bucket_of, candidate, hash_keys
 from evenflow.twostep.combiner import blob_parts
 from evenflow.twostep.rows_out import result_rows, sliced
-from evenflow.twostep.sliding import advance_totals, advance_tree
+from evenflow.twostep.sliding import advance
 from evenflow.twostep.state import Bucket
 from evenflow.wire import LANE, BlobHeader, Segment, decode_blob
 
@@ -67,7 +67,6 @@ class Held:
             lanes=records(0, LANE),
         )
         self._bucket = Bucket.first(plan, self.memory, header)
-        self._step = advance_totals if plan.invertible else advance_tree
 
     def add(self, rows: pa.Table, pane: int) -> None:
         """Partials of one pane, merged with what is there. As in the reducer, state is saved once a micro-batch."""
@@ -77,7 +76,7 @@ class Held:
 
     def window(self, pane: int) -> pa.Table:
         """The window that ends with this pane."""
-        return self._step(self._plan, self._bucket, pane)
+        return advance(self._plan, self._bucket, pane)
 
     def save(self) -> None:
         """Write what changed, and read it back when it is needed, as between two micro-batches."""

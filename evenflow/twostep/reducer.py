@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from evenflow.twostep.layout import Layout
 from evenflow.twostep.merging import begun, new_rows
 from evenflow.twostep.rows_out import result_rows, sliced
 from evenflow.twostep.since import since
-from evenflow.twostep.sliding import advance_totals, advance_tree
+from evenflow.twostep.sliding import advance
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
 from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
@@ -143,10 +143,10 @@ def _reduced(
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
     # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
-    closing = _close(plan, bucket, emitted, updates) if bucket.sessions.settled() else ()
-    for table in chain(closing, () if updates is None else _early(plan, updates, emitted)):
-        emitted.rows += table.num_rows
-        yield table
+    if bucket.sessions.settled():
+        yield from _close(plan, bucket, emitted, updates)
+    if updates is not None:
+        yield from _early(plan, updates, emitted)
     tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)
     bucket.save()
     if told is not None and tally is not None:
@@ -170,19 +170,31 @@ class _Emitted:
     came: list[tuple[int, int | None, int]] = field(default_factory=list)
     tuples: list[tuple[int, int]] = field(default_factory=list)
 
-    def take(self, plan: AggregatePlan, slices: Slices) -> Iterator[pa.Table]:
-        """The results of these slices, each counted for `unfit`."""
+    def window(self, plan: AggregatePlan, out: _Out, slices: Slices) -> Iterator[pa.Table]:
+        """The results of these slices of a window, which are counted. A window without rows does not count."""
+        rows = 0
         for partials, results in slices:
+            rows += results.num_rows
             if partials is not None:
                 self.unfit += plan.unfit(partials)
             yield results
-
-    def note(self, pane: int, end: int, came: int | None, rows: int) -> None:
-        """Note a window that came out, by its last pane and its end (ms). Without rows it does not count."""
-        if rows:
+        self.rows += rows
+        if rows and not out.again:
             self.windows += 1
-            self.end = end
-            self.came.append((pane, came, rows))
+            self.end = out.end
+            self.came.append((out.pane, out.came, rows))
+
+
+class _Out(NamedTuple):
+    """A window of which rows come out: its last pane and its end (ms).
+
+    came: when (ms) its newest tuple came, None if unknown. again: whether the window has come out before.
+    """
+
+    pane: int
+    end: int
+    came: int | None
+    again: bool = False
 
 
 def _tally(
@@ -269,25 +281,17 @@ def _close(
         slices = windows(pane, bounds)
         came = meta.closes(pane, span=span)
         meta.closed = pane + 1
-        count = 0
-        for results in emitted.take(plan, slices):
-            count += results.num_rows
-            yield results
-        if updates is None or updates.is_first(pane):
-            emitted.note(pane, bounds[1], came, count)
+        again = updates is not None and not updates.is_first(pane)
+        yield from emitted.window(plan, _Out(pane, bounds[1], came, again), slices)
 
 
 def _early(plan: AggregatePlan, updates: Updates, emitted: _Emitted) -> Iterator[pa.Table]:
     """What comes out of windows that are still open. Called after `_close`."""
     for pane in updates.open_windows():
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
-        came, slices = updates.came(pane), updates.rows(pane, bounds)
-        count = 0
-        for results in emitted.take(plan, slices if _emits(plan, bounds) else ()):
-            count += results.num_rows
-            yield results
-        if updates.is_first(pane):
-            emitted.note(pane, bounds[1], came, count)
+        out = _Out(pane, bounds[1], updates.came(pane), not updates.is_first(pane))
+        slices = updates.rows(pane, bounds)
+        yield from emitted.window(plan, out, slices if _emits(plan, bounds) else ())
     updates.end()
 
 
@@ -296,10 +300,9 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
 
     With `top` it returns the bucket's leaders of the window, and notes how many tuples the window has.
     """
-    step = advance_totals if plan.invertible else advance_tree
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
-        table = step(plan, bucket, pane)
+        table = advance(plan, bucket, pane)
         if not table.num_rows or not _emits(plan, bounds):
             return ()
         if plan.emission.mode == "top":
@@ -312,10 +315,9 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
 
 def _last(plan: AggregatePlan, bucket: Bucket, updates: Updates) -> Callable[[int, tuple[int, int]], Slices]:
     """As `_each`, but of a window that has come out it returns only the rows that tuples of this micro-batch change."""
-    step = advance_totals if plan.invertible else advance_tree
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
-        table = step(plan, bucket, pane)
+        table = advance(plan, bucket, pane)
         slices = updates.of_closed(pane, table, bounds)
         return slices if _emits(plan, bounds) else ()
 

@@ -19,6 +19,11 @@ from evenflow.twostep.directory import Node
 from evenflow.twostep.state import Bucket
 
 
+def advance(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
+    """Moves the bucket on to the window that ends with this pane, and returns the window's merged rows (key_schema)."""
+    return (advance_totals if plan.invertible else advance_tree)(plan, bucket, pane)
+
+
 def advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
     """Moves `totals` on to the window that ends with this pane, and returns them (key_schema)."""
     arrived = bucket.node((0, pane))
