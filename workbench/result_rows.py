@@ -33,6 +33,7 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Position
 from workbench.verify.oracles import is_number
 from workbench.verify.results import key_of_results
+from workbench.verify.sql import identifier, newest
 from workbench.watched import Watched, as_it_was
 
 _WRITERS: dict[str, Callable[[duckdb.DuckDBPyRelation, str], object]] = {
@@ -210,17 +211,10 @@ def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
         db.execute("SET TimeZone = 'UTC'")
         db.register("written", written.reader)
         with as_it_was(written):
+            highest = newest(settings.query, "revision", "window_start", key_of_results(settings.query))
             # A repeated row is equal to the first in every column.
-            db.execute(f"CREATE TABLE rows AS SELECT DISTINCT * FROM written {_newest(settings.query)}")
+            db.execute(f"CREATE TABLE rows AS SELECT DISTINCT * FROM written {highest}")
         yield db
-
-
-def _newest(query: Query) -> str:
-    """SQL that leaves only the rows of the highest revision of each window and key, if rows come out again."""
-    if not query.emission.updates:
-        return ""
-    keys = ", ".join('"' + name.replace('"', '""') + '"' for name in query.result_keys)
-    return f"QUALIFY revision = max(revision) OVER (PARTITION BY window_start, {keys})"
 
 
 def _tables(settings: Settings, *, after: Position | None, until: Position) -> Iterator[pa.Table]:
@@ -358,5 +352,5 @@ def _order(query: Query) -> str:
     if "rank" in query.emission.columns:
         return "rank"
     numbers = [field.name for field in schema if field.name in query.aggregates and is_number(field.type)]
-    largest = [f'"{numbers[0].replace(chr(34), chr(34) * 2)}" DESC NULLS LAST'] if numbers else []
+    largest = [f"{identifier(numbers[0])} DESC NULLS LAST"] if numbers else []
     return ", ".join([*largest, key_of_results(query)])

@@ -12,6 +12,7 @@ import pyarrow.json
 
 from evenflow.settings import Settings
 from topics import reader
+from workbench.verify.sql import identifier
 
 _CANDIDATES = 5_000
 """How many of the busiest windows are searched for such that do not overlap."""
@@ -47,9 +48,9 @@ def busiest(settings: Settings, most: int) -> list[Window]:
             results = results.append_column("key_base64", pa.nulls(results.num_rows, pa.string()))
         shown = "coalesce(results.key::VARCHAR, key_base64)"
     else:  # a column for each part
-        shown = f"concat_ws(', ', {', '.join(map(_column, query.result_keys))})"
-    size = _column(counts[0]) if counts else "1"
-    columns = ", ".join(map(_column, names))
+        shown = f"concat_ws(', ', {', '.join(map(identifier, query.result_keys))})"
+    size = identifier(counts[0]) if counts else "1"
+    columns = ", ".join(map(identifier, names))
     with duckdb.connect() as db:
         db.register("results", results)
         rows = db.execute(
@@ -79,10 +80,6 @@ def busiest(settings: Settings, most: int) -> list[Window]:
                 )
             )
     return chosen
-
-
-def _column(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _tables(settings: Settings) -> Any:

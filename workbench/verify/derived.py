@@ -9,6 +9,7 @@ import duckdb
 from evenflow.expressions.oracle import derived_sql, opened, rewritten
 from evenflow.settings import Query
 from workbench.verify.sizes import note_large
+from workbench.verify.sql import identifier
 from workbench.verify.strict import cell_types, filters_before_keys
 
 _HELD = ("partition", "offset", "reason", "key", "time")
@@ -60,12 +61,12 @@ def _read(query: Query) -> str:
     held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
     if query.explode is not None:  # all such records were read strictly
         parts = [
-            f", {f'x{i}[place]' if name in query.element_columns else f'x{i}'} AS {_name(name)}"
+            f", {f'x{i}[place]' if name in query.element_columns else f'x{i}'} AS {identifier(name)}"
             for i, name in enumerate(names)
         ]
         places = "SELECT *, unnest(range(1, elements + 1)) AS place FROM strict WHERE readable"
         return f"SELECT {held}{''.join(parts)} FROM ({places})"
-    cells = "".join(f", x{i} AS {_name(name)}" for i, name in enumerate(names))
+    cells = "".join(f", x{i} AS {identifier(name)}" for i, name in enumerate(names))
     return " UNION ALL ".join(
         f"SELECT {held}{cells} FROM {table} WHERE readable" for table in ("records", "strict")
     )
@@ -115,14 +116,14 @@ def _derived(query: Query, read: str) -> str:
     for number, (name, expression) in enumerate(columns.derived.items()):
         # One subquery around the other, because a derived column may use those before it.
         value, fine = derived_sql(expression)
-        read = f'SELECT *, {value} AS {_name(name)}, {fine} AS "@fits {number}" FROM ({read})'
+        read = f'SELECT *, {value} AS {identifier(name)}, {fine} AS "@fits {number}" FROM ({read})'
         fits.append(f'"@fits {number}"')
     chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
     if filters_before_keys(query):
-        parts = [_name(name) for name in query.key_columns] or [_OWN["key"]]
+        parts = [identifier(name) for name in query.key_columns] or [_OWN["key"]]
         fits.append(f"({' AND '.join(f'{part} IS NOT NULL' for part in parts)} OR NOT {chosen})")
     else:
-        fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
+        fits += [f"{identifier(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     made = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
     return f"SELECT {_tuple(query)}, {chosen} AS chosen, {made} FROM ({read})"
 
@@ -131,7 +132,7 @@ def _repeated(query: Query) -> str:
     """SQL: the bytes of the texts of a record that each of its elements repeats."""
     if not _repeats(query):
         return "0"
-    sizes = [f"coalesce(strlen({_name(name)}), 0)" for name in query.repeated_texts]
+    sizes = [f"coalesce(strlen({identifier(name)}), 0)" for name in query.repeated_texts]
     sizes += [f"coalesce(octet_length({_OWN['key']}), 0)"] if query.key == "@key" else []
     return " + ".join(sizes)
 
@@ -146,11 +147,11 @@ def _key(query: Query) -> str:
     if query.key == "@key":
         return _OWN["key"]
     if len(query.key_columns) > 1:
-        parts = {_name(column): query.column_type(column) for column in query.key_columns}
+        parts = {identifier(column): query.column_type(column) for column in query.key_columns}
         return (
             f"CASE WHEN {' AND '.join(f'{part} IS NOT NULL' for part in parts)} THEN {array_key(parts)} END"
         )
-    return f"encode({_name(query.key_columns[0])}::VARCHAR)"
+    return f"encode({identifier(query.key_columns[0])}::VARCHAR)"
 
 
 def array_key(parts: Mapping[str, str]) -> str:
@@ -176,8 +177,4 @@ def _key_part(name: str, type_: str) -> str:
 
 def _values(query: Query) -> Iterator[str]:
     for number, column in enumerate(query.value_columns):
-        yield f"{_name(column)} AS v{number}"
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+        yield f"{identifier(column)} AS v{number}"

@@ -18,7 +18,7 @@ from workbench.verify.inputs import RESULTS_SCHEMA
 from workbench.verify.oracle import Oracle
 from workbench.verify.oracles import is_number, oracles, sql_type
 from workbench.verify.report import Findings, Tuples
-from workbench.verify.sql import pointer, quoted
+from workbench.verify.sql import identifier, newest, pointer, quoted
 from workbench.verify.tuples import column_places, compare_tuples
 from workbench.verify.windows import first_emitted_pane
 
@@ -51,21 +51,14 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
         f"(min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)))" for name in names
     )
     picked = ", ".join(f"first({name}) AS {name}" for name in names)
+    highest = newest(query, f"a{len(query.aggregates)}", "id", "window_start", "window_end")
     db.execute(
         f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
         "count(*) AS times, bool_or(uncounted) AS uncounted, "
         'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
-        f"FROM (SELECT * FROM got JOIN keys USING (key) WHERE NOT malformed {_newest(query)}) "
+        f"FROM (SELECT * FROM got JOIN keys USING (key) WHERE NOT malformed {highest}) "
         "GROUP BY id, window_start, window_end"
     )
-
-
-def _newest(query: Query) -> str:
-    """SQL that leaves only the rows of the highest revision of each window and key, if rows come out again."""
-    if not query.emission.updates:
-        return ""
-    revision = f"a{len(query.aggregates)}"
-    return f"QUALIFY {revision} = max({revision}) OVER (PARTITION BY id, window_start, window_end)"
 
 
 def leave_out(
@@ -176,8 +169,8 @@ def _json_value(name: str, kind: pa.DataType, at: int) -> str:
     Decimals and lists are read from the row's text, because DuckDB has made doubles of the numbers in `cells`.
     """
     if pa.types.is_decimal(kind) or pa.types.is_list(kind):
-        field = '"' + name.replace('"', '""') + '"'
-        return f"struct_extract(TRY_CAST(TRY_CAST(text AS JSON) AS STRUCT({field} {sql_type(kind)})), {quoted(name)})"
+        row = f"TRY_CAST(TRY_CAST(text AS JSON) AS STRUCT({identifier(name)} {sql_type(kind)}))"
+        return f"struct_extract({row}, {quoted(name)})"
     return f"TRY_CAST(cells[{at}] AS {sql_type(kind)})"
 
 
@@ -225,7 +218,7 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
     _check_columns(query, schema)
     bounds = [f"epoch_ms({name}) AS {name}" for name in ("window_start", "window_end")]
     values = [
-        f'"{name.replace(chr(34), chr(34) * 2)}"::{sql_type(kind)} AS a{i}'
+        f"{identifier(name)}::{sql_type(kind)} AS a{i}"
         for i, (name, kind) in enumerate(_columns(query).items())
     ]
     counts = [f"a{i}" for i in column_places(query).values()]
@@ -241,11 +234,7 @@ def key_of_results(query: Query) -> str:
     """SQL of the key's bytes from the typed columns that hold the key in results."""
     if query.result_keys == ("key",):
         return "key" if query.key == "@key" else "encode(key::VARCHAR)"
-    return array_key({_column(name): query.column_type(name) for name in query.result_keys})
-
-
-def _column(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return array_key({identifier(name): query.column_type(name) for name in query.result_keys})
 
 
 def _check_columns(query: Query, schema: pa.Schema) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import duckdb
 
+from evenflow.settings import Query
+
 _ROWS = 10_000
 
 
@@ -30,6 +32,21 @@ def scalar(db: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None
 def quoted(text: str) -> str:
     """The text as a string literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """The name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def newest(query: Query, revision: str, *same: str) -> str:
+    """SQL that leaves only the rows of the highest revision of each window and key, if rows come out again.
+
+    revision: the column that holds it. same: the columns that say which window and key. All are SQL.
+    """
+    if not query.emission.updates:
+        return ""
+    return f"QUALIFY {revision} = max({revision}) OVER (PARTITION BY {', '.join(same)})"
 
 
 def pointer(path: Iterable[str]) -> str:
