@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
+from evenflow.settings import Settings
 from evenflow.strict_json import read_object
 from spark_consumers.runs import epoch_of, run_name
 from spark_consumers.writing import Publish
@@ -52,7 +53,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
-    """Whose results a folder holds. run: random word that each checkpoint gets and keeps."""
+    """Whose results a folder or a table holds. run: random word that each checkpoint gets and keeps."""
 
     query: str
     fingerprint: str
@@ -79,6 +80,46 @@ class Owner:
                 f"{where}/{MARKER} cannot be read: {error}",
                 hint="restore it from a copy, or set results.path to a new folder under a new query name",
             ) from None
+
+    def refuse_other_run(self, where: str, settings: Settings, run: str | None, *, anew: str) -> None:
+        """Raise IncompatibleStateError unless this checkpoint wrote the results.
+
+        where: the place in words. run: word of the checkpoint that starts. anew: how to begin anew.
+        """
+        if self.run == run:
+            return
+        same = self.query == settings.query.name and self.fingerprint == settings.fingerprint
+        whose = "this query with another checkpoint" if same else f"query {self.query} ({self.fingerprint})"
+        raise IncompatibleStateError(
+            f"{where} already holds the results of {whose}",
+            hint=f"restore the checkpoint that wrote them; to begin anew {anew}",
+        )
+
+    def refuse_other_settings(self, where: str, settings: Settings) -> None:
+        """Raise IncompatibleStateError unless the results are those that these settings describe. where: the place."""
+        if self.fingerprint != settings.fingerprint:
+            raise IncompatibleStateError(
+                f"{where} holds the results of query {self.query} ({self.fingerprint}), but the settings describe query "
+                f"{settings.fingerprint}",
+                hint="take the settings that the pipeline ran with",
+            )
+
+
+def refuse_ahead(where: str, newest: int, planned: int | None, *, anew: str) -> None:
+    """Raise IncompatibleStateError for a checkpoint that was set back to an older copy.
+
+    Its next micro-batches would have numbers that are in use, but other rows.
+
+    where: the place in words. newest: number of the last micro-batch there, -1 if none. planned: that of the checkpoint,
+    None if it has begun none. anew: how to begin anew.
+    """
+    begun = -1 if planned is None else planned
+    if newest > begun:
+        known = "has begun none yet" if planned is None else f"has begun only those up to {begun}"
+        raise IncompatibleStateError(
+            f"{where} already holds the results of micro-batches up to {newest}, but this query's checkpoint {known}",
+            hint=f"restore the checkpoint that wrote them; to begin anew {anew}",
+        )
 
 
 def file_name(query: str, batch: int, bucket: int) -> str:

@@ -95,6 +95,10 @@ class ResultSink(ABC):
     def reach(self, settings: Settings) -> None:  # noqa: B027
         """Raise an EvenflowError if the place cannot be written. Called once at a start, before any topic is made."""
 
+    def by_hand(self, settings: Settings) -> str:
+        """How a user removes results that lie neither in a topic nor in a folder that evenflow knows, in words."""
+        return f"results of sink {settings.results.sink}: only your sink knows them, delete them by hand"
+
     @abstractmethod
     def place(self, settings: Settings) -> str:
         """Where the rows go, as a text that is equal only for the same place.

@@ -22,9 +22,9 @@ from evenflow.errors import ConfigError, DataLossError, EvenflowError, Incompati
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.twostep import readable_schema
-from spark_consumers.result_files import Owner
+from spark_consumers.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import Found, Position, Start
-from spark_consumers.sinks.typed import TypedSink
+from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 
 if TYPE_CHECKING:
@@ -69,23 +69,9 @@ class Delta(TypedSink):
                     hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
                 )
             return
-        owner = _owner(table, uri)
-        if owner.run != found.run:
-            same = owner.query == settings.query.name and owner.fingerprint == settings.fingerprint
-            whose = (
-                "this query with another checkpoint" if same else f"query {owner.query} ({owner.fingerprint})"
-            )
-            raise IncompatibleStateError(
-                f"the Delta table {uri} already holds the results of {whose}",
-                hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_TABLE}",
-            )
-        newest, begun = _newest(table, owner.run), -1 if found.planned is None else found.planned
-        if newest > begun:
-            raise IncompatibleStateError(
-                f"the Delta table {uri} already holds the results of micro-batches up to {newest}, but this query's "
-                f"checkpoint has begun {'none yet' if begun < 0 else f'only those up to {begun}'}",
-                hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_TABLE}",
-            )
+        owner, where = _owner(table, uri), f"the Delta table {uri}"
+        owner.refuse_other_run(where, settings, found.run, anew=_NEW_TABLE)
+        refuse_ahead(where, _newest(table, owner.run), found.planned, anew=_NEW_TABLE)
 
     def writer(self, settings: Settings, start: Start) -> Write:
         uri, schema = _uri(settings), delta_schema(settings)
@@ -156,13 +142,7 @@ def _own_table(settings: Settings) -> DeltaTable:
     table = _table(uri)
     if table is None:
         raise ServiceError(f"there is no Delta table in {uri}", hint="has the job written results yet?")
-    owner = _owner(table, uri)
-    if owner.fingerprint != settings.fingerprint:
-        raise IncompatibleStateError(
-            f"the Delta table {uri} holds the results of query {owner.query} ({owner.fingerprint}), but the settings "
-            f"describe query {settings.fingerprint}",
-            hint="take the settings that the pipeline ran with",
-        )
+    _owner(table, uri).refuse_other_settings(f"the Delta table {uri}", settings)
     return table
 
 
@@ -200,11 +180,7 @@ def _create(uri: str, schema: pa.Schema, owner: Owner) -> None:
 
 def _write(uri: str, run: str, schema: pa.Schema, rows: DataFrame, batch: int) -> Publish:
     """Bring the rows of a micro-batch to this process. Returns the function that commits them."""
-    table = rows.toArrow()
-    for name in ("window_start", "window_end"):
-        times = table[name].cast(pa.timestamp("ms", "UTC"))
-        table = table.set_column(table.schema.get_field_index(name), name, times)
-    return partial(commit, uri, run, table.cast(schema), batch)
+    return partial(commit, uri, run, collected(rows, schema), batch)
 
 
 def commit(uri: str, run: str, rows: pa.Table, batch: int) -> None:

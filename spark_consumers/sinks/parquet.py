@@ -22,7 +22,7 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, 
 from evenflow.settings import Settings
 from evenflow.twostep import key_schema, with_key_columns
 from spark_consumers.folders import Folder
-from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, visible
+from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, refuse_ahead, visible
 from spark_consumers.sinks.base import Found, Position, ResultSink, Shape, Start, gathered
 from spark_consumers.writing import Write
 
@@ -58,8 +58,10 @@ class Parquet(ResultSink):
         if marker is None:
             _refuse_unmarked(path, names, found)
             return
-        _refuse_foreign(path, Owner.read(marker, path), settings, found)
-        _refuse_ahead(path, names, found)
+        where = f"results.path {path}"
+        Owner.read(marker, path).refuse_other_run(where, settings, found.run, anew=_NEW_FOLDER)
+        newest = max((batch for name in visible(names) if (batch := batch_of(name)) is not None), default=-1)
+        refuse_ahead(where, newest, found.planned, anew=_NEW_FOLDER)
 
     def schema(self, settings: Settings) -> pa.Schema:
         plan = AggregatePlan.of(settings.query)
@@ -99,12 +101,7 @@ def _own_folder(settings: Settings) -> Path:
     if not (folder / MARKER).is_file():
         raise ServiceError(f"{folder} has no {MARKER}", hint="has the job written results yet?")
     owner = Owner.read((folder / MARKER).read_bytes(), path)
-    if owner.fingerprint != settings.fingerprint:
-        raise IncompatibleStateError(
-            f"{folder} holds the results of query {owner.query} ({owner.fingerprint}), but the settings describe "
-            f"query {settings.fingerprint}",
-            hint="take the settings that the pipeline ran with",
-        )
+    owner.refuse_other_settings(str(folder), settings)
     return folder
 
 
@@ -165,34 +162,6 @@ def _refuse_unmarked(path: str, names: list[str], found: Found) -> None:
             f"results.path {path} has no {MARKER}, although this query's checkpoint has begun micro-batches up to "
             f"{found.planned}: what they wrote is gone",
             hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
-        )
-
-
-def _refuse_foreign(path: str, owner: Owner, settings: Settings, found: Found) -> None:
-    if owner.run == found.run:
-        return
-    same = owner.query == settings.query.name and owner.fingerprint == settings.fingerprint
-    whose = "this query with another checkpoint" if same else f"query {owner.query} ({owner.fingerprint})"
-    raise IncompatibleStateError(
-        f"results.path {path} already holds the results of {whose}",
-        hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_FOLDER}",
-    )
-
-
-def _refuse_ahead(path: str, names: list[str], found: Found) -> None:
-    """Refuse a checkpoint that was set back to an older copy.
-
-    Its next micro-batches would have numbers that are in use, but other rows, and would replace other
-    results.
-    """
-    newest = max((batch for name in visible(names) if (batch := batch_of(name)) is not None), default=-1)
-    begun = -1 if found.planned is None else found.planned
-    if newest > begun:
-        known = "has begun none yet" if found.planned is None else f"has begun only those up to {begun}"
-        raise IncompatibleStateError(
-            f"results.path {path} already holds the results of micro-batches up to {newest}, but this query's "
-            f"checkpoint {known}",
-            hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_FOLDER}",
         )
 
 

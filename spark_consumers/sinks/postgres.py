@@ -29,9 +29,9 @@ from evenflow.errors import (
 )
 from evenflow.settings import Settings
 from evenflow.twostep import key_schema, readable_schema
-from spark_consumers.result_files import Owner
+from spark_consumers.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import Found, Position, Start
-from spark_consumers.sinks.typed import TypedSink
+from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ class Postgres(TypedSink):
     def place(self, settings: Settings) -> str:
         return f"postgres {table_of(settings)}"
 
+    def by_hand(self, settings: Settings) -> str:
+        return f"results in {self.place(settings)}: drop the table by hand, and delete its row in {NOTES}"
+
     def reach(self, settings: Settings) -> None:
         """Raise ServiceError without a connection, IncompatibleStateError for a table that does not fit."""
         table = table_of(settings)
@@ -118,24 +121,11 @@ class Postgres(TypedSink):
                 _refuse_unnoted(connection, table, there, found)
                 return
         owner, _, newest = note
-        if owner.run != found.run:
-            same = owner.query == settings.query.name and owner.fingerprint == settings.fingerprint
-            whose = (
-                "this query with another checkpoint" if same else f"query {owner.query} ({owner.fingerprint})"
-            )
-            raise IncompatibleStateError(
-                f"the table {table} already holds the results of {whose}",
-                hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_TABLE}",
-            )
-        begun = -1 if found.planned is None else found.planned
-        if newest > begun:
-            raise IncompatibleStateError(
-                f"the table {table} already holds the results of micro-batches up to {newest}, but this query's "
-                f"checkpoint has begun {'none yet' if begun < 0 else f'only those up to {begun}'}",
-                hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_TABLE}",
-            )
+        where = f"the table {table}"
+        owner.refuse_other_run(where, settings, found.run, anew=_NEW_TABLE)
+        refuse_ahead(where, newest, found.planned, anew=_NEW_TABLE)
         if not there:
-            raise _gone(table, begun)
+            raise _gone(table, -1 if found.planned is None else found.planned)
 
     def writer(self, settings: Settings, start: Start) -> Write:
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
@@ -441,13 +431,7 @@ def _own_note(connection: Any, table: Table, settings: Settings) -> int:
     note = _note(connection, table)
     if note is None or not _there(connection, table.names):
         raise ServiceError(f"there is no table of results {table}", hint="has the job written results yet?")
-    owner = note[0]
-    if owner.fingerprint != settings.fingerprint:
-        raise IncompatibleStateError(
-            f"the table {table} holds the results of query {owner.query} ({owner.fingerprint}), but the settings "
-            f"describe query {settings.fingerprint}",
-            hint="take the settings that the pipeline ran with",
-        )
+    note[0].refuse_other_settings(f"the table {table}", settings)
     return note[2]
 
 
@@ -492,11 +476,7 @@ def _begin(table: Table, settings: Settings, owner: Owner, epoch: int) -> None:
 
 def _write(upsert: Upsert, rows: DataFrame, batch: int) -> Publish:
     """Bring the rows of a micro-batch to this process. Returns the function that commits them."""
-    table = rows.toArrow()
-    for name in ("window_start", "window_end"):
-        times = table[name].cast(upsert.schema.field(name).type)
-        table = table.set_column(table.schema.get_field_index(name), name, times)
-    return partial(upsert.commit, table.cast(upsert.schema), batch)
+    return partial(upsert.commit, collected(rows, upsert.schema), batch)
 
 
 def _batches(table: Table, schema: pa.Schema, bounds: tuple[int, int]) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,6 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.views import queries
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.postgres import NOTES
 from topics.admin import ROLES, describe, topic_names
 from topics.groups import group_names
 from topics.state import TopicState
@@ -156,14 +155,8 @@ def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list
         place = settings.results.topic
     else:
         named = settings.results.folder
-        if settings.results.sink == "postgres":
-            return [], [
-                f"results in {sink.place(settings)}: drop the table by hand, and delete its row in {NOTES}"
-            ]
         if named is None:
-            return [], [
-                f"results of sink {settings.results.sink}: only your sink knows them, delete them by hand"
-            ]
+            return [], [sink.by_hand(settings)]
         place = stored(settings, named)
         if place is None:
             return [], [f"results in {named}: only Spark can reach them, delete them by hand"]
