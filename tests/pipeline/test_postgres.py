@@ -30,12 +30,13 @@ from evenflow.twostep import key_schema, readable, readable_schema
 from spark_consumers.application import run
 from spark_consumers.session import make_session
 from spark_consumers.sinks import SINKS, check_sink
-from spark_consumers.sinks.base import Found, Start
+from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.checking import check_writing, sample_rows, settings_for
 from spark_consumers.sinks.postgres import Upsert, table_of
 from tests.pipeline import end_to_end
 from tests.pipeline.postgres_server import PASSWORD, postgres_server
 from tests.pipeline.spark_stream import Stream, expected_rows, make_settings
+from tests.unit.spark_consumers.admitting import found, refuses_to_lose_or_mix_results, texts
 from topics.admin import describe, ensure_topics, pipeline_topics
 from workbench.lifetime.remains import find
 from workbench.result_rows import ResultRows
@@ -85,15 +86,6 @@ def upsert_of(settings: Settings, *, epoch: int = 1) -> Upsert:
 def write(settings: Settings, *batches: int, epoch: int = 1) -> None:
     for number in batches:
         upsert_of(settings, epoch=epoch).commit(batch_rows(settings, number), number)
-
-
-def texts(table: pa.Table) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
-
-
-def found(**fields: Any) -> Found:
-    nothing: dict[str, Any] = dict.fromkeys(("names", "text", "written", "planned", "begun", "run"))
-    return Found(**nothing | fields)
 
 
 def rows_of(address: str, statement: str) -> list[tuple[Any, ...]]:
@@ -197,22 +189,13 @@ def test_rows_between_two_positions_are_those_that_were_committed_between_them(d
 
 def test_a_start_is_refused_where_it_would_lose_or_mix_results(database: str) -> None:
     settings = settings_for(SINK, path=f"{database}/table")
-    SINK.admit(settings, found())
-    with pytest.raises(DataLossError, match="begun micro-batches up to 3"):
-        SINK.admit(settings, found(planned=3, run="ours"))
-    with pytest.raises(ServiceError, match="there is no table of results"):
-        SINK.read_back(settings)
-    write(begun(database), 0, 1)
-    SINK.admit(settings, found(planned=1, run="ours"))
-    with pytest.raises(IncompatibleStateError, match=r"micro-batches up to 1, .* begun only those up to 0"):
-        SINK.admit(settings, found(planned=0, run="ours"))
-    with pytest.raises(IncompatibleStateError, match=r"micro-batches up to 1, .* begun none yet"):
-        SINK.admit(settings, found(run="ours"))
-    with pytest.raises(IncompatibleStateError, match="the results of this query with another checkpoint"):
-        SINK.admit(settings, found(run="theirs", planned=1))
-    other = settings.model_copy(update={"query": settings.query.model_copy(update={"name": "other"})})
-    with pytest.raises(IncompatibleStateError, match=r"the results of query q \("):
-        SINK.admit(other, found())
+    refuses_to_lose_or_mix_results(
+        SINK,
+        settings,
+        lambda: write(begun(database), 0, 1),
+        gone="begun micro-batches up to 3",
+        missing="there is no table of results",
+    )
     with psycopg.connect(database) as connection:
         connection.execute('DROP TABLE "table"')
     with pytest.raises(DataLossError, match="is gone"):

@@ -14,13 +14,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.twostep import readable, readable_schema
 from spark_consumers.sinks import SINKS, sink_of
-from spark_consumers.sinks.base import Found, Start
+from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.checking import sample_rows, settings_for
 from spark_consumers.sinks.delta import commit, delta_schema
+from tests.unit.spark_consumers.admitting import found, refuses_to_lose_or_mix_results, texts
 
 SINK = SINKS["delta"]
 
@@ -41,22 +42,6 @@ def batch_rows(settings: Settings, number: int) -> pa.Table:
 def write(settings: Settings, *batches: int, run: str = "ours") -> None:
     for number in batches:
         commit(str(settings.results.path), run, batch_rows(settings, number), number)
-
-
-def texts(table: pa.Table) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
-
-
-def found(**fields: Any) -> Found:
-    nothing: dict[str, Any] = {
-        "names": None,
-        "text": None,
-        "written": None,
-        "planned": None,
-        "begun": None,
-        "run": None,
-    }
-    return Found(**nothing | fields)
 
 
 def test_a_micro_batch_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
@@ -126,22 +111,13 @@ def test_duckdb_pandas_and_arrow_read_the_table(tmp_path: Path) -> None:
 
 def test_a_start_is_refused_where_it_would_lose_or_mix_results(tmp_path: Path) -> None:
     settings = settings_for(SINK, path=str(tmp_path / "table"))
-    SINK.admit(settings, found())
-    with pytest.raises(DataLossError, match="begun micro-batches up to 3: what they wrote is gone"):
-        SINK.admit(settings, found(planned=3, run="ours"))
-    with pytest.raises(ServiceError, match="there is no Delta table"):
-        SINK.read_back(settings)
-    write(begun(tmp_path), 0, 1)
-    SINK.admit(settings, found(planned=1, run="ours"))
-    with pytest.raises(IncompatibleStateError, match=r"micro-batches up to 1, .* begun only those up to 0"):
-        SINK.admit(settings, found(planned=0, run="ours"))
-    with pytest.raises(IncompatibleStateError, match=r"micro-batches up to 1, .* begun none yet"):
-        SINK.admit(settings, found(run="ours"))
-    with pytest.raises(IncompatibleStateError, match="the results of this query with another checkpoint"):
-        SINK.admit(settings, found(run="theirs", planned=1))
-    other = settings.model_copy(update={"query": settings.query.model_copy(update={"name": "other"})})
-    with pytest.raises(IncompatibleStateError, match=r"the results of query q \("):
-        SINK.admit(other, found())
+    refuses_to_lose_or_mix_results(
+        SINK,
+        settings,
+        lambda: write(begun(tmp_path), 0, 1),
+        gone="begun micro-batches up to 3: what they wrote is gone",
+        missing="there is no Delta table",
+    )
 
 
 def test_a_table_of_others_is_not_written_and_not_read(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ from evenflow.wire.result_frames import decode_results
 from partitioner_service.parse import Parser
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import SINKS, ResultSink, checking, sink_of
-from spark_consumers.sinks.base import Found
 from spark_consumers.sinks.checking import LAWS, Law, check_sink, sample_rows
 from spark_consumers.sinks.parquet import read_parquet_results
 from spark_consumers.sinks.topic import TopicSink
 from tests.hostile import BYTES
+from tests.unit.spark_consumers.admitting import found
 
 ALL = {"n": "count", "total": "sum(i)", "avg": "mean(f)", "lo`w": "min(i)", "hi": "max(f)"}
 WITHOUT_SERVER = {name: sink for name, sink in SINKS.items() if name != "postgres"}
@@ -197,19 +197,6 @@ def test_a_damaged_marker_is_refused(number: int, tmp_path: Path) -> None:
     text = BYTES[number].decode("utf-8", "replace")
     with pytest.raises(IncompatibleStateError, match="cannot be read"):
         sink.admit(settings, found(text=lambda file: text))
-
-
-def found(**fields: Any) -> Found:
-    """A start that finds nothing, but for these fields."""
-    nothing: dict[str, Any] = {
-        "names": lambda place: [],
-        "written": lambda topic: 0,
-        "planned": None,
-        "begun": None,
-        "text": lambda file: None,
-        "run": None,
-    }
-    return Found(**nothing | fields)
 
 
 @pytest.mark.parametrize(
