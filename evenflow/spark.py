@@ -39,7 +39,8 @@ Batches: TypeAlias = Iterable[pa.RecordBatch]
 _TIME = pa.timestamp("us", "UTC")
 _ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _OTHER_QUERY = "are these the settings with which the query was begun?"
-_COUNTED = "_evenflow_revision"
+_ADDED = "_evenflow_added"
+"""A column that is added to tell rows apart, and dropped again."""
 _MOST_BYTES = 2**30
 """Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column overflows."""
 
@@ -121,12 +122,14 @@ def results(
     settings = _as_written(spark, settings, options or {})
     schema = _with_times(readable_schema(settings.query))
     keys = settings.query.result_keys
+    revision = _revision(settings, "revision")
     if sink == "parquet":
         path = str(settings.results.path)
         given = dict(options or {})
         if stream:
             return spark.readStream.schema(spark_types(schema)).options(**given).parquet(path)
-        return _newest(spark.read.options(**given).parquet(path), ["window_end", *keys], settings)
+        rows = spark.read.options(**given).parquet(path)
+        return rows if revision is None else _newest(rows, ["window_end", *keys], revision)
     if sink == "delta":
         return _delta_rows(spark, settings, stream, options)
     topic = settings.topic("results")
@@ -135,7 +138,7 @@ def results(
         source = _records(spark, settings, topic, stream, "earliest", options)
         read = _result_frames_of(settings.fingerprint, readable_schema(settings.query), keys)
         rows = source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
-        return _once(rows, ["window_end", *keys], f.col("revision"), settings, patience if stream else None)
+        return _once(rows, ["window_end", *keys], revision, patience if stream else None)
     records = _records(spark, settings, topic, stream, "earliest", options)
     return _json_rows(records, schema, settings, patience if stream else None)
 
@@ -186,7 +189,8 @@ def _delta_rows(
     schema = spark_types(_with_times(readable_schema(settings.query)))
     files = _delta_table(settings).file_uris()
     rows = spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
-    return _newest(rows, ["window_end", *settings.query.result_keys], settings)
+    revision = _revision(settings, "revision")
+    return rows if revision is None else _newest(rows, ["window_end", *settings.query.result_keys], revision)
 
 
 def _delta_table(settings: Settings) -> Any:
@@ -333,8 +337,7 @@ def _json_rows(records: DataFrame, schema: pa.Schema, settings: Settings, patien
             f.col("row"),
         ),
         ["window_end", "record key"],
-        f.col("row.revision"),
-        settings,
+        _revision(settings, "row.revision"),
         patience,
     )
 
@@ -354,33 +357,30 @@ def _json_rows(records: DataFrame, schema: pa.Schema, settings: Settings, patien
     return rows.select(*(column(name) for name in schema.names))
 
 
-def _once(
-    rows: DataFrame, same: Sequence[str], revision: Column, settings: Settings, patience: str | None
-) -> DataFrame:
+def _revision(settings: Settings, name: str) -> Column | None:
+    """The column with the revisions of rows, of this name. None if rows come out once."""
+    return f.col(name) if settings.query.emission.updates else None
+
+
+def _once(rows: DataFrame, same: Sequence[str], revision: Column | None, patience: str | None) -> DataFrame:
     """The rows without repetitions. A repeated row has the same window and key, and with updates the same revision.
 
-    same: the columns of window and key. revision: where the rows have theirs, used with updates only. patience: of a
-    stream, None for a batch, which has only the row of the highest revision of each window and key.
+    same: the columns of window and key. revision: None if rows come out once. patience: of a stream, None for a batch,
+    which has only the row of the highest revision of each window and key.
     """
-    updated = bool(settings.query.emission.updates)
     if patience is None:
-        return _newest(rows, same, settings, revision) if updated else rows.dropDuplicates(list(same))
+        return rows.dropDuplicates(list(same)) if revision is None else _newest(rows, same, revision)
     rows = rows.withWatermark("window_end", patience)
-    if not updated:
+    if revision is None:
         return rows.dropDuplicatesWithinWatermark(list(same))
-    counted = rows.withColumn(_COUNTED, revision)
-    return counted.dropDuplicatesWithinWatermark([*same, _COUNTED]).drop(_COUNTED)
+    return rows.withColumn(_ADDED, revision).dropDuplicatesWithinWatermark([*same, _ADDED]).drop(_ADDED)
 
 
-def _newest(
-    rows: DataFrame, same: Sequence[str], settings: Settings, revision: Column | None = None
-) -> DataFrame:
-    """With updates, the row of the highest revision of each window and key. Otherwise all rows."""
-    if not settings.query.emission.updates:
-        return rows
-    newest = Window.partitionBy(*(f.col(f"`{name}`") for name in same))
-    by_revision = newest.orderBy((f.col("revision") if revision is None else revision).desc())
-    # A repeated row is equal to the first in every column, so it does not matter which one is taken.
-    return (
-        rows.withColumn(_COUNTED, f.row_number().over(by_revision)).where(f.col(_COUNTED) == 1).drop(_COUNTED)
-    )
+def _newest(rows: DataFrame, same: Sequence[str], revision: Column) -> DataFrame:
+    """The row of the highest revision of each window and key.
+
+    A repeated row is equal to the first in every column, so it does not matter which one is taken.
+    """
+    names = (f.col("`" + name.replace("`", "``") + "`") for name in same)
+    order = Window.partitionBy(*names).orderBy(revision.desc())
+    return rows.withColumn(_ADDED, f.row_number().over(order)).where(f.col(_ADDED) == 1).drop(_ADDED)
