@@ -295,18 +295,15 @@ def _windows(query: Query) -> Iterator[tuple[str, str]]:
             f"{length} sliding by {format_duration(query.slide_ms)}: a tuple is in {panes:,} windows",
         )
     yield "panes", f"{panes:,} a window, each of {format_duration(query.slide_ms)}"
-    wait = query.out_of_orderness + query.allowed_lateness
-    behind = f"{format_duration(wait)} beyond its end" if wait else "its end"
+    behind = _beyond_its_end(query.out_of_orderness + query.allowed_lateness)
     empty = "is not emitted"
     if query.emission.mode == "changes":
         empty = "has but retractions of the one before"
     if query.emission.updates:
-        early = query.out_of_orderness
-        first = f"{format_duration(early)} beyond its end" if early else "its end"
         yield (
             "emitted",
-            f"when every input partition has passed {first}, and then the rows that a later tuple changes, until every "
-            f"partition has passed {behind}; a window without a tuple {empty}",
+            f"when every input partition has passed {_beyond_its_end(query.result_delay)}, and then the rows that a later "
+            f"tuple changes, until every partition has passed {behind}; a window without a tuple {empty}",
         )
     else:
         yield (
@@ -322,6 +319,10 @@ def _windows(query: Query) -> Iterator[tuple[str, str]]:
             "emit_from",
             f"only windows that start at {shown_span(query.emit_from, query.emit_from)} or later",
         )
+
+
+def _beyond_its_end(wait: int) -> str:
+    return f"{format_duration(wait)} beyond its end" if wait else "its end"
 
 
 def _state(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
