@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from evenflow.progress import PartitionState
+from evenflow.settings import Query
 from partitioner_service.sink import SKIPPED
 from spark_consumers.sinks.base import JSON_RECORDS
 
@@ -89,6 +91,27 @@ class Committed:
     rejected: int
     filtered: int = 0
     max_jumps: tuple[tuple[int, int | None], ...] = ()
+
+    @classmethod
+    def of(
+        cls, partition: int, state: PartitionState, query: Query, *, begin: int | None = None
+    ) -> Committed:
+        """What this state says. begin: offset at which the query began to read, None: as the state has it."""
+        return cls(
+            partition=partition,
+            begin=state.begin if begin is None else begin,
+            began_again=state.begin,
+            offset=state.offset,
+            max_time=state.max_time,
+            mark=state.mark(query),
+            idle_mark=state.idle_mark,
+            ended=state.ended,
+            read=state.read,
+            routed=state.routed,
+            rejected=state.rejected,
+            filtered=state.filtered,
+            max_jumps=state.max_jumps,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,24 +128,9 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
                 f"{topic} was deleted and created again since the partitioner read it",
                 hint="give the query a new name, or remove what it left with `evenflow reset`",
             )
-        found.append(
-            Committed(
-                partition=entry.partition,
-                # Where the query began is written once. A later beginning would hide what lies before it.
-                begin=decoded.begin if begun is None else begun.begin.get(entry.partition, decoded.begin),
-                began_again=decoded.begin,
-                offset=decoded.offset,
-                max_time=decoded.max_time,
-                mark=decoded.mark(settings.query),
-                idle_mark=decoded.idle_mark,
-                ended=decoded.ended,
-                read=decoded.read,
-                routed=decoded.routed,
-                rejected=decoded.rejected,
-                filtered=decoded.filtered,
-                max_jumps=decoded.max_jumps,
-            )
-        )
+        # Where the query began is written once. A later beginning would hide what lies before it.
+        begin = None if begun is None else begun.begin.get(entry.partition)
+        found.append(Committed.of(entry.partition, decoded, settings.query, begin=begin))
     _refuse_truncated(settings, state, found)
     return found
 

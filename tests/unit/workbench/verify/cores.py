@@ -81,18 +81,7 @@ class Cores:
 
     def recomputed(self) -> Recomputed:
         """What `verify` makes of the input."""
-        state = self.state
-        committed = Committed(
-            partition=0,
-            offset=state.offset,
-            max_time=state.max_time,
-            mark=state.mark(self.settings.query),
-            idle_mark=state.idle_mark,
-            ended=state.ended,
-            read=state.read,
-            routed=state.routed,
-            rejected=state.rejected,
-        )
+        committed = Committed.of(0, self.state, self.settings.query)
         inputs = pa.Table.from_pylist(self.inputs, schema=INPUT_SCHEMA)
         return Recomputed(self.settings, inputs, REJECTED_SCHEMA.empty_table(), [committed])
 

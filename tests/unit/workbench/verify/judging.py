@@ -38,18 +38,7 @@ def judged(
         for position in group.positions.tolist():
             reasons[position] = group.reason
     after = routed.states[0]
-    committed = Committed(
-        partition=0,
-        offset=after.offset,
-        max_time=after.max_time,
-        mark=after.mark(settings.query),
-        idle_mark=None,
-        ended=False,
-        read=after.read,
-        routed=after.routed,
-        rejected=after.rejected,
-        filtered=after.filtered,
-    )
+    committed = Committed.of(0, after, settings.query)
     inputs = [
         {"partition": 0, "offset": i, "timestamp": 7, "key": key, "value": value}
         for i, (key, value) in enumerate(zip(keys, records, strict=True))

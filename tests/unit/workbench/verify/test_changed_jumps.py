@@ -59,20 +59,8 @@ def partitioned(settings: Settings, stints: list[Stint]) -> Topics:
                 )
         if times:  # an instance that has read nothing commits nothing
             state = replace(judged.state, offset=state.offset + len(times))
-    topics.committed.append(
-        Committed(
-            partition=0,
-            offset=state.offset,
-            max_time=state.max_time,
-            mark=state.mark(settings.query),
-            idle_mark=None,
-            ended=False,
-            read=state.offset,
-            routed=len(accepted),
-            rejected=state.offset - len(accepted),
-            max_jumps=state.max_jumps,
-        )
-    )
+    counted = replace(state, read=state.offset, routed=len(accepted), rejected=state.offset - len(accepted))
+    topics.committed.append(Committed.of(0, counted, settings.query))
     topics.rows = windows_of(settings, accepted, state.mark(settings.query))
     return topics
 
