@@ -68,10 +68,11 @@ class PartitionFacts:
 class WindowFacts:
     """Which windows are due, written and next. A window is named by its end.
 
-    due: the newest window that all partitions have closed. written: the newest window among the results. written_at: when
-    it was written (processing time in ms). missing: at most how many windows are due and not written. next: the window
-    that closes next. needs: the event time that every partition must have reached for that. sparse: whether a window that
-    is due may have no row, for example because a filter keeps nothing or because nothing has changed.
+    due: the newest window that all partitions have closed, with `late = "update"` the newest that must have come out.
+    written: the newest window among the results. written_at: when it was written (processing time in ms). missing: at most
+    how many windows are due and not written. next: the window that is due next. needs: the event time that every partition
+    must have reached for that. sparse: whether a window that is due may have no row, for example because a filter keeps
+    nothing or because nothing has changed.
     """
 
     due: int | None
@@ -85,15 +86,17 @@ class WindowFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Delays:
-    """How long windows stay open, in ms: the query's settings of these names.
+    """What windows wait for before they come out, in ms: the query's settings of these names.
 
-    by_clock: whether event times follow the clock, because those that are far ahead of it are rejected.
+    early: whether they come out before they close (`late = "update"`). Then they do not wait for allowed_lateness, which is
+    0 here. by_clock: whether event times follow the clock, because those that are far ahead of it are rejected.
     """
 
     window: int
     out_of_orderness: int
     allowed_lateness: int
     by_clock: bool
+    early: bool = False
 
     @classmethod
     def of(cls, query: Query) -> Delays:
@@ -101,8 +104,9 @@ class Delays:
         return cls(
             window=query.window,
             out_of_orderness=query.out_of_orderness,
-            allowed_lateness=query.allowed_lateness,
+            allowed_lateness=query.allowed_lateness - query.emission.updates,
             by_clock=query.max_ahead_of_clock is not None,
+            early=bool(query.emission.updates),
         )
 
     @property
@@ -185,6 +189,11 @@ class Facts:
     added: int = 0
     delays: Delays | None = None
     gone: tuple[str, ...] = ()
+
+    @property
+    def early(self) -> bool:
+        """Whether windows come out before they close."""
+        return self.delays is not None and self.delays.early
 
     @property
     def begun(self) -> bool:

@@ -183,14 +183,15 @@ def _closed(facts: Facts, windows: WindowFacts) -> str:
     waiting = f", at most {count(windows.missing, 'window')} on the way" if windows.missing else ""
     if waiting and windows.sparse:
         waiting += " or without a row"
-    return f"closed up to {moment(windows.due)}; written {written}{waiting}"
+    return f"{'due' if facts.early else 'closed'} up to {moment(windows.due)}; written {written}{waiting}"
 
 
 def _windows(facts: Facts) -> Iterator[str]:
     windows = facts.windows
     yield f"windows: {_closed(facts, windows)}"
     if windows.next is not None:
-        yield f"next: the window up to {moment(windows.next)} closes when every partition is past {moment(windows.needs)}"
+        does = "comes out" if facts.early else "closes"
+        yield f"next: the window up to {moment(windows.next)} {does} when every partition is past {moment(windows.needs)}"
 
 
 def _plan(facts: Facts) -> str:

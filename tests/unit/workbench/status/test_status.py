@@ -116,6 +116,7 @@ def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
         ),
         ({}, NOW + 86_400_000, "in 1 d: event times that were read lie ahead of the clock"),
         ({"out_of_orderness": "30m"}, NOW, None),
+        ({"allowed_lateness": "2h", "late": "update"}, NOW, None),
         ({"max_ahead_of_clock": "off"}, NOW + 86_400_000, None),
     ],
 )
@@ -147,6 +148,16 @@ def test_with_updates_windows_are_due_when_the_watermark_has_passed_them() -> No
         windows_of(query, (one,), (17_000, NOW)) for query, one in zip((waits, updates), states, strict=True)
     ]
     assert [(one.due, one.missing, one.needs) for one in found] == [(17_000, 0, 21_500), (20_000, 3, 21_500)]
+
+
+def test_with_updates_status_says_when_windows_come_out_and_not_when_they_close() -> None:
+    query = QUERY.model_copy(update={"allowed_lateness": 3_000, "late": "update"})
+    one = PartitionFacts.of(query, 0, (0, 9), state(20_500))
+    text = shown(facts(one, windows=windows_of(query, (one,), (20_000, NOW)), delays=Delays.of(query)))
+    assert "windows: due up to 1970-01-01 00:00:20" in text
+    (upcoming,) = (line for line in text.splitlines() if line.startswith("next: "))
+    assert "comes out when every partition is past" in upcoming
+    assert "close" not in text
 
 
 def test_after_the_end_the_last_window_is_the_last_that_holds_the_newest_tuple() -> None:
