@@ -37,9 +37,7 @@ def side_by_side(items: list[pytest.Item]) -> list[pytest.Item]:
         waits = item.get_closest_marker("pipeline") is not None
         kinds[waits].setdefault(item.nodeid.partition("::")[0], []).append(item)
     turns = [
-        (place / len(files), tests)
-        for files in kinds.values()
-        for place, tests in enumerate(files.values())
+        (place / len(files), tests) for files in kinds.values() for place, tests in enumerate(files.values())
     ]
     return [item for _, tests in sorted(turns, key=lambda turn: turn[0]) for item in tests]
 
