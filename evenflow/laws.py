@@ -9,11 +9,15 @@ from typing import Any
 from evenflow.errors import ConfigError
 from evenflow.rank_laws import (
     Alternating,
+    Disjoint,
     Drift,
+    Flash,
     FlashCrowd,
     RandomExponent,
     RankLaw,
     Replaced,
+    Runs,
+    Sessions,
     Uniform,
     WanderingExponent,
     Zipf,
@@ -75,6 +79,28 @@ def _flash_crowd(keys: int, seed: int, z: float, share: float, first: int, last:
     return FlashCrowd(keys, z, share=share, first=first, last=last)
 
 
+def _runs(keys: int, seed: int, length: int, longest: int) -> RankLaw:
+    if longest < length:
+        raise ConfigError(f"runs: length={length} must not exceed longest={longest}")
+    return Runs(keys, length=length, longest=longest, seed=seed)
+
+
+def _flash(keys: int, seed: int, z: float, share: float, every: int) -> RankLaw:
+    if not 0 < share < 1:
+        raise ConfigError(f"flash: share={share:g} must be above 0 and below 1")
+    return Flash(keys, z, share=share, every=every)
+
+
+def _sessions(keys: int, seed: int, alive: int, life: int) -> RankLaw:
+    return Sessions(keys, min(alive, keys), life)
+
+
+def _disjoint(keys: int, seed: int, z: float, sources: int) -> RankLaw:
+    if sources > keys:
+        raise ConfigError(f"disjoint: sources={sources} must not exceed the {keys} keys")
+    return Disjoint(keys, z, sources=sources)
+
+
 _Z = {"z": Setting(1.0)}
 LAWS: dict[str, Law] = {
     "zipf": Law("Zipf(z) over the keys", lambda keys, seed, z: Zipf(keys, z), _Z),
@@ -111,5 +137,25 @@ LAWS: dict[str, Law] = {
             "first": Setting(1, whole=True),
             "last": Setting("first", whole=True),
         },
+    ),
+    "runs": Law(
+        "`length` to `longest` tuples of one key in a row, then those of another",
+        _runs,
+        {"length": Setting(200, least=1, whole=True), "longest": Setting("length", least=1, whole=True)},
+    ),
+    "flash": Law(
+        "Zipf(z), but in one period of `every` a key that was cold has `share` of the tuples, another one each time",
+        _flash,
+        {**_Z, "share": Setting(0.3), "every": Setting(10, least=1, whole=True)},
+    ),
+    "sessions": Law(
+        "`alive` keys at a time, which live for `life` periods and never come back",
+        _sessions,
+        {"alive": Setting(1000, least=1, whole=True), "life": Setting(6, least=1, whole=True)},
+    ),
+    "disjoint": Law(
+        "each of `sources` sources has keys of its own, Zipf(z): tuple t is of source t mod `sources`",
+        _disjoint,
+        {**_Z, "sources": Setting(5, least=1, whole=True)},
     ),
 }

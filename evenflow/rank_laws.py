@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
 
-RANKS, VALUES, DISORDER, LABELS, EXPONENTS, LEVELS = range(6)
+RANKS, VALUES, DISORDER, LABELS, EXPONENTS, LEVELS, RUNS = range(7)
 """The random quantities of a stream. Each has a generator of its own, `default_rng([seed, role])`."""
 
+_RUNS = 1024
+"""Runs in a stretch."""
 _TIMES = 2.0**63
 """The first time, ms, that int64 cannot hold."""
 
@@ -37,8 +39,11 @@ class RankLaw(ABC):
     """How many keys the law has besides those it was asked for."""
 
     @abstractmethod
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
-        """The ranks of the draws, shape (m,). All draws are of tuples in this period."""
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        """The ranks of the draws, shape (m,). All draws are of tuples in this period.
+
+        first: how many tuples of the stream come before the first draw.
+        """
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Uniform(RankLaw):
 
     keys: int
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         # The product may round up to `keys` for a draw close to 1.
         return np.minimum((draws * self.keys).astype(np.int64), self.keys - 1)
 
@@ -58,7 +63,7 @@ class Zipf(RankLaw):
     def __init__(self, keys: int, exponent: float) -> None:
         self._cdf = zipf_cdf(keys, exponent)
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         return np.searchsorted(self._cdf, draws, side="right").astype(np.int64)
 
 
@@ -68,8 +73,8 @@ class Alternating(RankLaw):
     def __init__(self, keys: int, exponent: float) -> None:
         self._laws: tuple[RankLaw, RankLaw] = (Uniform(keys), Zipf(keys, exponent))
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
-        return self._laws[period % 2].ranks(draws, period)
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        return self._laws[period % 2].ranks(draws, period, first)
 
 
 class RandomExponent(RankLaw):
@@ -84,7 +89,7 @@ class RandomExponent(RankLaw):
         draw = np.random.default_rng([self._seed, EXPONENTS, period]).random()
         return self._low + draw * (self._high - self._low)
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         if self._latest is None or self._latest[0] != period:
             self._latest = (period, Zipf(self._keys, self.exponent(period)))
         return self._latest[1].ranks(draws, period)
@@ -96,7 +101,7 @@ class Drift(RankLaw):
     def __init__(self, keys: int, exponent: float, step: int) -> None:
         self._zipf, self._keys, self._step = Zipf(keys, exponent), keys, step
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         return (self._zipf.ranks(draws, period) + period * self._step) % self._keys
 
 
@@ -111,7 +116,7 @@ class Replaced(RankLaw):
         self._hot = min(hot, keys)
         self.extra_keys = self._hot * generations
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         ranks = self._zipf.ranks(draws, period)
         # Keys from `keys` on are the replacements: `hot` of them for each generation.
         now = self._keys + period % self._generations * self._hot
@@ -132,7 +137,7 @@ class WanderingExponent(RankLaw):
         steps = np.random.default_rng([self._seed, EXPONENTS]).normal(0.0, self._step, period)
         return float(folded(self._start + steps.sum(), self._low, self._high))
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         if self._latest is None or self._latest[0] != period:
             self._latest = (period, Zipf(self._keys, self.exponent(period)))
         return self._latest[1].ranks(draws, period)
@@ -145,13 +150,94 @@ class FlashCrowd(RankLaw):
         self._zipf, self._coldest, self._share = Zipf(keys, exponent), keys - 1, share
         self._periods = range(first, last + 1)
 
-    def ranks(self, draws: Float64s, period: int) -> Int64s:
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         if period not in self._periods:
             return self._zipf.ranks(draws, period)
-        # One draw serves both questions: below `share` it says "the crowd", and the rest is stretched to [0, 1) again.
-        crowd = draws < self._share
-        others = self._zipf.ranks(np.where(crowd, 0.0, (draws - self._share) / (1 - self._share)), period)
-        return np.where(crowd, self._coldest, others).astype(np.int64)
+        return crowded(self._zipf, draws, self._share, self._coldest)
+
+
+class Runs(RankLaw):
+    """Tuples of one key in a row: each run is of a key drawn from all, and as long as drawn from [length, longest]."""
+
+    def __init__(self, keys: int, *, length: int, longest: int, seed: int) -> None:
+        self._keys, self._length, self._longest, self._seed = keys, length, longest, seed
+        self._latest: tuple[int, Int64s, Int64s] | None = None
+
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        parts, end = [], first + len(draws)
+        while first < end:
+            keys, edges = self._stretch(first)
+            here = np.arange(first, min(end, int(edges[-1])))
+            parts.append(keys[np.searchsorted(edges, here, side="right") - 1])
+            first = int(edges[-1])
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def _stretch(self, index: int) -> tuple[Int64s, Int64s]:
+        """The keys of the runs around this tuple, and the edges of these runs: one more than keys."""
+        # Runs are drawn in stretches, so that a tuple of an endless stream needs only the stretch before it.
+        number, start = 0, 0
+        if self._latest is not None and self._latest[2][0] <= index:
+            number, start = self._latest[0], int(self._latest[2][0])
+        while True:
+            if self._latest is None or self._latest[0] != number or self._latest[2][0] != start:
+                rng = np.random.default_rng([self._seed, RUNS, number])
+                keys = rng.integers(0, self._keys, _RUNS)
+                lengths = rng.integers(self._length, self._longest + 1, _RUNS)
+                self._latest = (number, keys, start + np.concatenate([[0], np.cumsum(lengths)]))
+            _, keys, edges = self._latest
+            if index < edges[-1]:
+                return keys, edges
+            number, start = number + 1, int(edges[-1])
+
+
+class Flash(RankLaw):
+    """Zipf, but every so many periods another key has `share` of the tuples, for one period."""
+
+    def __init__(self, keys: int, exponent: float, *, share: float, every: int) -> None:
+        self._zipf, self._keys, self._share, self._every = Zipf(keys, exponent), keys, share, every
+
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        if period % self._every != self._every - 1:
+            return self._zipf.ranks(draws, period, first)
+        # The coldest key first, then the one before it.
+        key = self._keys - 1 - period // self._every % self._keys
+        return crowded(self._zipf, draws, self._share, key)
+
+
+@dataclass(frozen=True)
+class Sessions(RankLaw):
+    """Keys that live for some periods and do not come again before all other keys have had their turn."""
+
+    keys: int
+    alive: int
+    """How many keys live at a time. All are equally likely."""
+    life: int
+    """Periods that a key lives."""
+
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        among = np.minimum((draws * self.alive).astype(np.int64), self.alive - 1)
+        # The key of place p is followed by another one in the periods p, p + life, p + 2 life, ... (mod life).
+        generation = (period + self.life - 1 - among % self.life) // self.life
+        return (generation * self.alive + among) % self.keys
+
+
+class Disjoint(RankLaw):
+    """Tuple t belongs to source t mod `sources`, and each source has keys of its own: Zipf over a share of the keys."""
+
+    def __init__(self, keys: int, exponent: float, *, sources: int) -> None:
+        self._zipf, self._sources = Zipf(keys // sources, exponent), sources
+
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        source = (first + np.arange(len(draws))) % self._sources
+        return self._zipf.ranks(draws, period, first) * self._sources + source
+
+
+def crowded(zipf: Zipf, draws: Float64s, share: float, key: int) -> Int64s:
+    """The ranks of these draws, shape (m,), where `key` has this share of the tuples and the rest is Zipf."""
+    # One draw serves both questions: below `share` it says "the crowd", and the rest is stretched to [0, 1) again.
+    crowd = draws < share
+    others = zipf.ranks(np.where(crowd, 0.0, (draws - share) / (1 - share)), 0)
+    return np.where(crowd, key, others).astype(np.int64)
 
 
 def folded(values: Any, low: float, high: float) -> Any:
@@ -169,12 +255,17 @@ def zipf_cdf(keys: int, exponent: float) -> Float64s:
     return cdf
 
 
-def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s) -> Int64s:
-    """The ranks of consecutive tuples, shape (m,). `periods`: the period of each tuple, non-decreasing."""
+def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s, first: int = 0) -> Int64s:
+    """The ranks of consecutive tuples, shape (m,).
+
+    periods: the period of each tuple, non-decreasing. first: how many tuples of the stream come before them.
+    """
     if not len(draws) or periods[0] == periods[-1]:
-        return law.ranks(draws, int(periods[0]) if len(periods) else 0)
+        return law.ranks(draws, int(periods[0]) if len(periods) else 0, first)
     cuts = [0, *(np.flatnonzero(np.diff(periods)) + 1).tolist(), len(draws)]
-    return np.concatenate([law.ranks(draws[low:high], int(periods[low])) for low, high in pairwise(cuts)])
+    return np.concatenate(
+        [law.ranks(draws[low:high], int(periods[low]), first + low) for low, high in pairwise(cuts)]
+    )
 
 
 def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> Int64s:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenflow.errors import ConfigError
-from evenflow.sources.options import WordOptions
+from evenflow.settings.word_options import WordOptions
 from evenflow.written import name_and_rest
 
 _CHUNK = 65_536  # gaps drawn at once. Part of the seeded sequence: another size gives other gaps

@@ -26,7 +26,6 @@ from evenflow.commands.reading import (
 from evenflow.commands.streams import (
     Batch,
     Jobs,
-    Kind,
     Rate,
     Slide,
     channel_of,
@@ -62,13 +61,17 @@ def simulate(
         int | None, counted("Tuples to generate (1,000,000), or the first so many of --input (all).")
     ] = None,
     stream: Annotated[
-        Kind | None,
+        str | None,
         typer.Option(
+            metavar="NAME[:setting=value,...]",
             help="Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating changes "
             "between the two each --period; drift moves the hot keys on by 10 each --period; replaced gives the 200 "
             "hottest ranks new keys each --period; random-exponent draws one of 0.5-1.5 each --period; "
             "wandering-exponent and wandering-load take a step each --period; giant gives one key 90 % from half of "
-            "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in the middle."
+            "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in the middle; "
+            "runs:length=200,longest=200 has so many tuples of one key in a row; flash:share=0.3,every=10 gives a cold "
+            "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six periods and never "
+            "come back; disjoint:sources=5 gives each source keys of its own; few has a thousandth of the rate.",
         ),
     ] = None,
     keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,

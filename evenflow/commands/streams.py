@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,21 +13,6 @@ from evenflow.commands.reading import opened, options_of_file
 if TYPE_CHECKING:
     from evenflow.simulation import Channel, KeyedStream, Scenario
 
-Kind = Literal[
-    "zipf",
-    "uniform",
-    "shift",
-    "alternating",
-    "drift",
-    "replaced",
-    "random-exponent",
-    "wandering-exponent",
-    "wandering-load",
-    "giant",
-    "wrong-clock",
-    "silence",
-]
-"""The names in `simulation.STREAMS`, written out so that the help needs no import of the simulation."""
 Rate = Annotated[
     float | None,
     typer.Option(help="Tuples per second of event time. Default: a tuple's index is its time in ms."),

@@ -26,7 +26,6 @@ from evenflow.commands.reading import (
 from evenflow.commands.streams import (
     Batch,
     Jobs,
-    Kind,
     Rate,
     Slide,
     channel_of,
@@ -98,7 +97,10 @@ def sweep(
     tuples: Annotated[
         int | None, counted("Tuples of each stream (1,000,000), or the first so many of --input (all).")
     ] = None,
-    stream: Annotated[Kind | None, typer.Option(help="Generated stream (zipf), as for `simulate`.")] = None,
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[:setting=value,...]", help="Generated stream (zipf), as for `simulate`."),
+    ] = None,
     keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,
     period: Annotated[str | None, typer.Option(help="Period of the stream, in event time (10s).")] = None,
     exchange: Annotated[
@@ -281,9 +283,9 @@ def plot(
 
 def _exponents(kind: str, given: tuple[float, ...] | None) -> tuple[float, ...]:
     """The exponents of a stream. Empty if it has none that can be set."""
-    from evenflow.simulation import STREAMS
+    from evenflow.simulation import kind_of
 
-    if given is None and STREAMS[kind].has_exponent:
+    if given is None and kind_of(kind).has_exponent:
         return (1.0,)
     return given or ()
 

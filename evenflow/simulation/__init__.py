@@ -20,7 +20,7 @@ from evenflow.simulation.provenance import Origin, Provenance, origin_of, proven
 from evenflow.simulation.results import Figures, Result
 from evenflow.simulation.run import simulate
 from evenflow.simulation.scenario import Entrant, Scenario, entrant
-from evenflow.simulation.streams import STREAMS, KeyedStream, from_columns, generated
+from evenflow.simulation.streams import STREAMS, KeyedStream, from_columns, generated, kind_of
 
 __all__ = [
     "STREAMS",
@@ -35,6 +35,7 @@ __all__ = [
     "entrant",
     "from_columns",
     "generated",
+    "kind_of",
     "origin_of",
     "provenance_of",
     "simulate",

@@ -15,7 +15,7 @@ from typing import Any
 
 from evenflow.rooms import CHECKOUT, beside
 from evenflow.simulation.scenario import Entrant, Scenario
-from evenflow.simulation.streams import STREAMS, KeyedStream
+from evenflow.simulation.streams import KeyedStream, kind_of
 
 _GIT_SECONDS = 10
 
@@ -25,7 +25,7 @@ class Origin:
     """Where the tuples of a stream come from. A field is None if this kind of stream has no such thing."""
 
     stream: str
-    """Name of the generated stream (`STREAMS`), or the file or topic as the user named it."""
+    """Name of the generated stream, with its settings (`kind_of`), or the file or topic as the user named it."""
     seed: int | None = None
     """Seed of a generated stream."""
     exponent: float | None = None
@@ -48,7 +48,7 @@ def origin_of(
     kind: str, *, seed: int, zipf: float, keys: int, period_ms: int, rate: float | None = None
 ) -> Origin:
     """The origin of `generated(kind, ...)`. The exponent is None if the stream has none that can be set."""
-    exponent = zipf if kind in STREAMS and STREAMS[kind].has_exponent else None
+    exponent = zipf if kind_of(kind).has_exponent else None
     return Origin(
         stream=kind, seed=seed, exponent=exponent, generator_keys=keys, period_ms=period_ms, rate=rate
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ from evenflow.rank_laws import (
     ranks_by_period,
     wandering_times,
 )
+from evenflow.settings.word_options import WordOptions
+from evenflow.written import name_and_rest
 
 MOST_KEYS = 100_000_000
 GIANT_SHARE = 0.9
@@ -96,12 +98,14 @@ class _Clock:
     """Whether the tuple in the middle is an hour ahead."""
     silent: bool = False
     """Whether the second half begins an hour late."""
+    slower: float = 1.0
+    """How many times slower than the rate asked for tuples come."""
 
     def times(self, first: int, count: int, *, tuples: int, rate: float, period_ms: int, seed: int) -> Int64s:
         """Times of tuples first .. first+count-1, ms, in a stream of `tuples` tuples at `rate` per second."""
         if self.wandering:
             return wandering_times(first, count, rate=rate, period_ms=period_ms, seed=seed)
-        times = numbered_times(first, count, rate=rate)
+        times = numbered_times(first, count, rate=rate / self.slower)
         index = np.arange(first, first + count)
         late = (index == tuples // 2) if self.wrong else (2 * index >= tuples) & self.silent
         return times + HOUR * late
@@ -129,9 +133,8 @@ class _Kind:
 
     def made(self, keys: int, zipf: float, seed: int) -> RankLaw:
         """The law over this many keys. zipf: exponent of a law that has one."""
-        law = LAWS[self.law]
-        exponent = {"z": zipf} if "z" in law.settings else {}
-        return law.made(keys, seed, **exponent, **self.fixed)
+        exponent = {"z": zipf} if self.has_exponent else {}
+        return LAWS[self.law].made(keys, seed, **exponent, **self.fixed)
 
 
 # `flash-crowd` is no stream of its own here, where its periods cannot be set. The stream `giant` has its law.
@@ -153,8 +156,23 @@ STREAMS: dict[str, _Kind] = {
         "Zipf(z); the tuple in the middle is an hour ahead", "zipf", clock=_Clock(wrong=True)
     ),
     "silence": _Kind("Zipf(z); an hour without tuples in the middle", "zipf", clock=_Clock(silent=True)),
+    "few": _Kind("Zipf(z) at a thousandth of the rate", "zipf", clock=_Clock(slower=1000.0)),
 }
 """Generated streams by name."""
+
+
+def kind_of(text: str) -> _Kind:
+    """The kind of a stream as a person writes it: `NAME[:setting=value,...]`, with settings of its law besides z.
+
+    ConfigError for an unknown name or setting, or a value that cannot be.
+    """
+    name, rest = name_and_rest(text)
+    if name not in STREAMS:
+        raise ConfigError(f"there is no stream {name!r}", hint=f"known: {', '.join(STREAMS)}")
+    kind, words = STREAMS[name], WordOptions(rest, of=f"stream {name}")
+    settings = words.settings_of(LAWS[kind.law], but={"z", *kind.fixed})
+    words.done()
+    return replace(kind, fixed={**kind.fixed, **settings})
 
 
 def rank_hashes(keys: int) -> UInt64s:
@@ -173,14 +191,14 @@ def generated(
     period_ms: int = 10_000,
     folder: Path | None = None,
 ) -> KeyedStream:
-    """A seeded stream by name (`STREAMS`), in memory or as files in `folder`.
+    """A seeded stream, in memory or as files in `folder`. kind: its name (`STREAMS`), with settings (`kind_of`).
 
     Times begin at 0. With `rate`, tuples come at this rate per second. Without it, the time of a tuple is its index in
     ms. `period_ms` is the length of a period in event time, for streams that change with each period. ConfigError for
     an unknown name, a value out of range, or a disk without room.
     """
-    _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
-    made, pace = STREAMS[kind], rate or _INDEX_RATE
+    made, pace = kind_of(kind), rate or _INDEX_RATE
+    _check(tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
     times_of = partial(made.clock.times, tuples=tuples, rate=pace, period_ms=period_ms, seed=seed)
     next_time = int(times_of(tuples, 1)[0])
     if folder is not None:
@@ -198,7 +216,7 @@ def generated(
             periods = (2 * np.arange(first, first + count) >= tuples).astype(np.int64)
         else:
             periods = times[here] // period_ms
-        codes[here] = ranks_by_period(law, draws.random(count), periods)
+        codes[here] = ranks_by_period(law, draws.random(count), periods, first)
         all_keys[here] = hashes[codes[here]]
     return KeyedStream(all_keys, codes, times, keys, next_time, folder)
 
@@ -241,11 +259,7 @@ def check_order(times: Int64s, *, max_disorder_ms: int, where: str) -> None:
         )
 
 
-def _check(
-    kind: str, *, tuples: int, keys: int, zipf: float, seed: int, rate: float | None, period_ms: int
-) -> None:
-    if kind not in STREAMS:
-        raise ConfigError(f"there is no stream {kind!r}", hint=f"known: {', '.join(STREAMS)}")
+def _check(*, tuples: int, keys: int, zipf: float, seed: int, rate: float | None, period_ms: int) -> None:
     if not 1 <= keys <= MOST_KEYS:
         raise ConfigError(f"keys must be between 1 and {MOST_KEYS:,}, not {keys:,}")
     if tuples < 1:

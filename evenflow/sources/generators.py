@@ -26,8 +26,8 @@ from evenflow.rank_laws import (
     numbered_times,
     ranks_by_period,
 )
+from evenflow.settings.word_options import WordOptions
 from evenflow.sources.event_time import TimeUnit, parse_times, render_times
-from evenflow.sources.options import WordOptions
 from evenflow.sources.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, require_columns
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
@@ -88,7 +88,7 @@ class Generated:
         while stream.tuples is None or first < stream.tuples:
             count = tuples if stream.tuples is None else min(tuples, stream.tuples - first)
             base = numbered_times(first, count, rate=stream.rate)
-            chosen = ranks_by_period(self._law, ranks.random(count), base // stream.period)
+            chosen = ranks_by_period(self._law, ranks.random(count), base // stream.period, first)
             times = stream.start + base
             if stream.disorder:
                 times = times + (disorder.random(count) * (stream.disorder + 1)).astype(np.int64)
@@ -130,7 +130,7 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
         raise ConfigError(f"there is no generator {name!r}", hint=f"known: {', '.join(LAWS)}")
     parsed = WordOptions(words, of=f"generator {name}")
     stream = _stream(parsed, name)
-    law = _law(name, stream, parsed)
+    law = LAWS[name].made(stream.keys, stream.seed, **parsed.settings_of(LAWS[name]))
     parsed.done()
     return Generated(
         f"{name}:{words}" if words else name,
@@ -142,17 +142,6 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
         time_unit=options.time_unit or "ms",
         columns=options.columns,
     )
-
-
-def _law(name: str, stream: Stream, words: WordOptions) -> RankLaw:
-    given: dict[str, float] = {}
-    for option, setting in LAWS[name].settings.items():
-        if words.has(option):
-            take = words.integer if setting.whole else words.number
-            given[option] = take(option, None, least=setting.least)
-        else:
-            words.knows(option)  # so that a message about a wrong option lists it
-    return LAWS[name].made(stream.keys, stream.seed, **given)
 
 
 def _stream(words: WordOptions, name: str) -> Stream:

@@ -9,7 +9,7 @@ from typing import Any
 from evenflow.errors import ConfigError
 from evenflow.simulation.provenance import Origin, described, origin_of
 from evenflow.simulation.scenario import Entrant, Scenario, entrant
-from evenflow.simulation.streams import STREAMS, KeyedStream, generated
+from evenflow.simulation.streams import KeyedStream, generated, kind_of
 
 MOST_CELLS = 1_000_000
 Key = tuple[Any, ...]
@@ -129,9 +129,7 @@ class Grid:
     @property
     def has_exponent(self) -> bool:
         """Whether the stream has an exponent that can be set."""
-        return (
-            self.is_generated and self.origin.stream in STREAMS and STREAMS[self.origin.stream].has_exponent
-        )
+        return self.is_generated and kind_of(self.origin.stream).has_exponent
 
     @property
     def size(self) -> int:

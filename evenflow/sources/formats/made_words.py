@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.rank_laws import numbered_times
+from evenflow.settings.word_options import WordOptions
 from evenflow.sources.event_time import render_times
-from evenflow.sources.options import WordOptions
 from evenflow.sources.recorded import Draw
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded
 

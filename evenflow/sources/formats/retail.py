@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from evenflow.grammar.column_types import ColumnType
 from evenflow.rank_laws import numbered_times
-from evenflow.sources.options import WordOptions
+from evenflow.settings.word_options import WordOptions
 from evenflow.sources.recorded import DataSet, Draw
 
 COLUMNS: dict[str, ColumnType] = {

@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
+from evenflow.laws import LAWS
 from evenflow.rank_laws import WanderingExponent, numbered_times
 from evenflow.simulation import STREAMS, KeyedStream, from_columns, generated
 from evenflow.simulation import streams as module
@@ -16,10 +17,26 @@ from evenflow.sources.generators import generate
 from evenflow.windows import without_leaps
 
 
-@pytest.mark.parametrize("kind", ["zipf", "uniform", "alternating", "drift", "random-exponent"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "zipf",
+        "uniform",
+        "alternating",
+        "drift",
+        "drift:step=3",
+        "random-exponent",
+        "runs:length=7,longest=90",
+        "flash",
+        "sessions",
+        "disjoint",
+    ],
+)
 def test_a_generated_stream_is_the_one_that_replay_sends(kind: str) -> None:
     made = generated(kind, tuples=30_000, keys=500, zipf=1.3, seed=4, rate=2_000, period_ms=2_500)
-    z = "z=1.3," if kind in ("zipf", "alternating", "drift") else ""
+    kind, _, settings = kind.partition(":")
+    z = "z=1.3," if "z" in LAWS[kind].settings else ""
+    z += f"{settings}," if settings else ""
     words = f"{z}keys=500,tuples=30000,seed=4,rate=2000,period=2500ms,start=0"
     sent = list(generate(kind, words).batches())
     assert np.array_equal(made.keys, np.concatenate([hash_keys(part.keys) for part in sent]))
@@ -91,6 +108,10 @@ def test_a_time_that_runs_back_over_all_of_int64_is_behind() -> None:
     ("wrong", "message"),
     [
         ({"kind": "pareto"}, "no stream 'pareto'.*\n.*known: zipf"),
+        ({"kind": "runs:size=3"}, "stream runs has no option size.*\n.*its options are length, longest"),
+        ({"kind": "zipf:z=2"}, "stream zipf has no option z.*\n.*it has no options"),
+        ({"kind": "giant:share=0.5"}, "stream giant has no option share.*\n.*first, last"),
+        ({"kind": "runs:length=none"}, "length=none must be a whole number"),
         ({"keys": 0}, "keys must be between 1 and"),
         ({"tuples": 0}, "tuples must be at least 1"),
         ({"zipf": -0.1}, "zipf must be an exponent"),
@@ -133,6 +154,10 @@ def test_files_without_tuples_or_with_missing_keys_are_refused() -> None:
         from_columns(pa.array(["a", None]), None)
     with pytest.raises(ConfigError, match="rate must be more than 0"):
         from_columns(pa.array(["a"]), None, rate=-1)
+
+
+def test_few_has_a_thousandth_of_the_rate() -> None:
+    assert generated("few", tuples=3, keys=9, rate=1_000).times.tolist() == [0, 1_000, 2_000]
 
 
 def test_replaced_gives_the_hottest_ranks_keys_of_their_own_in_each_period() -> None:

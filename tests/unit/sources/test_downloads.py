@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from evenflow.console import library_application
 from evenflow.errors import ConfigError
+from evenflow.settings.word_options import WordOptions
 from evenflow.sources.datasets import DATA_SETS
 from evenflow.sources.downloads import check_download
-from evenflow.sources.options import WordOptions
 
 
 def made(name: str, folder: Path) -> Path:

@@ -102,6 +102,74 @@ def test_drift_moves_the_hottest_key_by_its_step_each_period() -> None:
     assert hottest == [0, 7, 14]
 
 
+def numbers(name: str, words: str) -> np.ndarray:
+    """The keys of a stream as numbers."""
+    return np.array([int(key[1:]) for key in whole(name, words).keys.to_pylist()])
+
+
+def run_lengths(keys: np.ndarray) -> np.ndarray:
+    edges = np.flatnonzero(np.diff(keys)) + 1
+    return np.diff(np.concatenate([[0], edges, [len(keys)]]))
+
+
+def test_runs_are_as_long_as_asked_for_and_of_keys_from_all() -> None:
+    keys = numbers("runs", "keys=100000,tuples=50000,length=20,seed=2")
+    assert set(run_lengths(keys)) == {20}
+    assert keys.min() < 1_000
+    assert keys.max() >= 99_000
+
+
+def test_runs_of_changing_length_are_even_over_the_range() -> None:
+    lengths = run_lengths(numbers("runs", "keys=1000000,tuples=60000,length=10,longest=30,seed=2"))[:-1]
+    assert (lengths.min(), lengths.max()) == (10, 30)
+    assert 19 < lengths.mean() < 21
+
+
+def test_in_every_tenth_period_another_cold_key_has_its_share() -> None:
+    keys = numbers("flash", "keys=1000,tuples=40000,rate=1000,period=1s,z=1,share=0.3,every=10")
+    for period, part in enumerate(np.split(keys, 40)):
+        hot = int(np.bincount(part, minlength=1000)[500:].argmax()) + 500
+        share = np.mean(part == hot)
+        if period % 10 == 9:
+            assert hot == 999 - period // 10
+            assert 0.25 < share < 0.35
+        else:
+            assert share < 0.02
+
+
+def test_a_session_lives_for_its_life_and_never_comes_back() -> None:
+    keys = numbers("sessions", "keys=100000,tuples=60000,rate=1000,period=1s,alive=60,life=6")
+    periods = np.arange(len(keys)) // 1000
+    for key in np.unique(keys):
+        mine = periods[keys == key]
+        assert mine.max() - mine.min() < 6
+        assert len(np.unique(mine)) == mine.max() - mine.min() + 1, "60 keys share 1,000 tuples of a period"
+    alive = [len(np.unique(keys[periods == period])) for period in range(60)]
+    assert set(alive) == {60}
+
+
+def test_sources_with_keys_of_their_own_share_none() -> None:
+    keys = numbers("disjoint", "keys=1000,tuples=30000,z=1.2,sources=3")
+    own = [set(keys[source::3].tolist()) for source in range(3)]
+    assert not own[0] & own[1]
+    assert not own[1] & own[2]
+    assert not own[2] & own[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("runs", "length=9,longest=3", "length=9 must not exceed longest=3"),
+        ("runs", "length=0", "must be at least 1"),
+        ("flash", "share=1", "share=1 must be above 0 and below 1"),
+        ("disjoint", "keys=3,sources=4", "sources=4 must not exceed the 3 keys"),
+    ],
+)
+def test_impossible_settings_of_a_law_are_refused(name: str, words: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        generate(name, words)
+
+
 def test_event_times_advance_at_the_rate_from_the_start() -> None:
     batch = whole("uniform", "tuples=5,rate=400,start=1970-01-01T00:00:10Z")
     assert batch.times.tolist() == [10_000, 10_002, 10_005, 10_007, 10_010]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from evenflow.errors import ConfigError
+from evenflow.laws import Law
 from evenflow.settings.durations import parse_duration
 from evenflow.written import pairs
 
@@ -80,9 +81,18 @@ class WordOptions:
         """The option as text."""
         return self._take(name, default)
 
-    def knows(self, name: str) -> None:
-        """Note that there is such an option, which was not given. The message of `done` then lists it."""
-        self._known.append(name)
+    def settings_of(self, law: Law, *, but: Collection[str] = ()) -> dict[str, float]:
+        """The settings of a law that were given, but for those in `but`."""
+        given: dict[str, float] = {}
+        for name, setting in law.settings.items():
+            if name in but:
+                continue
+            if name in self._left:
+                take = self.integer if setting.whole else self.number
+                given[name] = take(name, None, least=setting.least)
+            else:
+                self._known.append(name)  # so that a message about a wrong option lists it
+        return given
 
     def has(self, name: str) -> bool:
         """Whether the option was given (and not yet taken)."""
@@ -92,9 +102,8 @@ class WordOptions:
         """Raise ConfigError if an option is left that nobody took."""
         if self._left:
             unknown = ", ".join(sorted(self._left))
-            raise ConfigError(
-                f"{self._of} has no option {unknown}", hint=f"its options are {', '.join(self._known)}"
-            )
+            known = f"its options are {', '.join(self._known)}" if self._known else "it has no options"
+            raise ConfigError(f"{self._of} has no option {unknown}", hint=known)
 
     def _take(self, name: str, default: Any) -> str:
         self._known.append(name)
