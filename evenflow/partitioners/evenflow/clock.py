@@ -5,14 +5,18 @@ Everything here happens once per slide, or for a tuple that is doubted.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import kernel
-from evenflow.partitioners.evenflow.frequent import halve, sure
+from evenflow.partitioners.evenflow.frequent import fade, halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
-from evenflow.partitioners.evenflow.placements import cell_of, move_to, put
+from evenflow.partitioners.evenflow.placements import cell_of, keys_of, move_to, put
 from evenflow.partitioners.evenflow.state import (
+    NO_RELIEF,
+    REFERENCE,
     Rule,
     Water,
     is_whole_column,
@@ -23,6 +27,9 @@ from evenflow.partitioners.evenflow.state import (
 )
 from evenflow.sketches.window_loads import end_of, passed
 
+_SIGMAS = 4
+"""Standard deviations of a worker's load, if tuples were dealt out by chance, that are no reason to move a key."""
+_MOST_RELIEF = 1e15
 _AGES = 16
 """The summary forgets half at least so many times per window, if it knows enough to see a key of the least share."""
 
@@ -49,6 +56,7 @@ def _shift(water: Water, time: Whole) -> None:
     # The window is full, or empty. So what cells bring can be counted again, and the value from before a rescale goes.
     if gone == slides or time - progress["since"] >= slides * clock["length"]:
         progress["known"] = 0
+    fade(water.summary, slides, gone)
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
         row = (now - step) % slides
@@ -64,6 +72,7 @@ def _shift(water: Water, time: Whole) -> None:
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
+        water.relieved[worker] = np.int64(water.relieved[worker] * kept)
     clock["slide"], clock["end"], clock["row"] = now, end_of(now, clock["length"]), now % slides
 
 
@@ -94,7 +103,35 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     live = water.places.meta[()]["live"]
     # The tuple that places a cell counts by itself once the window is full, so it is not credited twice.
     brings = tuples_per_cell(water.tail, water.credit, rule.step, live) - np.int64(full)
-    progress["cell"] = max(brings, progress["known"])
+    progress["cell"] = _brings_later(water.again, max(brings, progress["known"]) + 1)
+    water.relief[0] = _relief(water, rule)
+    for count in range(water.again.shape[0]):
+        water.again[count] -= water.again[count] // slides
+
+
+@kernel
+def _relief(water: Water, rule: Rule) -> np.int64:
+    """Rule 7: the overload above which whole keys move away from a worker. None moves before a window was full.
+
+    That is more than chance explains, plus the price of a holder for a key as rare as the average one.
+    """
+    full = water.progress[()]["full"] / water.window.loads.shape[0]
+    if full == 0 or not rule.remembers:
+        return np.int64(NO_RELIEF)
+    chance = _SIGMAS * math.sqrt(full)
+    rare = rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * full
+    most = max(chance + rare, rule.level * water.progress[()]["full"])
+    return np.int64(min(most, _MOST_RELIEF) * rule.unit)
+
+
+@kernel
+def _brings_later(again: Int64s, brings: Whole) -> np.int64:
+    """Tuples that a cell brings its worker after the slide in which it is placed. `brings`: those in a window.
+
+    A run of tuples is over before another cell could be placed by it. Credit for it would only keep others away.
+    """
+    at_once = again[0] / max(1.0, float(again[0] - again[1]))
+    return np.int64(max(0.0, brings - at_once))
 
 
 @kernel

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 
 from evenflow.arrays import NEVER, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, mix64, workers_of
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.evenflow.frequent import find
 from evenflow.partitioners.evenflow.holders import below_mean, fewest_of
 from evenflow.partitioners.evenflow.placements import home_of
-from evenflow.partitioners.evenflow.state import Rule, Water
+from evenflow.partitioners.evenflow.route import route
+from evenflow.partitioners.evenflow.state import Lowest, Rule, Water
 from evenflow.partitioners.explanation import Explanation, Holder
+from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.window_loads import moves
 
 _HALVES = 4
@@ -37,6 +42,10 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         # It may buy one of these: a candidate that several sources share, or the least loaded worker.
         shared = workers_of(int(key), Candidates(rule.family, np.uint64(n)))[1:]
         known = None if ends else [*known, *shared, int(np.argmin(loads))]
+    if known is not None and rule.remembers and not holders:
+        # It may move away from its home (rule 7).
+        next_worker = _routed(water, rule, key, now)
+        known = None if next_worker is None else [*known, next_worker]
     return Explanation(
         rule=_words(home, at, holders, water, watched=watched, below=below_mean(rule.sources)),
         workers=None if known is None else tuple(dict.fromkeys(known)),
@@ -44,6 +53,16 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         holders=holders if home is None else (Holder(worker=home, load=float(loads[home])), *holders),
         share=certain / seen if seen and at >= 0 else None,
     )
+
+
+def _routed(water: Water, rule: Rule, key: np.uint64, now: int | None) -> int | None:
+    """Where a tuple of this key would go now. None if cells have to be added before. Nothing is changed."""
+    latest = int(water.progress["latest"])
+    time = (0 if latest == NEVER else latest) if now is None or not rule.windowed else now
+    block = Block(np.array([key]), np.array([time], np.int64), np.full(1, -1, np.int32))
+    n = len(rule.step)
+    done = route(block, 0, deepcopy(water), rule, Lowest(tournament(n), tournament(n)))
+    return int(block.out[0]) if done == 1 else None
 
 
 def _words(

@@ -11,8 +11,9 @@ from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel
 from evenflow.partitioners.evenflow.holder_rings import Rings, adopt, drop_after, edge_to
-from evenflow.partitioners.evenflow.state import Lowest, Rule, Water
-from evenflow.sketches.least_loaded import raised, winner
+from evenflow.partitioners.evenflow.placements import keys_of, put
+from evenflow.partitioners.evenflow.state import REFERENCE, Lowest, Rule, Water
+from evenflow.sketches.least_loaded import raised, rebuild, winner
 
 _LOOKS = 8
 """How many holders a tuple looks at from the oldest on, and then again as many in turn."""
@@ -21,10 +22,10 @@ _FEWEST, _FEWEST_OF_MANY = 8, 4
 4 at least."""
 _INSTANTS = 8
 """Less than an eighth of a slide counts as an eighth, because a burst at one time says nothing about the rate."""
-_REFERENCE = 0.1
-"""sqrt(0.01): the option `price` is that of a key with 1 % of the stream."""
 _FILLED = 128
 """While no window has been full, so many tuples per watched key count as a full window."""
+_GRAINS = 2
+"""Tuples of so many average keys of the window are no reason to split a passing key."""
 _SIGN = np.int64(63)
 
 
@@ -153,18 +154,66 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
     too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN
     weight = certain & ~too_rare  # one branch that is rarely taken, not three
     # over > price * mean * sqrt(0.01 * seen / certain), squared. abs keeps the sign of an overload below 0.
-    return over * abs(over) * weight > (rule.price * _REFERENCE) ** 2 * seen * mean * mean
+    return over * abs(over) * weight > (rule.price * REFERENCE) ** 2 * seen * mean * mean
 
 
 @kernel
-def price_of(water: Water, rule: Rule, certain: Whole, mean: float, tuples: Whole) -> float:
-    """Rule 4: price * mean * sqrt(0.01 / share), the overload that a replica of this key must save.
+def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float, tuples: Whole) -> float:
+    """Rule 4: the overload above which another holder of this key pays.
 
-    `mean` is the mean load of a worker in the present window, which has so many `tuples`. In the price it counts as what
-    it will be when the window is full.
+    certain: certain occurrences of the key in the recent stream. mean: load that a full window will have on average.
+    tuples: those of the window so far.
     """
-    dear = (rule.price * _REFERENCE) ** 2
-    return _when_full(water, rule, tuples) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
+    dear = (rule.price * REFERENCE) ** 2
+    lasting = (
+        _when_full(water, rule, tuples) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
+    )
+    passing = _passing(water, owner, certain, tuples) * _grain(water, rule, owner, mean, tuples)
+    return max(lasting + passing, rule.level * mean * water.window.loads.shape[0])
+
+
+@inlined
+def _passing(water: Water, owner: Owner, certain: Whole, tuples: Whole) -> float:
+    """How much of a passing key this is: 0 for a key that has been as hot for a whole window, 1 for a burst.
+
+    A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a moment, and
+    then a replica in the window for nothing.
+    """
+    summary = water.summary
+    # The key's share of the window, in shares of the recent stream that it has now.
+    lasted = summary.lasting[owner.at] * summary.meta[()]["seen"] / (float(tuples) * certain)
+    return max(0.0, 1.0 - lasted) ** 2
+
+
+@inlined
+def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -> float:
+    """The overload that is no reason to split a passing key: what whole keys leave, however well they are placed.
+
+    That is the key's own tuples, but at most _GRAINS average keys of the window, and at most half of a worker's load. Where
+    an average key has more than a worker's load, whole keys cannot be level, so it is less.
+    """
+    average = rule.unit * tuples / max(1.0, keys_of(water.places))
+    most = min(1.0, math.sqrt(mean / average)) * mean / 2
+    return min(float(rule.unit * water.summary.lasting[owner.at]), _GRAINS * average, most)
+
+
+@kernel
+def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole) -> np.int64:
+    """Rule 7: give the cell to the worker with the least load of whole keys. Returns that worker.
+
+    What the cell will bring is credited to that worker, and taken off the worker that it leaves. So no more cells move than
+    have to, although the tuples that came so far stay in the window.
+    """
+    to = lowest_of(lowest.tail, water.tail)
+    brings = max(np.int64(1), water.progress[()]["cell"])
+    for worker, tuples in ((home, -brings), (to, brings)):
+        water.credit[worker] += tuples * rule.step[worker]
+        water.tail[worker] += tuples * rule.step[worker]
+    water.relieved[home] += brings * rule.step[home]
+    # The tree is right only while loads grow.
+    rebuild(lowest.tail, water.tail)
+    put(water.places, cell, to)
+    return np.int64(to)
 
 
 @kernel

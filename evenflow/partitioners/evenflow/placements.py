@@ -16,6 +16,7 @@ window, but at least 16 and at most 1024 ticks, so that stamps of 12 bits never 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ _SLOWEST, _FASTEST = 1024, 16
 _BITS = 20  # enough for any worker: `base.MAX_WORKERS` is 2^20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _FOURFOLD = 4
+_LEAST_FREE = 0.05
+"""Share of the cells. With fewer free ones their number says little about the number of keys."""
 META = np.dtype(
     [(name, np.int64) for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")]
 )
@@ -181,6 +184,20 @@ def put(places: Placements, at: Whole, worker: Whole) -> None:
         meta["live"] += 1
     # Stamps count from 1, so that a cell in use is never 0.
     cell[at] = (np.uint32(meta["stamp"] + 1) << np.uint32(_BITS)) | np.uint32(worker)
+
+
+@inlined
+def is_of_now(places: Placements, at: Whole) -> bool:
+    """Whether the cell was touched in this tick."""
+    return bool(places.cell[at] >> np.uint32(_BITS) == np.uint32(places.meta[()]["stamp"] + 1))
+
+
+@inlined
+def keys_of(places: Placements) -> float:
+    """About how many keys the window has: so many keys leave as many of the cells free as there are (linear counting)."""
+    cells = places.cell.shape[0]
+    free = max(cells - places.meta[()]["live"], cells * _LEAST_FREE)
+    return cells * math.log(cells / free)
 
 
 def release(share: float, mark: np.uint64, places: Placements) -> None:

@@ -17,7 +17,7 @@ from evenflow.keys import candidate_kernel, mix64
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.evenflow.clock import doubt_it, doubted_home, forget, next_slide
 from evenflow.partitioners.evenflow.frequent import due as half_is_due
-from evenflow.partitioners.evenflow.frequent import offer, sure
+from evenflow.partitioners.evenflow.frequent import lasts, offer, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all
 from evenflow.partitioners.evenflow.holders import (
     Level,
@@ -27,9 +27,10 @@ from evenflow.partitioners.evenflow.holders import (
     holder,
     lowest_of,
     may_pay,
+    move_home,
     price_of,
 )
-from evenflow.partitioners.evenflow.placements import cell_of, crowded, put, worker_of
+from evenflow.partitioners.evenflow.placements import cell_of, crowded, is_of_now, put, worker_of
 from evenflow.partitioners.evenflow.state import (
     DOUBTS,
     Lowest,
@@ -66,9 +67,10 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
             brings = water.progress[()]["cell"] * rule.step[home]
             water.credit[home] += brings
             water.tail[home] += brings
-        put(water.places, cell, home)
     else:
         home = candidate_kernel(key, rule.family[0], np.uint64(rule.step.shape[0]))
+    # A home that is hashed needs no cell, but the cells in use tell how many keys the window has.
+    put(water.places, cell, home)
     return home
 
 
@@ -153,6 +155,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             forget(water, rule)
         high = np.int64(spot >> np.uint64(32))
         cell = cell_of(water.places, high)
+        soon = np.int64(is_of_now(water.places, cell))
         home = _home(water, rule, lowest, key, cell)
         worker = home
         level_mean = (tuples + fresh) * share
@@ -170,17 +173,24 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         mean = progress["full"] * share if progress["full"] > 0 else level.mean
         # `may_pay` is cheap and nearly always says no. The price is worked out only if it says yes.
         if may_pay(water, rule, over, certain, mean) and over > price_of(
-            water, rule, certain, mean, tuples + fresh
+            water, rule, owner, certain, mean, tuples + fresh
         ):
             bought = buy(water, rule, lowest, owner, level)
             worker = bought if bought >= 0 else worker
-        split = holders.ring[at]["size"] > 0
-        # The window keeps tuples of split and of whole keys apart: only whole ones count for where new homes go.
+        # Nothing else helps a worker whose keys are all too rare to be split.
+        over = loads[worker] - water.relieved[worker] - level.mean
+        if over > water.relief[0] and holders.ring[at]["size"] == 0 and not doubted:
+            worker = move_home(water, rule, lowest, cell, worker)
+        # The window keeps apart the tuples that level the load wherever it is needed: those of split keys that last. Only
+        # the others count for where new homes go.
+        split = holders.ring[at]["size"] > 0 and lasts(water.summary, at, certain, tuples + fresh)
         column = split_column(worker) if split else whole_column(worker, n)
         load = rule.step[worker]
         loads[worker] += load
         sent[clock["row"], column] += load
         tail[worker] += np.int64(0) if split else load
+        water.again[0] += np.int64(not split)
+        water.again[1] += np.int64(0) if split else soon
         block.out[row] = worker
         if doubted:
             doubt_it(water, high, home, column, time)

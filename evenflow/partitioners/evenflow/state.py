@@ -20,12 +20,18 @@ PROGRESS = np.dtype(
     [(name, np.int64) for name in ("since", "latest", "cell", "tuples", "known", "full", "doubted", "aged")]
 )
 """`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: tuples that a
-cell brings in a window (once the window is full, besides the cell's first tuple). `tuples`: tuples in the window.
+cell brings in a window after the slide in which it is placed. `tuples`: tuples in the window.
 `known`: what a cell brought before a rescale, believed until the window has filled anew. `full`: tuples in the last
 window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
 DOUBT = np.dtype([(name, np.int64) for name in ("high", "home", "column", "time")])
 """Of a doubted tuple: the high half of its key's hash, whose low bits are the cell (there may be more cells when the doubt
 ends), the key's home, the column of the window's row in which the tuple counts, and its time in ms."""
+
+
+NO_RELIEF = 1 << 62
+"""No worker is so far above the mean: no whole key moves."""
+REFERENCE = 0.1
+"""sqrt(0.01): the option `price` is that of a key with 1 % of the stream."""
 
 
 # The columns of the window's ring. A row, which is a slide, has the load of split keys by worker, then the load of whole
@@ -39,13 +45,13 @@ def columns(workers: int) -> int:
 
 @inlined
 def split_column(worker: Whole) -> np.int64:
-    """The column with the worker's load of split keys."""
+    """The column with the worker's load of split keys that last."""
     return np.int64(worker)
 
 
 @inlined
 def whole_column(worker: Whole, workers: Whole) -> np.int64:
-    """The column with the worker's load of whole keys."""
+    """The column with the worker's load of all other keys: nothing else levels it while it is in the window."""
     return np.int64(workers + worker)
 
 
@@ -91,6 +97,7 @@ class Rule(NamedTuple):
     """Keys that may be split at a time."""
     sources: int
     price: float
+    level: float
 
 
 class Water(NamedTuple):
@@ -105,8 +112,14 @@ class Water(NamedTuple):
     """(n,): each worker's load of whole keys in the window, plus its credit."""
     credit: Int64s
     """(n,): load that the cells given to a worker have yet to bring."""
+    relieved: Int64s
+    """(n,): load that cells which left the worker would have brought, as far as what they brought is in the window."""
+    relief: Int64s
+    """(1,): the overload above which whole keys move away from a worker in this slide."""
     progress: Rows
     """One of PROGRESS."""
+    again: Int64s
+    """(2,): tuples of whole keys in about the last window, and those whose cell had a tuple in the same slide before."""
     doubts: Rows
     """(DOUBTS,) of DOUBT."""
 

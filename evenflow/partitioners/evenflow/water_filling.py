@@ -11,31 +11,36 @@ above the mean by more than 3 tuples (which chance explains) plus
     price * mean * sqrt(0.01 / share of the key)
 
 if the least loaded of all workers is below the mean. That worker then becomes a holder. So replicas are bought
-where they carry most, and the hottest keys absorb everybody's imbalance. A holder that was not used for a
-window is released when the next slide begins, even if its key has no tuples then. A key that cools below half
-the threshold loses all its holders but the home. The recent stream is the last 8 to 16 tuples per watched key
-(2,048 to 4,096 if that is more), or one to two sixteenths of a window if that is less. Each of S sources sees
-only a share of a key's tuples, and homes are hashed, so `watch` counts more there (`watch_factor`).
+where they carry most, and the hottest keys absorb everybody's imbalance. A passing key costs more: up to the load
+that whole keys leave anyway, which is about two average keys of the window. So a burst is not taken for a lasting
+hot key. A holder that was not used for a window is released when the next slide begins, even if its key has no
+tuples then. A key that cools below half the threshold loses all its holders but the home. The recent stream is the
+last 8 to 16 tuples per watched key (2,048 to 4,096 if that is more), or one to two sixteenths of a window if that
+is less. Each of S sources sees only a share of a key's tuples, and homes are hashed, so `watch` counts more there
+(`watch_factor`).
+
+A worker may be far above the mean although its keys are all too rare to be split, when the skew has changed. Then
+keys move away from it, one with each of its tuples, until it is relieved (one source, remembered homes).
 
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
 
-Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker, and hears
-the sum. It then levels its share of the common imbalance. It also learns which workers are above the mean again and again,
-and sends them less. A sum that is lost, late or of few sources costs balance only. After three slides without one a source
-levels alone again.
+Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker, and
+hears the sum. It then levels its share of the common imbalance. It also learns which workers are above the mean
+again and again, and sends them less. A sum that is lost, late or of few sources costs balance only. After three
+slides without one a source levels alone again.
 
-Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is
-ever split. `watch` how rare a split key may be. `cells` that remember homes at first, and `most_cells` when a
-window has more keys. `tail`: whether homes are remembered or hashed (F_1). Several sources must agree on the
-home of a rare key, so `auto` remembers with one source only. `weights` relative speed of the workers. `window`
-sliding (default), tumbling or cumulative. While the first window fills, the price counts as if the window were
-full already, so that the noise of small loads buys nothing. When workers are added, the share of the homes that
-they are to carry is given up and placed anew. The keys of these homes are split once, within the window of the
-rescale. Without that the new workers would stay idle.
+Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is ever
+split. `level` is an imbalance that is level enough. `watch` how rare a split key may be. `cells` that remember
+homes at first, and `most_cells` when a window has more keys. `tail`: whether homes are remembered or hashed (F_1).
+Several sources must agree on the home of a rare key, so `auto` remembers with one source only. `weights` relative
+speed of the workers. `window` sliding (default), tumbling or cumulative. While the first window fills, the price
+counts as if the window were full already, so that the noise of small loads buys nothing. When workers are added,
+the share of the homes that they are to carry is given up and placed anew. The keys of these homes are split once,
+within the window of the rescale. Without that the new workers would stay idle.
 
 Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it is
-needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 240 to 400 x watch x n, 2n loads
+needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 270 to 470 x watch x n, 3n loads
 (windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts more
 here too. Argument and figures: docs/evenflow-partitioner.md. Paper: none, the rule is our own.
 
@@ -86,6 +91,7 @@ from evenflow.partitioners.evenflow.shared_loads import (
 from evenflow.partitioners.evenflow.state import (
     DOUBT,
     DOUBTS,
+    NO_RELIEF,
     PROGRESS,
     Lowest,
     Rule,
@@ -106,6 +112,8 @@ HOLDERS = 2
 MEMORY, LEAST_MEMORY = 8, 2048
 """Tuples per watched key, and tuples in all, that the summary remembers at least. What is hot now counts."""
 _MOST_WATCHED = 8
+_COUNTING = 1 << 14
+"""Cells, if they only tell how many keys the window has."""
 _REACH = 1 << 61
 """Times are cut to this, ms, so that the end of a slide stays within int64."""
 _MOST_LOAD = 1 << 62
@@ -132,6 +140,13 @@ class EvenflowOptions(SlidingWindow):
         le=1e12,
         description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
         "stream must save. Rarer keys must save more. Higher: fewer replicas, more imbalance.",
+    )
+    level: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Imbalance that is level enough: no holder is bought while the worker is above the mean by less than "
+        "this share of the window's tuples. 0: as level as `price` makes it.",
     )
     watch: int = Field(
         8, ge=1, le=10_000, description="Only keys with at least 1/(watch*n) of the stream may be split."
@@ -183,7 +198,10 @@ class Evenflow(Partitioner):
     options: EvenflowOptions
     tells = True
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("cells",)}
-    later_state: ClassVar[frozenset[str]] = frozenset({"told", "rounds", "bias"})
+    later_state: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset({"told", "rounds", "bias"}),
+        frozenset({"summary.lasting", "again", "relieved", "relief"}),
+    )
 
     def _start(self) -> None:
         options = self.options
@@ -193,13 +211,14 @@ class Evenflow(Partitioner):
         self._places = (
             placements(options.cells, options.slides, most=options.most_cells)
             if self._remembers
-            else placements(1, 0)
+            else placements(_COUNTING, options.slides)
         )
         self._rounds = record(ROUNDS, due=NEVER, told=NOT_TOLD)
         self._shape()
         self._window = self._no_loads()
         self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
         self._doubts = records(DOUBTS, DOUBT)
+        self._again = np.zeros(2, np.int64)
 
     def _rescale(self) -> None:
         """Keep what is known of keys, and all homes but those that added workers need.
@@ -244,10 +263,11 @@ class Evenflow(Partitioner):
         self._watched = math.ceil(options.watch * n * watch_factor(self.sources))
         self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
         self._rings = rings(len(self._summary.key), HOLDERS * self._watched)
-        self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._credit, self._tail, self._relieved = (np.zeros(n, np.int64) for _ in range(3))
         self._others, self._told = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._rounds["told"] = NOT_TOLD
         self._bias = np.zeros(n, np.int64)
+        self._relief = np.full(1, NO_RELIEF, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
@@ -284,6 +304,7 @@ class Evenflow(Partitioner):
             watched=self._watched,
             sources=self.sources,
             price=self.options.price,
+            level=self.options.level,
         )
 
     def _water(self) -> Water:
@@ -294,7 +315,10 @@ class Evenflow(Partitioner):
             window=self._window,
             tail=self._tail,
             credit=self._credit,
+            relieved=self._relieved,
+            relief=self._relief,
             progress=self._progress,
+            again=self._again,
             doubts=self._doubts,
         )
 
@@ -402,7 +426,10 @@ class Evenflow(Partitioner):
             **{f"{name}.{field}": array for name, part in parts for field, array in part._asdict().items()},
             "tail": self._tail,
             "credit": self._credit,
+            "relieved": self._relieved,
+            "relief": self._relief,
             "progress": self._progress,
+            "again": self._again,
             "doubts": self._doubts,
             "others": self._others,
             "told": self._told,
@@ -415,10 +442,15 @@ class Evenflow(Partitioner):
             return kind(**{field: state[f"{name}.{field}"] for field in kind._fields})
 
         self._window = loads_from(state)
-        self._summary, self._places = part("summary", Frequent), part("places", Placements)
+        self._summary, places = part("summary", Frequent), part("places", Placements)
+        # Earlier versions had one cell where homes are hashed. The new ones fill within a window.
+        if self._remembers or len(places.cell) == len(self._places.cell):
+            self._places = places
         self._rings = part("rings", Rings)
-        self._tail, self._credit = state["tail"], state["credit"]
+        self._tail, self._credit, self._relieved = state["tail"], state["credit"], state["relieved"]
+        self._relief = state["relief"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
+        self._again = state["again"]
         self._told, self._rounds, self._bias = state["told"], state["rounds"], state["bias"]
 
     def _choices(self) -> int:

@@ -10,7 +10,7 @@ from evenflow.arrays import UInt64s
 from evenflow.eights import WIDTH
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
-from evenflow.partitioners.evenflow.frequent import Frequent, due, frequent, halve, move_all, offer
+from evenflow.partitioners.evenflow.frequent import Frequent, due, fade, frequent, halve, move_all, offer
 from tests.examples import examples
 
 few = examples(60)
@@ -82,3 +82,45 @@ def test_moving_to_another_size_keeps_what_is_certain(keys: list[int], a: int, b
         assert certain <= exact[key]
     if b >= a:
         assert bounds(new) == before
+
+
+def lasting(summary: Frequent) -> dict[int, int]:
+    rows = zip(summary.key.tolist(), summary.counts.tolist(), summary.lasting.tolist(), strict=True)
+    return {key: tuples for key, count, tuples in rows if count}
+
+
+@few
+@given(st.lists(st.integers(0, 60), max_size=300), st.integers(1, 40), st.integers(1, 60))
+def test_a_key_lasts_with_the_tuples_since_it_got_its_counter(
+    keys: list[int], capacity: int, memory: int
+) -> None:
+    summary = offered(capacity, memory, keys)
+    exact = Counter(keys)
+    for key, tuples in lasting(summary).items():
+        assert 1 <= tuples <= exact[key]
+    if len(exact) <= WIDTH:
+        assert lasting(summary).items() <= exact.items(), "nobody took a counter over, whatever was forgotten"
+
+
+@few
+@given(st.integers(1, 10**6), st.integers(1, 70), st.lists(st.integers(1, 80), max_size=6))
+def test_what_lasts_fades_by_a_share_for_each_slide_and_is_gone_with_the_window(
+    tuples: int, slides: int, steps: list[int]
+) -> None:
+    summary = offered(8, 10_000, [5])
+    summary.lasting[:] = np.where(summary.counts > 0, tuples, 0)
+    left = tuples
+    for gone in steps:
+        fade(summary, slides, min(slides, gone))
+        for _ in range(gone):
+            left -= -(-left // slides)
+        left = 0 if gone >= slides else left
+        assert lasting(summary)[5] == left
+
+
+def test_a_steady_key_lasts_with_its_tuples_of_a_window() -> None:
+    summary = offered(8, 10**6, [])
+    for _ in range(400):
+        offer_all(summary, np.full(50, 3, np.uint64), np.empty(50, np.uint64))
+        fade(summary, 40, 1)
+    assert 0.95 * 40 * 50 <= lasting(summary)[3] <= 40 * 50

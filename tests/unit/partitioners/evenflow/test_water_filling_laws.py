@@ -15,6 +15,7 @@ from evenflow.metrics import fragmentation, key_codes, replication_factor, windo
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS
 from evenflow.partitioners.evenflow.water_filling import watch_factor
+from evenflow.simulation import generated
 from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.evenflow.loads import hear_loads
@@ -97,6 +98,28 @@ def test_a_key_below_the_threshold_all_along_is_never_split(
         if best < least:  # never certain of the fewest occurrences
             for held, workers in windows(stream, out, slides=3):
                 assert len(np.unique(workers[held == key])) <= 1
+
+
+def test_a_worker_whose_rare_keys_are_all_that_comes_is_relieved_with_few_replicas() -> None:
+    rng = np.random.default_rng(4)
+    keys = rng.integers(1, 6_000, 120_000).astype(np.uint64) * SPREAD
+    times = np.arange(120_000)
+    window = {"window_ms": 20_000, "slide_ms": 500}
+    home = route((keys[:60_000], times[:60_000]), workers=8, **window)
+    # From the middle on the keys of two workers come twice as often as the others.
+    crowd, others = np.unique(keys[:60_000][home < 2]), np.unique(keys[:60_000][home >= 2])
+    often = rng.random(60_000) < 0.4
+    keys[60_000:] = np.where(often, rng.choice(crowd, 60_000), rng.choice(others, 60_000))
+    found = {}
+    for price in (5e-4, 1e9):
+        out = route((keys, times), workers=8, price=price, **window)
+        held, last = keys[-20_000:], out[-20_000:]
+        loads = worker_loads(last, 8)
+        found[price] = loads.max() / loads.mean() - 1, replication_factor(last, held)
+    assert found[1e9][1] == 1.0
+    assert found[1e9][0] > 0.25
+    assert found[5e-4][0] < 0.15
+    assert found[5e-4][1] < 1.1
 
 
 def test_one_of_several_sources_sees_a_new_hot_key_in_half_as_many_tuples_of_its_own() -> None:
@@ -201,6 +224,33 @@ def test_a_dearer_replica_means_fewer_replicas() -> None:
         seen = windows(stream, route(stream, workers=16, price=price))
         gamma.append(np.mean([fragmentation(workers, keys)[1].sum() for keys, workers in seen]))
     assert gamma[0] > gamma[1] > gamma[2] > gamma[3]
+
+
+def test_what_is_level_enough_is_not_levelled_any_further() -> None:
+    stream = zipf(60_000, z=1.3)
+    found = {}
+    for level in (0.0, 2e-3, 1e-2):
+        out = route(stream, workers=16, level=level, window_ms=20_000, slide_ms=500)
+        figures = window_figures(out, key_codes(stream[0])[0], stream[1] // 500, 16, panes_per_window=40)
+        found[level] = float(figures.imbalance[40:].mean()), float(figures.ksr[40:].mean())
+    assert found[0.0][0] < 1e-3
+    assert 1e-3 < found[2e-3][0] < 3.5e-3
+    assert 5e-3 < found[1e-2][0] < 1.5e-2
+    assert found[0.0][1] > found[2e-3][1] > found[1e-2][1]
+
+
+@pytest.mark.parametrize("length", [50, 200])
+def test_a_passing_run_is_not_split_where_whole_keys_are_level_enough(length: int) -> None:
+    stream = generated(f"runs:length={length}", tuples=200_000, keys=50_000, seed=3)
+    out = {}
+    for name in ("evenflow", "d-choices"):
+        windowed = {"window": "sliding", "window_ms": 60_000, "slide_ms": 2_000}
+        p = create(name, workers=16, **windowed)
+        workers = p.assign(stream.keys, stream.times)
+        figures = window_figures(workers, stream.codes, stream.times // 2_000, 16, panes_per_window=30)
+        out[name] = float(figures.imbalance[30:].mean()), float(figures.ksr[30:].mean())
+    assert out["evenflow"][1] < 1.1
+    assert out["evenflow"][0] < out["d-choices"][0]
 
 
 def test_a_key_that_cools_is_released_and_goes_home() -> None:

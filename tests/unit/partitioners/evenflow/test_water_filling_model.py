@@ -118,6 +118,27 @@ def test_keys_that_cool_are_released_as_the_rule_says(watch: int, sets: int) -> 
         compare(stream, 6, price=0.0, watch=watch, slides=20)
 
 
+def drifting(tuples: int, workers: int, seed: int) -> Stream:
+    """Even keys, and in the second half only those whose home is one of the first two workers."""
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(1, 400, tuples).astype(np.uint64) * SPREAD
+    times = np.arange(tuples, dtype=np.int64) // 6
+    half = tuples // 2
+    windowed = {"window_ms": 6 * SLIDE, "slide_ms": SLIDE}
+    p = create("evenflow", workers=workers, seed=SEED, price=1e-4, watch=1, **windowed)
+    out = p.assign(keys[:half], times[:half])
+    crowd = np.unique(keys[:half][out < 2])
+    keys[half:] = rng.choice(crowd, tuples - half)
+    return keys, times
+
+
+@pytest.mark.parametrize("workers", [5, 9])
+def test_keys_move_away_from_a_worker_that_nothing_else_relieves_as_the_rule_says(workers: int) -> None:
+    for seed in range(4):
+        slow = compare(drifting(12_000, workers, seed), workers, price=1e-4, watch=1)
+        assert slow.moved > 0
+
+
 def test_a_key_that_takes_over_the_counter_of_a_split_one_does_not_inherit_its_holders() -> None:
     """Nine keys of one set of eight: the ninth takes over the counter of the split one, the least."""
     slow = SlowEvenflow(2, seed=SEED, watch=100, price=0.0)

@@ -1,7 +1,7 @@
 """`evenflow` written a second time, slowly and plainly: lists and dictionaries, full scans, no tree, no masks."""
 
 from dataclasses import dataclass, field
-from math import ceil, inf, sqrt
+from math import ceil, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tests.unit.partitioners.dalton.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
+GRAINS, COUNTING, LEAST_FREE, SIGMAS = 2, 1 << 14, 0.05, 4
 
 
 @dataclass(eq=False)
@@ -29,6 +30,8 @@ class Counter:
     key: int = 0
     count: int = 0
     error: int = 0
+    lasting: int = 0
+    """Tuples of the key in about the last window."""
     holders: list[Holder] = field(default_factory=list)
     current: Holder | None = None
     turn: Holder | None = None
@@ -64,13 +67,14 @@ class SlowEvenflow:
         slide_ms: int = 50,
         slides: int = 6,
         price: float = 5e-4,
+        level: float = 0.0,
         watch: int = 8,
         cells: int = 1 << 17,
         most_cells: int = 1 << 22,
         tail: str = "auto",
         weights: tuple[float, ...] = (),
     ) -> None:
-        self.n, self.seed, self.price = n, seed, price
+        self.n, self.seed, self.price, self.enough = n, seed, price, level
         self.windowed, self.slide_ms, self.slides = window == "sliding", slide_ms, slides
         self.watched = ceil(watch * n * (1 if sources == 1 else max(sqrt(sources), min(8, 64 / sources))))
         self.fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(sources)))
@@ -88,10 +92,14 @@ class SlowEvenflow:
         self.below = self.unit if sources > 1 else 0
         """How far below the mean a holder is full."""
         self.sent: list[tuple[int, int, bool]] = []
-        """(slide, worker, whether the key was split) of every tuple of the window."""
+        """(slide, worker, whether the key was split and lasts) of every tuple of the window."""
         self.recount()
-        self.credit = [0] * n
+        self.credit, self.relieved = [0] * n, [0] * n
+        self.relief = inf
+        """The overload above which whole keys move away."""
         self.cells, self.most_cells = cells, max(cells, most_cells) if self.windowed else cells
+        if not self.remembers:
+            self.cells = self.most_cells = COUNTING
         self.sweeping = max(16, slides)
         """Slides in which every cell is looked at."""
         self.grew = -inf
@@ -99,17 +107,21 @@ class SlowEvenflow:
         """Cell -> (worker, slide of its last tuple); the sweep drops the old ones, a few in each slide."""
         self.swept = 0
         self.brings = 0
+        self.again = [0, 0]
+        """Tuples of whole keys in about the last window, and those whose cell had a tuple in the same slide before."""
         self.slide: int | None = None
         self.since = self.latest = -(2**63)
         self.full = 0
         """Tuples in the last window that was full."""
         self.doubted: list[tuple[int, int, int, bool, int]] = []
         """(high half of the key's hash, home, worker, whether split, time): beyond a silence that is not believed yet."""
+        self.moved = 0
+        """Cells that were moved away from a worker with too much."""
         self.most = 0
         """Holders that a key had at most, besides its home."""
 
     def recount(self) -> None:
-        """Loads of the window, and those of keys that were not split."""
+        """Loads of the window, and those of tuples that nothing else levels."""
         self.loads, self.whole = [0] * self.n, [0] * self.n
         for _, worker, split in self.sent:
             self.add(worker, split)
@@ -143,6 +155,11 @@ class SlowEvenflow:
         self.recount()
         kept = 0.0 if passed == self.slides else (1 - 1 / self.slides) ** passed
         self.credit = [int(credit * kept) for credit in self.credit]
+        self.relieved = [int(load * kept) for load in self.relieved]
+        for way in (way for ways in self.sets for way in ways):
+            for _ in range(passed if passed < self.slides else 0):
+                way.lasting -= ceil(way.lasting / self.slides)
+            way.lasting = way.lasting if passed < self.slides else 0
         self.sweep(min(now - before, 1024))
         for counter in (way for ways in self.sets for way in ways):
             for holder in [holder for holder in counter.holders if holder.used <= now - self.slides]:
@@ -161,7 +178,14 @@ class SlowEvenflow:
         self.latest = max(self.latest, time)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
-        self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
+        of_cell = max(0, int(tuples / max(1, len(self.homes))) - full) + 1
+        self.brings = max(0, int(of_cell - self.again[0] / max(1, self.again[0] - self.again[1])))
+        self.again = [count - count // self.slides for count in self.again]
+        self.relief = inf
+        if self.full and self.remembers:
+            mean = self.full / self.n
+            chance = SIGMAS * sqrt(mean) + self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
+            self.relief = int(max(chance, self.enough * self.full) * self.unit)
         crowded = 2 * len(self.homes) > self.cells
         if crowded and self.cells < self.most_cells and now >= self.grew + self.slides + self.sweeping:
             self.grow()
@@ -192,9 +216,10 @@ class SlowEvenflow:
         found = next((way for way in ways if way.key == key), None)
         if found is None:
             found = min(ways, key=lambda way: way.count)
-            found.key, found.error = key, found.count
+            found.key, found.error, found.lasting = key, found.count, 0
             found.unsplit()
         found.count += 1
+        found.lasting += 1
         self.seen += 1
         if self.seen >= 2 * self.memory:
             self.forget()
@@ -215,9 +240,11 @@ class SlowEvenflow:
         return 2 * self.watched * counter.certain < self.seen
 
     def home(self, key: int, spot: int) -> int:
-        if not self.remembers:
-            return self.candidate(key, 1)
         cell = (spot >> 32) % self.cells
+        if not self.remembers:
+            worker = self.candidate(key, 1)
+            self.homes[cell] = (worker, self.now)
+            return worker
         self.forget_if_old(cell)
         if cell in self.homes:
             worker = self.homes[cell][0]
@@ -228,6 +255,17 @@ class SlowEvenflow:
             self.credit[worker] += self.brings * self.step[worker]
         self.homes[cell] = (worker, self.now)
         return worker
+
+    def move_home(self, cell: int, home: int) -> int:
+        """The cell goes to the worker with the least load of whole keys, and with it what the cell will bring."""
+        loads, brings = self.unsplit_loads(), max(1, self.brings)
+        to = loads.index(min(loads))
+        self.credit[home] -= brings * self.step[home]
+        self.relieved[home] += brings * self.step[home]
+        self.credit[to] += brings * self.step[to]
+        self.homes[cell] = (to, self.now)
+        self.moved += 1
+        return to
 
     def fill(self, counter: Counter, home: int, level: float) -> int:
         """The holder in use until it is full; then the first one below that by the margin, else the least."""
@@ -275,6 +313,20 @@ class SlowEvenflow:
             min(8.0 * self.slides, self.slides * self.slide_ms / span, FILLED * self.watched / tuples),
         )
 
+    def keys(self) -> float:
+        """About how many keys the window has."""
+        return self.cells * log(self.cells / max(self.cells - len(self.homes), self.cells * LEAST_FREE))
+
+    def price_of(self, counter: Counter, level: float) -> float:
+        """The overload above which another holder pays."""
+        mean, tuples = self.full * (self.unit / self.n) or level, len(self.sent) + 1
+        lasts = self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
+        lasted = counter.lasting * self.seen / (tuples * counter.certain)
+        average = self.unit * tuples / max(1.0, self.keys())
+        most = min(1.0, sqrt(mean / average)) * mean / 2
+        grain = min(self.unit * counter.lasting, GRAINS * average, most)
+        return max(lasts + max(0.0, 1 - lasted) ** 2 * grain, self.enough * mean * self.n)
+
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
         """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
         loads = self.loads
@@ -307,6 +359,7 @@ class SlowEvenflow:
                 self.doubted = self.doubted[:-1]
         spot = mix64(key ^ self.salt)
         counter = self.counter(key, spot)
+        soon = self.homes.get((spot >> 32) % self.cells, (0, None))[1] == self.now
         home = worker = self.home(key, spot)
         level = (len(self.sent) + 1) * (self.unit / self.n)
         if counter.holders and self.cooled(counter):
@@ -315,13 +368,18 @@ class SlowEvenflow:
             worker = self.fill(counter, home, level - self.below)
         hot = counter.certain * self.watched >= self.seen and counter.certain >= self.fewest
         over = self.loads[worker] - level - self.tolerated
-        mean = self.full * (self.unit / self.n) or level
-        if hot and over > self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain):
+        if hot and over > self.price_of(counter, level):
             bought = self.buy(counter, key, home, level)
             worker = worker if bought is None else bought
-        split = bool(counter.holders)
+        over = self.loads[worker] - self.relieved[worker] - level
+        if over > self.relief and not counter.holders and not doubted:
+            worker = self.move_home((spot >> 32) % self.cells, worker)
+        lasts = 2 * counter.lasting * self.seen >= counter.certain * (len(self.sent) + 1)
+        split = bool(counter.holders) and lasts
         self.sent.append((self.slide or 0, worker, split))
         self.add(worker, split)
+        if not split:
+            self.again = [self.again[0] + 1, self.again[1] + soon]
         if doubted:
             self.doubted.append((spot >> 32, home, worker, split, time))
         self.most = max(self.most, len(counter.holders))
