@@ -6,12 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from benchmarks.own_grid.measuring import Figures, Size, medians, scenario_of
-from evenflow.metrics import window_figures
-from evenflow.simulation import KeyedStream, entrant, generated
-from evenflow.simulation.routing import route
+from benchmarks.own_grid.measuring import Figures, Size, full_windows, medians, scenario_of
+from evenflow.simulation import KeyedStream, generated
 
 HARD = (
     ("zipf", 1.0, 1),
@@ -76,22 +72,14 @@ def _missed(rivals: list[Pair], ours: Pair, told: Pair | None, one: Pair) -> Ite
 
 
 @lru_cache(maxsize=3)
-def _made(size: Size, kind: str, z: float, period: int, seed: int) -> KeyedStream:
+def generated_once(size: Size, kind: str, z: float, period: int, seed: int) -> KeyedStream:
+    """A stream of `evenflow simulate`. period: slides."""
     return generated(
         kind, tuples=size.tuples, keys=size.keys, zipf=z, seed=seed, period_ms=period * size.slide
     )
 
 
 def _of(size: Size, name: str, stream: tuple[str, float, int], seed: int, count: int, told: bool) -> Figures:
-    made = _made(size, *stream, seed)
-    scenario = scenario_of(size, seed, count, told)
-    workers = route(made, entrant(name), scenario).workers
-    panes = scenario.panes(made.times)
-    found = window_figures(workers, made.codes, panes, 64, panes_per_window=size.window)
-    seen = np.unique(panes)
-    slides = np.searchsorted(seen, found.ends, side="right") - np.searchsorted(
-        seen, found.ends - size.window, side="right"
-    )
-    # A window is not full before the first `size.window` slides, and after a silence.
-    full = slides == size.window
-    return Figures(found.imbalance[full], found.ksr[full])
+    made = generated_once(size, *stream, seed)
+    # Windows that are not full are left out, so every one that is left counts.
+    return full_windows(size, made, name, scenario_of(size, seed, count, told))

@@ -13,7 +13,8 @@ from evenflow.metrics import window_figures
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.rank_laws import Zipf
-from evenflow.simulation import Channel, Entrant, Scenario, entrant
+from evenflow.simulation import Channel, Entrant, KeyedStream, Scenario, entrant
+from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
 
@@ -127,3 +128,17 @@ def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario
         window_ms=size.window * size.slide,
         slide_ms=size.slide,
     )
+
+
+def full_windows(size: Size, made: KeyedStream, name: str, scenario: Scenario) -> Figures:
+    """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a silence."""
+    workers = route(made, entrant(name), scenario).workers
+    panes = scenario.panes(made.times)
+    found = window_figures(workers, made.codes, panes, scenario.workers, panes_per_window=size.window)
+    # Tuples come without a silence of a window in each stretch of panes from `first` to `last`.
+    seen = np.unique(panes)
+    breaks = np.flatnonzero(np.diff(seen) > size.window) + 1
+    first, last = seen[np.concatenate([[0], breaks])], seen[np.concatenate([breaks - 1, [-1]])]
+    stretch = np.searchsorted(first, found.ends, side="right") - 1
+    full = (found.ends - size.window + 1 >= first[stretch]) & (found.ends <= last[stretch])
+    return Figures(found.imbalance[full], found.ksr[full])

@@ -1,4 +1,4 @@
-"""The parts of own_grid but for `hard`. Each part is a function that yields the lines of its table."""
+"""The parts of own_grid but for those of `changing` and `passing`. A part is a function that yields a table line by line."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from benchmarks.own_grid.measuring import (
     run,
     scenario_of,
 )
+from benchmarks.own_grid.passing import passing, seeds
 from benchmarks.own_grid.writing import title, verdict
 from benchmarks.pictures import SPLIT_LEAST, keep
 from evenflow.metrics import fragmentation, worker_loads
@@ -242,6 +243,8 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "shift": shift,
     "sources": sources,
     "hard": hard,
+    "passing": passing,
+    "seeds": seeds,
     "weights": weights,
     "steady": steady,
     "cost": cost,

@@ -1,0 +1,124 @@
+"""`python -m benchmarks.refute --minutes 30`: search for streams on which evenflow is worst against the best of the others.
+
+Half of the cases are drawn from anywhere, the others are near the worst ones so far. A case's badness is 1 where a goal is
+just met: an imbalance of 3 times the best of the others (counted from 1e-3 on), or 1.3 times the replicas of `d-choices`.
+Prints the worst cases as a Markdown table, each of another law. `--write` puts it into docs/evenflow-partitioner.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.page_tables import into_page
+from benchmarks.refute.cases import Case, drawn, near
+from benchmarks.refute.judging import CHOICES, MOST_REPLICAS, OURS, Verdict, judged
+
+PAGE = Path("docs/evenflow-partitioner.md")
+_ELITE = 12
+"""Cases whose neighbourhood is searched."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Search, and print the worst cases."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.refute", description="an opponent of evenflow"
+    )
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long to search (30)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the search (1)")
+    parser.add_argument("--tuples", type=int, default=200_000, help="tuples of a stream (200,000)")
+    parser.add_argument("--worst", type=int, default=5, help="how many cases to show (5)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (the cores)")
+    parser.add_argument("--log", type=Path, help="write every case as a line of JSON")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE}")
+    options = parser.parse_args(arguments)
+    if options.tuples < 1_000 or options.jobs < 1 or options.worst < 1:
+        parser.error("--tuples must be at least 1,000, --jobs and --worst at least 1")
+    end = time.monotonic() + 60 * options.minutes
+    verdicts: list[Verdict] = []
+    for verdict in search(
+        options.seed, options.tuples, options.jobs, go_on=lambda: time.monotonic() < end or not verdicts
+    ):
+        verdicts.append(verdict)
+        if options.log:
+            with options.log.open("a") as log:
+                log.write(json.dumps(verdict.as_json()) + "\n")
+        if verdict is max(verdicts, key=lambda one: one.badness):
+            print(f"{len(verdicts)}: {verdict.badness:.2f} {verdict.case.described()}", file=sys.stderr)
+    lines = list(table(worst(verdicts, options.worst)))
+    print(f"\n{len(verdicts):,} cases, {sum(one.badness > 1 for one in verdicts):,} miss a goal\n")
+    print("\n".join(lines))
+    if options.write:
+        PAGE.write_text(into_page(PAGE.read_text(), "refute", "worst", "\n".join(lines)))
+    return 0
+
+
+def search(seed: int, tuples: int, jobs: int, *, go_on: Callable[[], bool]) -> Iterator[Verdict]:
+    """The verdicts on one case after the other, while `go_on`."""
+    rng, best = np.random.default_rng(seed), list[Verdict]()
+    with ProcessPoolExecutor(jobs) as pool:
+        running: set[Future[Verdict]] = set()
+        while running or go_on():
+            while len(running) < jobs and go_on():
+                running.add(pool.submit(judged, _next(best, rng, tuples), tuples))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                verdict = future.result()
+                best = worst([*best, verdict], _ELITE)
+                yield verdict
+
+
+def _next(best: list[Verdict], rng: np.random.Generator, tuples: int) -> Case:
+    if best and rng.random() < 0.5:
+        return near(best[int(rng.integers(len(best)))].case, rng, tuples)
+    return drawn(rng, tuples)
+
+
+def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
+    """The worst of them, at most one of a kind: a law, a mixture or not, one source or several, and which goal is missed."""
+    found: dict[tuple[str, bool, bool, bool], Verdict] = {}
+    for verdict in sorted(verdicts, key=lambda one: -one.badness):
+        case = verdict.case
+        kind = (case.law.partition(":")[0], case.mixed > 0, case.sources > 1, verdict.by_level)
+        found.setdefault(kind, verdict)
+    return list(found.values())[:count]
+
+
+def table(verdicts: list[Verdict]) -> Iterator[str]:
+    """The lines of a Markdown table. An entry is imbalance / KSR."""
+    titles = (
+        "stream",
+        "evenflow",
+        "d-choices:head=window",
+        "best with about as many replicas",
+        "most level of all",
+    )
+    yield "| " + " | ".join((*titles, "imbalance, times the best", "replicas, times d-choices")) + " |"
+    yield "|---" * 7 + "|"
+    for verdict in verdicts:
+        near, nearest = verdict.nearest(MOST_REPLICAS), verdict.nearest()
+        cells = [
+            _pair(verdict, OURS),
+            _pair(verdict, CHOICES[-1]),
+            f"`{near}` {_pair(verdict, near)}",
+            f"`{nearest}` {_pair(verdict, nearest)}",
+        ]
+        shown = " | ".join(cells)
+        yield f"| {verdict.case.described()} | {shown} | {verdict.level:.1f} | {verdict.replicas:.2f} |"
+
+
+def _pair(verdict: Verdict, name: str) -> str:
+    imbalance, ksr = verdict.found[name]
+    return f"{imbalance:.1e} / {ksr:.3f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

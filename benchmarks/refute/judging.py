@@ -1,0 +1,82 @@
+"""How evenflow does on a case, against the best of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.refute.cases import Case
+from evenflow.metrics import window_figures
+from evenflow.simulation import entrant
+from evenflow.simulation.routing import route
+
+OURS = "evenflow"
+CHOICES = ("d-choices", "d-choices:head=window")
+OTHERS = (*CHOICES, "w-choices:head=window", "pkg", "cam", "dagreedy", "cg")
+"""What evenflow is compared with."""
+MOST_IMBALANCE = 1e-3
+"""Below this imbalance nobody is called worse."""
+MOST_TIMES, MOST_REPLICAS = 3.0, 1.3
+"""Goals: the imbalance against the best of the others with about as many replicas, and the replicas (KSR) against those of
+`d-choices`. About as many are at most 1.3 times ours."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Imbalance and KSR of each partitioner, as means over the windows that are full."""
+
+    case: Case
+    found: dict[str, tuple[float, float]]
+
+    def nearest(self, replicas: float = float("inf")) -> str:
+        """The most level of the others with at most so many times our replicas."""
+        most = replicas * self.found[OURS][1]
+        others = {name: pair for name, pair in self.found.items() if name != OURS}
+        return min(others, key=lambda name: (others[name][1] > most, others[name][0]))
+
+    @property
+    def level(self) -> float:
+        """Our imbalance in times the best of the others with about as many replicas, or of 1e-3 if that is more."""
+        best, replicas = self.found[self.nearest(MOST_REPLICAS)]
+        if replicas > MOST_REPLICAS * self.found[OURS][1]:
+            return 0.0
+        return self.found[OURS][0] / max(best, MOST_IMBALANCE)
+
+    @property
+    def replicas(self) -> float:
+        """Our KSR in times that of `d-choices`: of the form with more replicas."""
+        return self.found[OURS][1] / max(self.found[name][1] for name in CHOICES)
+
+    @property
+    def badness(self) -> float:
+        """1 where a goal is just met, more where one is missed."""
+        return max(self.level / MOST_TIMES, self.replicas / MOST_REPLICAS)
+
+    @property
+    def by_level(self) -> bool:
+        """Whether it is the imbalance that is bad, not the replicas."""
+        return self.level / MOST_TIMES > self.replicas / MOST_REPLICAS
+
+    def as_json(self) -> dict[str, Any]:
+        """One line of the log."""
+        return {
+            **self.case.as_json(),
+            "level": self.level,
+            "replicas": self.replicas,
+            "found": {name: list(pair) for name, pair in self.found.items()},
+        }
+
+
+def judged(case: Case, tuples: int, names: tuple[str, ...] = (OURS, *OTHERS)) -> Verdict:
+    """Route the case's stream through all of them."""
+    stream, scenario = case.stream(tuples), case.scenario()
+    panes = scenario.panes(stream.times)
+    found = {}
+    for name in names:
+        workers = route(stream, entrant(name), scenario).workers
+        figures = window_figures(workers, stream.codes, panes, case.workers, panes_per_window=case.slides)
+        full = figures.ends >= panes[0] + case.slides - 1
+        found[name] = (float(np.mean(figures.imbalance[full])), float(np.mean(figures.ksr[full])))
+    return Verdict(case, found)
