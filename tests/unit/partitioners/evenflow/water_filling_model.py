@@ -323,8 +323,9 @@ class SlowEvenflow:
         lasts = self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
         lasted = counter.lasting * self.seen / (tuples * counter.certain)
         average = self.unit * tuples / max(1.0, self.keys())
+        own = max(1.0, float(self.unit * counter.lasting))
         most = min(1.0, sqrt(mean / average)) * mean / 2
-        grain = min(self.unit * counter.lasting, GRAINS * average, most)
+        grain = min(own, (GRAINS * average) ** 2 / own, most)
         return max(lasts + max(0.0, 1 - lasted) ** 2 * grain, self.enough * mean * self.n)
 
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
