@@ -32,6 +32,8 @@ class Setting:
     """The default. A string names another setting whose value is the default."""
     least: float = 0
     """The least value allowed."""
+    most: float = 1e9
+    """The greatest value allowed."""
     whole: bool = False
     """Whether the value must be a whole number."""
 
@@ -92,7 +94,8 @@ def _flash(keys: int, seed: int, z: float, share: float, every: int) -> RankLaw:
 
 
 def _sessions(keys: int, seed: int, alive: int, life: int) -> RankLaw:
-    return Sessions(keys, min(alive, keys), life)
+    # A key that leaves must not be among those that come next.
+    return Sessions(keys, min(alive, max(1, keys // 2)), life)
 
 
 def _disjoint(keys: int, seed: int, z: float, sources: int) -> RankLaw:
@@ -149,7 +152,7 @@ LAWS: dict[str, Law] = {
         {**_Z, "share": Setting(0.3), "every": Setting(10, least=1, whole=True)},
     ),
     "sessions": Law(
-        "`alive` keys at a time, which live for `life` periods and never come back",
+        "`alive` keys at a time (at most half of the keys), which live for `life` periods and come back after all others",
         _sessions,
         {"alive": Setting(1000, least=1, whole=True), "life": Setting(6, least=1, whole=True)},
     ),

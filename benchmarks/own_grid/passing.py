@@ -19,12 +19,12 @@ PASSING = (
     "runs:length=2000,longest=9000",
     "flash",
     "sessions",
-    "sessions:alive=20000",
+    "sessions:alive=5000",
     "disjoint",
     "few",
 )
 """Streams of `evenflow simulate`. Their period is a slide."""
-RIVALS = ("d-choices:head=window", "w-choices:head=window", "cam")
+RIVALS = ("d-choices:head=window", "w-choices:head=window", "cg", "cam")
 CHANGING = ("d-choices", "d-choices:head=window")
 
 

@@ -90,6 +90,7 @@ class Case:
         words += [f"{self.slides} slides of {self.slide:,} tuples", f"period {self.period:.2f} slides"]
         words += [f"{self.sources} sources"] if self.sources > 1 else []
         words += [f"disorder {self.disorder:.1f} slides"] if self.disorder else []
+        words += [f"seed {self.seed}"]
         return ", ".join(words)
 
     def as_json(self) -> dict[str, Any]:

@@ -70,8 +70,8 @@ def simulate(
             "wandering-exponent and wandering-load take a step each --period; giant gives one key 90 % from half of "
             "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in the middle; "
             "runs:length=200,longest=200 has so many tuples of one key in a row; flash:share=0.3,every=10 gives a cold "
-            "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six periods and never "
-            "come back; disjoint:sources=5 gives each source keys of its own; few has a thousandth of the rate.",
+            "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six periods and come back "
+            "after all others; disjoint:sources=5 gives each source keys of its own; few has a thousandth of the rate.",
         ),
     ] = None,
     keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,

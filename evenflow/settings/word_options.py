@@ -90,6 +90,8 @@ class WordOptions:
             if name in self._left:
                 take = self.integer if setting.whole else self.number
                 given[name] = take(name, None, least=setting.least)
+                if given[name] > setting.most:
+                    raise ConfigError(f"{self._of}: {name}={given[name]:g} must be at most {setting.most:g}")
             else:
                 self._known.append(name)  # so that a message about a wrong option lists it
         return given

@@ -205,6 +205,11 @@ def generated(
         _check_room(folder, tuples)
     law = made.made(keys, zipf, seed)
     keys += law.extra_keys
+    if keys > MOST_KEYS:
+        raise ConfigError(
+            f"the stream {kind} would have {keys:,} keys, more than {MOST_KEYS:,}",
+            hint="give smaller settings",
+        )
     hashes = rank_hashes(keys)
     all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
     # The generator of `evenflow replay` draws its ranks from a sequence with the same seed.

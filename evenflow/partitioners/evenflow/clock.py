@@ -27,20 +27,21 @@ from evenflow.partitioners.evenflow.state import (
 )
 from evenflow.sketches.window_loads import end_of, passed
 
-_SIGMAS = 4
-"""Standard deviations of a worker's load, if tuples were dealt out by chance, that are no reason to move a key."""
+_SIGMAS, _FEW = 2, 8
+"""If tuples were dealt out by chance, the largest of n loads would be about sqrt(2 ln n) standard deviations above the mean.
+So many more of them, and tuples, are no reason to move a key."""
 _MOST_RELIEF = 1e15
 _AGES = 16
 """The summary forgets half at least so many times per window, if it knows enough to see a key of the least share."""
 
 
 @kernel
-def tuples_per_cell(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> np.int64:
+def tuples_per_cell(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> float:
     """Tuples that a cell brings its worker in a window: the mean over the live cells."""
     whole = 0.0
     for worker in range(tail.shape[0]):
         whole += (tail[worker] - credit[worker]) / step[worker]
-    return np.int64(whole / max(np.int64(1), live))
+    return whole / max(np.int64(1), live)
 
 
 @kernel
@@ -101,9 +102,10 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     progress["latest"] = max(progress["latest"], time)
     full = time - progress["since"] >= slides * clock["length"]
     live = water.places.meta[()]["live"]
-    # The tuple that places a cell counts by itself once the window is full, so it is not credited twice.
-    brings = tuples_per_cell(water.tail, water.credit, rule.step, live) - np.int64(full)
-    progress["cell"] = _brings_later(water.again, max(brings, progress["known"]) + 1)
+    brings = tuples_per_cell(water.tail, water.credit, rule.step, live)
+    # While the window fills, a cell has brought less than it will.
+    brings = max(brings + np.int64(not full and progress["known"] == 0), float(progress["known"]))
+    progress["cell"] = brings_later(water.again, brings)
     water.relief[0] = _relief(water, rule)
     for count in range(water.again.shape[0]):
         water.again[count] -= water.again[count] // slides
@@ -115,17 +117,19 @@ def _relief(water: Water, rule: Rule) -> np.int64:
 
     That is more than chance explains, plus the price of a holder for a key as rare as the average one.
     """
-    full = water.progress[()]["full"] / water.window.loads.shape[0]
+    full, n = water.progress[()]["full"], water.window.loads.shape[0]
     if full == 0 or not rule.remembers:
         return np.int64(NO_RELIEF)
-    chance = _SIGMAS * math.sqrt(full)
-    rare = rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * full
-    most = max(chance + rare, rule.level * water.progress[()]["full"])
+    # After a silence or a rescale the window can have more than the last one that was full.
+    mean = max(full, water.progress[()]["tuples"]) / n
+    chance = _FEW + (math.sqrt(2.0 * math.log(n)) + _SIGMAS) * math.sqrt(mean)
+    rare = rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * mean
+    most = max(chance + rare, rule.level * mean * n)
     return np.int64(min(most, _MOST_RELIEF) * rule.unit)
 
 
 @kernel
-def _brings_later(again: Int64s, brings: Whole) -> np.int64:
+def brings_later(again: Int64s, brings: float) -> np.int64:
     """Tuples that a cell brings its worker after the slide in which it is placed. `brings`: those in a window.
 
     A run of tuples is over before another cell could be placed by it. Credit for it would only keep others away.

@@ -42,7 +42,7 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         # It may buy one of these: a candidate that several sources share, or the least loaded worker.
         shared = workers_of(int(key), Candidates(rule.family, np.uint64(n)))[1:]
         known = None if ends else [*known, *shared, int(np.argmin(loads))]
-    if known is not None and rule.remembers and not holders:
+    if known is not None and rule.remembers:
         # It may move away from its home (rule 7).
         next_worker = _routed(water, rule, key, now)
         known = None if next_worker is None else [*known, next_worker]
@@ -77,7 +77,7 @@ def _words(
     elif home is None:
         said = "its home may be free by then: the worker with the least load of whole keys becomes its home"
     else:
-        said = "whole: it stays at its home"
+        said = "whole: it stays at its home, unless that worker is far above the mean"
     return f"{said}. Frequent enough to get another holder, at a price" if watched else said
 
 

@@ -28,6 +28,8 @@ from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least, set_of
 from evenflow.kernels import inlined, kernel
 
 WAYS = WIDTH
+PARTS = 1024
+"""Parts of a tuple in `lasting`."""
 META = np.dtype([("seen", np.int64), ("memory", np.int64)])
 """Tuples that were counted and not yet forgotten, and the memory in tuples."""
 MAX_MEMORY = 1 << 29
@@ -42,7 +44,8 @@ class Frequent(NamedTuple):
     meta: Rows
     """One of META."""
     lasting: Int64s
-    """Tuples of the counter's key in about the last window."""
+    """Tuples of the counter's key in about the last window, in PARTS. So a key with less than a tuple a slide does not fade
+    faster than others."""
 
 
 def frequent(capacity: int, memory: int) -> Frequent:
@@ -93,7 +96,7 @@ def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, n
     # If the counter was taken over, its whole count may belong to former keys.
     errors[at] = error ^ ((error ^ count) & taken)
     counts[at] = count + 1
-    lasting[at] = (lasting[at] & ~taken) + 1
+    lasting[at] = (lasting[at] & ~taken) + PARTS
     s.meta[()]["seen"] += 1
     return at, taken
 
@@ -128,7 +131,7 @@ def lasts(s: Frequent, at: Whole, certain: Whole, tuples: Whole) -> bool:
 
     certain: the key's certain occurrences in the recent stream. tuples: those of the window.
     """
-    return bool(2 * s.lasting[at] * s.meta[()]["seen"] >= certain * tuples)
+    return bool(2.0 * s.lasting[at] * s.meta[()]["seen"] >= float(PARTS) * certain * tuples)
 
 
 @kernel
@@ -140,7 +143,7 @@ def fade(s: Frequent, slides: Whole, gone: Whole) -> None:
         for _ in range(gone if gone < slides else 0):
             if tuples == 0:
                 break
-            # Rounded up, so that the last tuple goes too.
+            # Rounded up, so that the last part goes too.
             tuples -= (tuples + slides - 1) // slides
         lasting[at] = tuples if gone < slides else 0
 

@@ -10,8 +10,9 @@ import numpy as np
 from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel
+from evenflow.partitioners.evenflow.frequent import PARTS
 from evenflow.partitioners.evenflow.holder_rings import Rings, adopt, drop_after, edge_to
-from evenflow.partitioners.evenflow.placements import keys_of, put
+from evenflow.partitioners.evenflow.placements import cell_of, keys_of, put
 from evenflow.partitioners.evenflow.state import REFERENCE, Lowest, Rule, Water
 from evenflow.sketches.least_loaded import raised, rebuild, winner
 
@@ -142,6 +143,14 @@ def fewest_of(sources: int) -> int:
 
 
 @inlined
+def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
+    """All bits if the key may not be split (rule 2), because it has too little of the recent stream. Else none."""
+    # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
+    short = certain * rule.watched - water.summary.meta[()]["seen"] | certain - fewest_of(rule.sources)
+    return np.int64(short >> _SIGN)
+
+
+@inlined
 def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) -> bool:
     """Whether the overload `over` may be above the price (rule 4). A cheap test before `price_of`.
 
@@ -149,10 +158,7 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
     key pays that has at least 1/watched of the recent stream and enough certain occurrences.
     """
     seen = water.summary.meta[()]["seen"]
-    fewest = fewest_of(rule.sources)
-    # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
-    too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN
-    weight = certain & ~too_rare  # one branch that is rarely taken, not three
+    weight = certain & ~too_rare(water, rule, certain)  # one branch that is rarely taken, not three
     # over > price * mean * sqrt(0.01 * seen / certain), squared. abs keeps the sign of an overload below 0.
     return over * abs(over) * weight > (rule.price * REFERENCE) ** 2 * seen * mean * mean
 
@@ -169,19 +175,20 @@ def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float
         _when_full(water, rule, tuples) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
     )
     passing = _passing(water, owner, certain, tuples) * _grain(water, rule, owner, mean, tuples)
-    return max(lasting + passing, rule.level * mean * water.window.loads.shape[0])
+    enough = _when_full(water, rule, tuples) * rule.level * mean * water.window.loads.shape[0]
+    return max(lasting + passing, enough)
 
 
 @inlined
 def _passing(water: Water, owner: Owner, certain: Whole, tuples: Whole) -> float:
-    """How much of a passing key this is: 0 for a key that has been as hot for a whole window, 1 for a burst.
+    """How much of a passing key this is: near 0 for a key that has been as hot for a window or two, 1 for a burst.
 
     A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a moment, and
     then a replica in the window for nothing.
     """
     summary = water.summary
     # The key's share of the window, in shares of the recent stream that it has now.
-    lasted = summary.lasting[owner.at] * summary.meta[()]["seen"] / (float(tuples) * certain)
+    lasted = summary.lasting[owner.at] * float(summary.meta[()]["seen"]) / (float(PARTS) * tuples * certain)
     return max(0.0, 1.0 - lasted) ** 2
 
 
@@ -194,7 +201,7 @@ def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -
     worker's load, because whole keys cannot be level then.
     """
     average = rule.unit * tuples / max(1.0, keys_of(water.places))
-    own = max(1.0, float(rule.unit * water.summary.lasting[owner.at]))
+    own = max(1.0, rule.unit * water.summary.lasting[owner.at] / PARTS)
     most = min(1.0, math.sqrt(mean / average)) * mean / 2
     return min(own, (_GRAINS * average) ** 2 / own, most)
 
@@ -207,6 +214,8 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
     have to, although the tuples that came so far stay in the window.
     """
     to = lowest_of(lowest.tail, water.tail)
+    if to == home:
+        return np.int64(home)
     brings = max(np.int64(1), water.progress[()]["cell"])
     for worker, tuples in ((home, -brings), (to, brings)):
         water.credit[worker] += tuples * rule.step[worker]
@@ -215,6 +224,10 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
     # The tree is right only while loads grow.
     rebuild(lowest.tail, water.tail)
     put(water.places, cell, to)
+    for at in range(water.progress[()]["doubted"]):
+        # A doubted tuple of the cell that turns out to be right must not take the cell back.
+        if cell_of(water.places, water.doubts[at]["high"]) == cell:
+            water.doubts[at]["home"] = to
     return np.int64(to)
 
 

@@ -29,6 +29,7 @@ from evenflow.partitioners.evenflow.holders import (
     may_pay,
     move_home,
     price_of,
+    too_rare,
 )
 from evenflow.partitioners.evenflow.placements import cell_of, crowded, is_of_now, put, worker_of
 from evenflow.partitioners.evenflow.state import (
@@ -179,7 +180,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             worker = bought if bought >= 0 else worker
         # Nothing else helps a worker whose keys are all too rare to be split.
         over = loads[worker] - water.relieved[worker] - level.mean
-        if over > water.relief[0] and holders.ring[at]["size"] == 0 and not doubted:
+        whole = holders.ring[at]["size"] == 0 and not doubted
+        if over > water.relief[0] and whole and too_rare(water, rule, certain) != 0:
             worker = move_home(water, rule, lowest, cell, worker)
         # The window keeps apart the tuples that level the load wherever it is needed: those of split keys that last. Only
         # the others count for where new homes go.

@@ -111,7 +111,7 @@ class Water(NamedTuple):
     tail: Int64s
     """(n,): each worker's load of whole keys in the window, plus its credit."""
     credit: Int64s
-    """(n,): load that the cells given to a worker have yet to bring."""
+    """(n,): load that the cells given to a worker have yet to bring. Below 0 where more of them have left."""
     relieved: Int64s
     """(n,): load that cells which left the worker would have brought, as far as what they brought is in the window."""
     relief: Int64s

@@ -64,7 +64,7 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.keys import mix64, salts
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.evenflow.clock import tuples_per_cell
+from evenflow.partitioners.evenflow.clock import brings_later, tuples_per_cell
 from evenflow.partitioners.evenflow.explain import explain
 from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
 from evenflow.partitioners.evenflow.holder_rings import Rings, rings
@@ -229,7 +229,9 @@ class Evenflow(Partitioner):
         idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
-        brings = tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
+        brings = np.int64(
+            tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
+        )
         known_brings = np.int64(self._progress["known"])
         brings = max(
             brings, known_brings
@@ -253,8 +255,9 @@ class Evenflow(Partitioner):
             self._progress[name] = 0
         self._progress["since"] = self._progress["latest"]
         if self._remembers and self.options.windowed:  # a kept home is credited as if it had just been placed
-            self._progress["cell"] = self._progress["known"] = brings
-            self._credit[:] = brings * self._step * cells_of(self.workers, self._places)
+            self._progress["known"] = brings
+            self._progress["cell"] = later = brings_later(self._again, float(brings))
+            self._credit[:] = later * self._step * cells_of(self.workers, self._places)
             self._tail[:] = self._credit
 
     def _shape(self) -> None:

@@ -111,6 +111,11 @@ def test_a_time_that_runs_back_over_all_of_int64_is_behind() -> None:
         ({"kind": "runs:size=3"}, "stream runs has no option size.*\n.*its options are length, longest"),
         ({"kind": "zipf:z=2"}, "stream zipf has no option z.*\n.*it has no options"),
         ({"kind": "giant:share=0.5"}, "stream giant has no option share.*\n.*first, last"),
+        ({"kind": "runs:length=1e12"}, "length=1e\\+12 must be at most 1e\\+09"),
+        (
+            {"kind": "replaced:generations=1000000"},
+            "would have 1,000,\\d+,\\d+ keys, more than 100,000,000|more than 100,000,000",
+        ),
         ({"kind": "runs:length=none"}, "length=none must be a whole number"),
         ({"keys": 0}, "keys must be between 1 and"),
         ({"tuples": 0}, "tuples must be at least 1"),

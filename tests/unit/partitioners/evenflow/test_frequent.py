@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,16 @@ from evenflow.arrays import UInt64s
 from evenflow.eights import WIDTH
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
-from evenflow.partitioners.evenflow.frequent import Frequent, due, fade, frequent, halve, move_all, offer
+from evenflow.partitioners.evenflow.frequent import (
+    PARTS,
+    Frequent,
+    due,
+    fade,
+    frequent,
+    halve,
+    move_all,
+    offer,
+)
 from tests.examples import examples
 
 few = examples(60)
@@ -85,6 +95,7 @@ def test_moving_to_another_size_keeps_what_is_certain(keys: list[int], a: int, b
 
 
 def lasting(summary: Frequent) -> dict[int, int]:
+    """Key -> the parts of tuples that it lasts with."""
     rows = zip(summary.key.tolist(), summary.counts.tolist(), summary.lasting.tolist(), strict=True)
     return {key: tuples for key, count, tuples in rows if count}
 
@@ -97,9 +108,9 @@ def test_a_key_lasts_with_the_tuples_since_it_got_its_counter(
     summary = offered(capacity, memory, keys)
     exact = Counter(keys)
     for key, tuples in lasting(summary).items():
-        assert 1 <= tuples <= exact[key]
-    if len(exact) <= WIDTH:
-        assert lasting(summary).items() <= exact.items(), "nobody took a counter over, whatever was forgotten"
+        assert PARTS <= tuples <= PARTS * exact[key]
+        if len(exact) <= WIDTH:
+            assert tuples == PARTS * exact[key], "nobody took a counter over, whatever was forgotten"
 
 
 @few
@@ -118,9 +129,11 @@ def test_what_lasts_fades_by_a_share_for_each_slide_and_is_gone_with_the_window(
         assert lasting(summary)[5] == left
 
 
-def test_a_steady_key_lasts_with_its_tuples_of_a_window() -> None:
+@pytest.mark.parametrize(("tuples", "every"), [(50, 1), (1, 1), (1, 2), (1, 9)])
+def test_a_steady_key_lasts_with_its_tuples_of_a_window(tuples: int, every: int) -> None:
     summary = offered(8, 10**6, [])
-    for _ in range(400):
-        offer_all(summary, np.full(50, 3, np.uint64), np.empty(50, np.uint64))
+    for slide in range(450):
+        if slide % every == 0:
+            offer_all(summary, np.full(tuples, 3, np.uint64), np.empty(tuples, np.uint64))
         fade(summary, 40, 1)
-    assert 0.95 * 40 * 50 <= lasting(summary)[3] <= 40 * 50
+    assert lasting(summary)[3] == pytest.approx(PARTS * 40 * tuples / every, rel=0.13)

@@ -15,6 +15,7 @@ from evenflow.metrics import fragmentation, key_codes, replication_factor, windo
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS
 from evenflow.partitioners.evenflow.water_filling import watch_factor
+from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.simulation import generated
 from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
@@ -234,7 +235,7 @@ def test_what_is_level_enough_is_not_levelled_any_further() -> None:
         figures = window_figures(out, key_codes(stream[0])[0], stream[1] // 500, 16, panes_per_window=40)
         found[level] = float(figures.imbalance[40:].mean()), float(figures.ksr[40:].mean())
     assert found[0.0][0] < 1e-3
-    assert 1e-3 < found[2e-3][0] < 3.5e-3
+    assert 5e-4 < found[2e-3][0] < 3.5e-3
     assert 5e-3 < found[1e-2][0] < 1.5e-2
     assert found[0.0][1] > found[2e-3][1] > found[1e-2][1]
 
@@ -503,3 +504,35 @@ def test_after_a_shift_the_window_is_level_again_within_a_few_slides() -> None:
 def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         create("evenflow", workers=4, **options)
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+@pytest.mark.parametrize("versions", [1, 2])
+def test_a_snapshot_of_an_earlier_version_goes_on_with_what_it_lacks_as_at_the_start(
+    sources: int, versions: int
+) -> None:
+    keys, times = zipf(6_000)
+    p = create("evenflow", workers=8, sources=sources, **WINDOW)
+    p.assign(keys[:3_000], times[:3_000])
+    header, state = unpack(p.snapshot())
+    header = {name: value for name, value in header.items() if name != "shapes"}
+    gone = set().union(*p.later_state[-versions:])
+    if sources > 1 and "summary.lasting" in gone:
+        state["places.cell"] = np.zeros(1, np.uint32)  # where homes are hashed there was one cell
+    older = restore(pack(header, {name: array for name, array in state.items() if name not in gone}))
+    out = older.assign(keys[3_000:], times[3_000:])
+    assert set(range(8)) >= set(out.tolist())
+    assert replication_factor(out, keys[3_000:]) < 1.2
+    assert set(older._state()) == set(p._state())
+    # The next snapshot is one of this version.
+    assert restore(older.snapshot()).assign(keys[:100], times[-1:].repeat(100)).shape == (100,)
+
+
+def test_a_few_tuples_in_a_window_move_no_key() -> None:
+    rng = np.random.default_rng(3)
+    keys = rng.integers(0, 1_000, 3_000).astype(np.uint64) * SPREAD
+    for gap in (20, 200, 700):
+        times = np.arange(3_000) * gap
+        out = route((keys, times), workers=64)
+        for held, workers in windows((keys, times), out)[::50]:
+            assert replication_factor(workers, held) == 1.0

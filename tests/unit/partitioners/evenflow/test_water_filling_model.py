@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.arrays import Int64s, UInt64s
-from evenflow.partitioners import create
+from evenflow.partitioners import create, restore
 from tests.examples import examples
 from tests.unit.partitioners.dalton.dalton_model import mix64
 from tests.unit.partitioners.evenflow.water_filling_model import SlowEvenflow, route
@@ -85,11 +85,19 @@ def test_it_routes_as_a_plain_second_writing_of_the_rule(
     st.integers(1, 3),
     st.sampled_from(["sliding", "cumulative"]),
     st.lists(st.floats(0.2, 5), max_size=6).map(tuple),
+    st.sampled_from([0.0, 0.01, 0.3]),
 )
 def test_with_every_kind_of_home_load_and_speed_too(
-    stream: Stream, workers: int, tail: str, sources: int, window: str, weights: tuple[float, ...]
+    stream: Stream,
+    workers: int,
+    tail: str,
+    sources: int,
+    window: str,
+    weights: tuple[float, ...],
+    level: float,
 ) -> None:
-    compare(stream, workers, tail=tail, sources=sources, window=window, weights=weights, price=1e-3)
+    options = {"tail": tail, "window": window, "weights": weights, "level": level}
+    compare(stream, workers, sources=sources, price=1e-3, **options)
 
 
 @pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])
@@ -118,8 +126,8 @@ def test_keys_that_cool_are_released_as_the_rule_says(watch: int, sets: int) -> 
         compare(stream, 6, price=0.0, watch=watch, slides=20)
 
 
-def drifting(tuples: int, workers: int, seed: int) -> Stream:
-    """Even keys, and in the second half only those whose home is one of the first two workers."""
+def drifting(tuples: int, workers: int, seed: int, silence: int = 0) -> Stream:
+    """Even keys, and in the second half only those whose home is one of the first two workers, or the newest ones."""
     rng = np.random.default_rng(seed)
     keys = rng.integers(1, 400, tuples).astype(np.uint64) * SPREAD
     times = np.arange(tuples, dtype=np.int64) // 6
@@ -129,14 +137,37 @@ def drifting(tuples: int, workers: int, seed: int) -> Stream:
     out = p.assign(keys[:half], times[:half])
     crowd = np.unique(keys[:half][out < 2])
     keys[half:] = rng.choice(crowd, tuples - half)
+    times[-tuples // 6 :] += silence
     return keys, times
 
 
+@pytest.mark.parametrize("weights", [(), (2.0, 1.0, 0.5)])
+@pytest.mark.parametrize("silence", [0, 5 * SLIDE, 40 * SLIDE])
 @pytest.mark.parametrize("workers", [5, 9])
-def test_keys_move_away_from_a_worker_that_nothing_else_relieves_as_the_rule_says(workers: int) -> None:
-    for seed in range(4):
-        slow = compare(drifting(12_000, workers, seed), workers, price=1e-4, watch=1)
-        assert slow.moved > 0
+def test_keys_move_away_from_a_worker_that_nothing_else_relieves_as_the_rule_says(
+    workers: int, silence: int, weights: tuple[float, ...]
+) -> None:
+    moved = 0
+    for seed in range(3):
+        stream = drifting(12_000, workers, seed, silence)
+        moved += compare(stream, workers, price=1e-4, watch=1, weights=weights).moved
+    assert moved > 0
+
+
+def test_with_several_sources_that_remember_homes_keys_move_too() -> None:
+    stream = drifting(12_000, 5, 1)
+    assert compare(stream, 5, price=1e-4, watch=1, sources=2, tail="remember").moved > 0
+
+
+def test_where_keys_move_away_the_cut_of_the_stream_and_a_restart_change_nothing() -> None:
+    keys, times = drifting(12_000, 5, 2)
+    windowed = {"window_ms": 6 * SLIDE, "slide_ms": SLIDE, "price": 1e-4, "watch": 1}
+    whole = create("evenflow", workers=5, seed=SEED, **windowed).assign(keys, times)
+    p, parts = create("evenflow", workers=5, seed=SEED, **windowed), []
+    for first in range(0, len(keys), 777):
+        parts.append(p.assign(keys[first : first + 777], times[first : first + 777]))
+        p = restore(p.snapshot())
+    assert np.concatenate(parts).tolist() == whole.tolist()
 
 
 def test_a_key_that_takes_over_the_counter_of_a_split_one_does_not_inherit_its_holders() -> None:

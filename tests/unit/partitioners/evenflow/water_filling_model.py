@@ -11,7 +11,7 @@ from tests.unit.partitioners.dalton.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
-GRAINS, COUNTING, LEAST_FREE, SIGMAS = 2, 1 << 14, 0.05, 4
+GRAINS, COUNTING, LEAST_FREE, SIGMAS, FEW, PARTS = 2, 1 << 14, 0.05, 2, 8, 1024
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class Counter:
     count: int = 0
     error: int = 0
     lasting: int = 0
-    """Tuples of the key in about the last window."""
+    """Tuples of the key in about the last window, in parts."""
     holders: list[Holder] = field(default_factory=list)
     current: Holder | None = None
     turn: Holder | None = None
@@ -158,7 +158,7 @@ class SlowEvenflow:
         self.relieved = [int(load * kept) for load in self.relieved]
         for way in (way for ways in self.sets for way in ways):
             for _ in range(passed if passed < self.slides else 0):
-                way.lasting -= ceil(way.lasting / self.slides)
+                way.lasting -= -(-way.lasting // self.slides)
             way.lasting = way.lasting if passed < self.slides else 0
         self.sweep(min(now - before, 1024))
         for counter in (way for ways in self.sets for way in ways):
@@ -178,14 +178,18 @@ class SlowEvenflow:
         self.latest = max(self.latest, time)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
-        of_cell = max(0, int(tuples / max(1, len(self.homes))) - full) + 1
-        self.brings = max(0, int(of_cell - self.again[0] / max(1, self.again[0] - self.again[1])))
+        brings = tuples / max(1, len(self.homes)) + (not full)
+        self.brings = int(max(0.0, brings - self.again[0] / max(1, self.again[0] - self.again[1])))
         self.again = [count - count // self.slides for count in self.again]
         self.relief = inf
         if self.full and self.remembers:
-            mean = self.full / self.n
-            chance = SIGMAS * sqrt(mean) + self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
-            self.relief = int(max(chance, self.enough * self.full) * self.unit)
+            mean = max(self.full, len(self.sent)) / self.n
+            chance = (
+                FEW
+                + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean)
+                + self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
+            )
+            self.relief = int(max(chance, self.enough * mean * self.n) * self.unit)
         crowded = 2 * len(self.homes) > self.cells
         if crowded and self.cells < self.most_cells and now >= self.grew + self.slides + self.sweeping:
             self.grow()
@@ -219,7 +223,7 @@ class SlowEvenflow:
             found.key, found.error, found.lasting = key, found.count, 0
             found.unsplit()
         found.count += 1
-        found.lasting += 1
+        found.lasting += PARTS
         self.seen += 1
         if self.seen >= 2 * self.memory:
             self.forget()
@@ -260,10 +264,15 @@ class SlowEvenflow:
         """The cell goes to the worker with the least load of whole keys, and with it what the cell will bring."""
         loads, brings = self.unsplit_loads(), max(1, self.brings)
         to = loads.index(min(loads))
+        if to == home:
+            return home
         self.credit[home] -= brings * self.step[home]
         self.relieved[home] += brings * self.step[home]
         self.credit[to] += brings * self.step[to]
         self.homes[cell] = (to, self.now)
+        self.doubted = [
+            (high, to if high % self.cells == cell else before, *rest) for high, before, *rest in self.doubted
+        ]
         self.moved += 1
         return to
 
@@ -321,12 +330,12 @@ class SlowEvenflow:
         """The overload above which another holder pays."""
         mean, tuples = self.full * (self.unit / self.n) or level, len(self.sent) + 1
         lasts = self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
-        lasted = counter.lasting * self.seen / (tuples * counter.certain)
+        lasted = counter.lasting * float(self.seen) / (float(PARTS) * tuples * counter.certain)
         average = self.unit * tuples / max(1.0, self.keys())
-        own = max(1.0, float(self.unit * counter.lasting))
+        own = max(1.0, self.unit * counter.lasting / PARTS)
         most = min(1.0, sqrt(mean / average)) * mean / 2
         grain = min(own, (GRAINS * average) ** 2 / own, most)
-        return max(lasts + max(0.0, 1 - lasted) ** 2 * grain, self.enough * mean * self.n)
+        return max(lasts + max(0.0, 1 - lasted) ** 2 * grain, self.fullness() * self.enough * mean * self.n)
 
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
         """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
@@ -373,9 +382,9 @@ class SlowEvenflow:
             bought = self.buy(counter, key, home, level)
             worker = worker if bought is None else bought
         over = self.loads[worker] - self.relieved[worker] - level
-        if over > self.relief and not counter.holders and not doubted:
+        if over > self.relief and not counter.holders and not doubted and not hot:
             worker = self.move_home((spot >> 32) % self.cells, worker)
-        lasts = 2 * counter.lasting * self.seen >= counter.certain * (len(self.sent) + 1)
+        lasts = 2 * counter.lasting * self.seen >= PARTS * counter.certain * (len(self.sent) + 1)
         split = bool(counter.holders) and lasts
         self.sent.append((self.slide or 0, worker, split))
         self.add(worker, split)
