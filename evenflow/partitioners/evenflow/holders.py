@@ -196,14 +196,18 @@ def _passing(water: Water, owner: Owner, certain: Whole, tuples: Whole) -> float
 def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -> float:
     """The overload that is no reason to split a passing key: what whole keys leave, however well they are placed.
 
-    That is the key's own tuples, up to _GRAINS average keys of the window. A key that has more is no common key, so it is
-    less again, the more the key has. It is at most half of a worker's load, and less where an average key has more than a
+    That is the key's own tuples, up to _GRAINS average keys of the window (where homes are hashed, it is that much). A key
+    that has more is no common key, so it is less again, the more the key has. It is at most half of a worker's load, and less where an average key has more than a
     worker's load, because whole keys cannot be level then.
     """
     average = rule.unit * tuples / max(1.0, keys_of(water.places))
     own = max(1.0, rule.unit * water.summary.lasting[owner.at] / PARTS)
     most = min(1.0, math.sqrt(mean / average)) * mean / 2
-    return min(own, (_GRAINS * average) ** 2 / own, most)
+    common = _GRAINS * average
+    if not rule.remembers:
+        # A home that is hashed is above the mean for what others left there, not only for the key's own tuples.
+        return min(common, common**2 / own, most)
+    return min(own, common**2 / own, most)
 
 
 @kernel

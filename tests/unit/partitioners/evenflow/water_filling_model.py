@@ -334,7 +334,8 @@ class SlowEvenflow:
         average = self.unit * tuples / max(1.0, self.keys())
         own = max(1.0, self.unit * counter.lasting / PARTS)
         most = min(1.0, sqrt(mean / average)) * mean / 2
-        grain = min(own, (GRAINS * average) ** 2 / own, most)
+        common = GRAINS * average
+        grain = min(own if self.remembers else common, common**2 / own, most)
         return max(lasts + max(0.0, 1 - lasted) ** 2 * grain, self.fullness() * self.enough * mean * self.n)
 
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
