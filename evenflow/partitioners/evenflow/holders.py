@@ -197,8 +197,8 @@ def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -
     """The overload that is no reason to split a passing key: what whole keys leave, however well they are placed.
 
     That is the key's own tuples, up to _GRAINS average keys of the window (where homes are hashed, it is that much). A key
-    that has more is no common key, so it is less again, the more the key has. It is at most half of a worker's load, and less where an average key has more than a
-    worker's load, because whole keys cannot be level then.
+    that has more is no common key, so it is less again, the more the key has. It is at most half of a worker's load, and
+    less where an average key has more than a worker's load, because whole keys cannot be level then.
     """
     average = rule.unit * tuples / max(1.0, keys_of(water.places))
     own = max(1.0, rule.unit * water.summary.lasting[owner.at] / PARTS)
