@@ -82,4 +82,4 @@ def generated_once(size: Size, kind: str, z: float, period: int, seed: int) -> K
 def _of(size: Size, name: str, stream: tuple[str, float, int], seed: int, count: int, told: bool) -> Figures:
     made = generated_once(size, *stream, seed)
     # Windows that are not full are left out, so every one that is left counts.
-    return full_windows(size, made, name, scenario_of(size, seed, count, told))
+    return full_windows(made, name, scenario_of(size, seed, count, told))

@@ -130,17 +130,17 @@ def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario
     )
 
 
-def full_windows(size: Size, made: KeyedStream, name: str, scenario: Scenario) -> Figures:
+def full_windows(made: KeyedStream, name: str, scenario: Scenario) -> Figures:
     """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a silence."""
     workers = route(made, entrant(name), scenario).workers
-    panes = scenario.panes(made.times)
-    found = window_figures(workers, made.codes, panes, scenario.workers, panes_per_window=size.window)
+    panes, window = scenario.panes(made.times), scenario.panes_per_window
+    found = window_figures(workers, made.codes, panes, scenario.workers, panes_per_window=window)
     # Tuples come without a silence of a window in each stretch of panes from `first` to `last`.
     seen = np.unique(panes)
-    breaks = np.flatnonzero(np.diff(seen) > size.window) + 1
+    breaks = np.flatnonzero(np.diff(seen) > window) + 1
     first, last = seen[np.concatenate([[0], breaks])], seen[np.concatenate([breaks - 1, [-1]])]
     stretch = np.searchsorted(first, found.ends, side="right") - 1
-    full = (found.ends - size.window + 1 >= first[stretch]) & (found.ends <= last[stretch])
+    full = (found.ends - window + 1 >= first[stretch]) & (found.ends <= last[stretch])
     if not full.any():  # so few tuples that one silence follows the other
         full[:] = True
     return Figures(found.imbalance[full], found.ksr[full])

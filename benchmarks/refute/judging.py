@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.own_grid.measuring import full_windows
 from benchmarks.refute.cases import Case
-from evenflow.metrics import window_figures
-from evenflow.simulation import entrant
-from evenflow.simulation.routing import route
 
 OURS = "evenflow"
 CHOICES = ("d-choices", "d-choices:head=window")
@@ -72,13 +70,8 @@ class Verdict:
 def judged(case: Case, tuples: int, names: tuple[str, ...] = (OURS, *OTHERS)) -> Verdict:
     """Route the case's stream through all of them."""
     stream, scenario = case.stream(tuples), case.scenario()
-    panes = scenario.panes(stream.times)
     found = {}
     for name in names:
-        workers = route(stream, entrant(name), scenario).workers
-        figures = window_figures(workers, stream.codes, panes, case.workers, panes_per_window=case.slides)
-        full = figures.ends >= panes[0] + case.slides - 1
-        if not full.any():  # the rate has fallen, so that not one window is full
-            full[:] = True
-        found[name] = (float(np.mean(figures.imbalance[full])), float(np.mean(figures.ksr[full])))
+        figures = full_windows(stream, name, scenario)
+        found[name] = (float(np.mean(figures.imbalance)), float(np.mean(figures.ksr)))
     return Verdict(case, found)

@@ -167,16 +167,14 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
 def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float, tuples: Whole) -> float:
     """Rule 4: the overload above which another holder of this key pays.
 
-    certain: certain occurrences of the key in the recent stream. mean: load that a full window will have on average.
-    tuples: those of the window so far.
+    certain: certain occurrences of the key in the recent stream. mean: mean load of a worker in the last window that was
+    full, or so far. It counts as what it will be when the window is full. tuples: those of the window so far.
     """
     dear = (rule.price * REFERENCE) ** 2
-    lasting = (
-        _when_full(water, rule, tuples) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
-    )
+    filled = _when_full(water, rule, tuples)
+    lasting = filled * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
     passing = _passing(water, owner, certain, tuples) * _grain(water, rule, owner, mean, tuples)
-    enough = _when_full(water, rule, tuples) * rule.level * mean * water.window.loads.shape[0]
-    return max(lasting + passing, enough)
+    return max(lasting + passing, filled * rule.level * mean * water.window.loads.shape[0])
 
 
 @inlined
