@@ -35,7 +35,7 @@ from tests.pipeline.routed import (
     write,
     write_end,
 )
-from tests.pipeline.test_from_routed import forget
+from tests.pipeline.test_from_routed import awake, forget
 from topics import clients
 from topics.query_record import read_beginning, recorded_partitions
 from topics.settled import admitted
@@ -297,7 +297,7 @@ def test_offsets_that_are_gone_are_found_again_for_partitions_that_were_added(
     instances.stop()
     states = all_states(grown)
     forget(grown)
-    assert continue_from_routed(prepare(unpinned(grown))) == states
+    assert continue_from_routed(prepare(unpinned(grown))) == awake(states)
     write_end(grown, counts_of([*before, *too_old, *after]))
     run(unpinned(grown))
     check(grown, [*before, *after], too_old)
