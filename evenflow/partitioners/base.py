@@ -13,7 +13,9 @@ Laws (`checking.py` tries each of them, and test_state_bounds.py and others of t
 * `rescale` keeps every law, and a rescale to the same number changes nothing;
 * state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand;
 * `explain` changes nothing, and the next tuple of the key goes to one of the workers that it names;
-* if `key_policy` is "hashing", a key has one worker.
+* if `key_policy` is "hashing", a key has one worker;
+* an algorithm that weighs tuples by their costs (`takes_costs`) does without costs what it does with costs of 1. Any other
+  refuses costs.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
 implements `_start`, `_assign` (a numba kernel over the whole block), `_state`, `_load_state` and `_explain`. Its
@@ -40,6 +42,7 @@ from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
+from evenflow.partitioners.costs import checked_costs, ones
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import Paper
@@ -67,7 +70,8 @@ class Observation:
     tuples: int
     """Tuples assigned since the beginning."""
     loads: Int64s
-    """(workers,): tuples sent to each worker since the beginning or the last rescale."""
+    """(workers,): costs of the tuples sent to each worker since the beginning or the last rescale. Without costs a tuple
+    costs 1."""
     choices: int
     """Candidates of a frequent key (d): 1 for hashing, `workers` if any worker may be chosen."""
     head_keys: int | None
@@ -83,13 +87,13 @@ class Observation:
 
 
 @kernel
-def _count(assigned: Int32s, loads: Int64s) -> int:
-    """Count the tuples of each worker. The first row whose worker does not exist, or -1."""
+def _count(assigned: Int32s, costs: Int64s, loads: Int64s) -> int:
+    """Add up the costs of each worker. The first row whose worker does not exist, or -1."""
     for row in range(assigned.shape[0]):
         worker = assigned[row]
         if worker < 0 or worker >= loads.shape[0]:
             return row
-        loads[worker] += 1
+        loads[worker] += costs[row]
     return -1
 
 
@@ -118,8 +122,14 @@ class Block(NamedTuple):
 
     keys: UInt64s
     times: Int64s
+    costs: Int64s
+    """1 for each tuple if nothing was said of costs."""
     out: Int32s
     """The kernel writes the worker of each tuple here."""
+
+    def since(self, row: int) -> Block:
+        """The block from this row on."""
+        return Block(self.keys[row:], self.times[row:], self.costs[row:], self.out[row:])
 
 
 class Partitioner(ABC):
@@ -140,6 +150,8 @@ class Partitioner(ABC):
     """The times that a micro-batch algorithm reads: event times, or times of arrival, which never fall."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
+    takes_costs: ClassVar[bool] = False
+    """Whether tuples may cost differently. The loads are then sums of costs."""
     tells: ClassVar[bool] = False
     """Whether the instances on one stream tell each other what they know."""
     papers: ClassVar[tuple[Paper, ...]] = ()
@@ -191,32 +203,33 @@ class Partitioner(ABC):
         fields |= {option: getattr(self.options, option) for option in type(self.options).model_fields}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
-    def assign(self, keys: UInt64s, times: Int64s) -> Int32s:
+    def assign(self, keys: UInt64s, times: Int64s, costs: Int64s | None = None) -> Int32s:
         """The worker of each tuple, in stream order. Shape (n,).
 
-        keys: hashes (`keys.hash_keys`), uint64, shape (n,). times: ms since 1970 UTC, int64, shape (n,). Raises
-        ConfigError for a micro-batch algorithm, DisorderError as `max_disorder_ms` says, and TypeError or ValueError for
-        arrays of other types or shapes.
+        keys: hashes (`keys.hash_keys`), uint64, shape (n,). times: ms since 1970 UTC, int64, shape (n,). costs: how much
+        work each tuple is, from 1 to `costs.MAX_COST`, int64, shape (n,). None: each costs 1. Raises ConfigError for a
+        micro-batch algorithm, and for costs that the algorithm does not weigh; DisorderError as `max_disorder_ms` says; and
+        TypeError or ValueError for arrays of other types, shapes or ranges.
         """
         if self.micro_batch:
             raise ConfigError(f"{self.name} decides on whole batches", hint="call assign_batch")
-        return self._run(keys, times)
+        return self._run(keys, times, costs)
 
-    def assign_keys(self, keys: Keys, times: Times | None = None) -> Int32s:
+    def assign_keys(self, keys: Keys, times: Times | None = None, costs: Int64s | None = None) -> Int32s:
         """The worker of each tuple: `assign` for keys and times as a user has them. Shape (n,).
 
         keys: text, bytes or whole numbers, as a list, numpy, Arrow or pandas (see `hash_keys`). times: whole numbers of
         ms since 1970 UTC, or points in time of numpy, Arrow or Python. None: a tuple's number in the stream is its time
-        in ms, so a window of 60,000 ms is the last 60,000 tuples. Give times always or never.
+        in ms, so a window of 60,000 ms is the last 60,000 tuples. Give times always or never. costs: as for `assign`.
 
         Raises what `hash_keys` and `assign` raise, and TypeError or ValueError for values that are no times.
         """
         hashes = hash_keys(keys)
         if times is None:
-            return self.assign(hashes, np.arange(self._tuples, self._tuples + len(hashes)))
-        return self.assign(hashes, time_column(times))
+            return self.assign(hashes, np.arange(self._tuples, self._tuples + len(hashes)), costs)
+        return self.assign(hashes, time_column(times), costs)
 
-    def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
+    def assign_batch(self, keys: UInt64s, times: Int64s, costs: Int64s | None = None) -> Int32s:
         """As `assign`, for a block that is one micro-batch. Algorithms that decide tuple by tuple see no difference.
 
         A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i. ValueError while a
@@ -225,7 +238,8 @@ class Partitioner(ABC):
         if self._batch_tuples:
             raise ValueError(f"a batch of {self._batch_tuples} tuples is open: finish or drop it first")
         if not self.micro_batch:
-            return self._run(keys, times)
+            return self._run(keys, times, costs)
+        self._checked_costs(costs, len(keys))
         self.add_to_batch(keys, times)
         return self.finish_batch()
 
@@ -248,7 +262,7 @@ class Partitioner(ABC):
         out = np.empty(self._batch_tuples, np.int32)
         if self._batch_tuples:
             self._finish(out)
-            self._count(out)
+            self._count(out, ones(len(out)))
             self._tuples += len(out)
             self._latest = self._batch_latest
             self._batch_tuples, self._batch_latest = 0, NEVER
@@ -390,21 +404,33 @@ class Partitioner(ABC):
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
 
-    def _run(self, keys: UInt64s, times: Int64s) -> Int32s:
+    def _run(self, keys: UInt64s, times: Int64s, costs: Int64s | None) -> Int32s:
         keys, times = _checked_tuples(keys, times)
+        costs = self._checked_costs(costs, len(keys))
         out = np.empty(len(keys), np.int32)
         if len(keys):
             # Checked before anything is counted, so that a block that is refused leaves no trace.
             latest = self._checked_order(times, since=self._latest)
-            self._assign(keys, times, out)
-            self._count(out)
+            self._assign(Block(keys, times, costs, out))
+            self._count(out, costs)
             self._tuples += len(keys)
             self._latest = latest
         return out
 
-    def _count(self, out: Int32s) -> None:
-        """Count the tuples of each worker. ConfigError for a worker that does not exist: the algorithm has a mistake."""
-        row = _count(out, self._sent)
+    def _checked_costs(self, costs: Int64s | None, tuples: int) -> Int64s:
+        """The costs of so many tuples. ConfigError if the algorithm does not weigh them."""
+        if costs is None:
+            return ones(tuples)
+        if not self.takes_costs:
+            raise ConfigError(
+                f"{self.name} counts tuples, and cannot weigh them by their costs",
+                hint="leave the costs out, or take a partitioner that weighs tuples: `evenflow partitioners` marks them",
+            )
+        return checked_costs(costs, tuples)
+
+    def _count(self, out: Int32s, costs: Int64s) -> None:
+        """Add up the costs of each worker. ConfigError for a worker that does not exist: the algorithm has a mistake."""
+        row = _count(out, costs, self._sent)
         if row >= 0:
             raise ConfigError(
                 f"{self.name} sent tuple {self._tuples + row} of the stream to worker {out[row]}, and there are the "
@@ -442,8 +468,8 @@ class Partitioner(ABC):
         self._start()
 
     @abstractmethod
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        """Write the worker of each tuple to `out`. Never called with an empty block."""
+    def _assign(self, block: Block) -> None:
+        """Write the worker of each tuple to `block.out`. Never called with an empty block."""
 
     def _add(self, keys: UInt64s, times: Int64s, ends: int) -> None:
         """Take tuples of the open batch. Overridden, with the next two, by an algorithm that counts as tuples arrive."""
@@ -453,9 +479,10 @@ class Partitioner(ABC):
         """Write the worker of each tuple of the open batch to `out`. Never called for an empty batch."""
         pieces, self._pieces = self._pieces, []
         if len(pieces) == 1:
-            self._assign(*pieces[0], out)
+            keys, times = pieces[0]
         else:
-            self._assign(np.concatenate([k for k, _ in pieces]), np.concatenate([t for _, t in pieces]), out)
+            keys, times = np.concatenate([k for k, _ in pieces]), np.concatenate([t for _, t in pieces])
+        self._assign(Block(keys, times, ones(len(keys)), out))
 
     def _drop(self) -> None:
         """Forget the tuples of the open batch."""

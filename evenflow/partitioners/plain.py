@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, State
 from evenflow.errors import ConfigError
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.snapshots import misfit
 from evenflow.plugins import in_words
@@ -69,10 +69,10 @@ class PlainPartitioner(Partitioner):
     def _rescale(self) -> None:
         self.start()
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        clock = np.maximum.accumulate(np.maximum(times, self._clock[0]))
-        for row, (key, time) in enumerate(zip(keys.tolist(), clock.tolist(), strict=True)):
-            out[row] = self._one(key, time)
+    def _assign(self, block: Block) -> None:
+        clock = np.maximum.accumulate(np.maximum(block.times, self._clock[0]))
+        for row, (key, time) in enumerate(zip(block.keys.tolist(), clock.tolist(), strict=True)):
+            block.out[row] = self._one(key, time)
         self._clock[0] = clock[-1]
 
     def _one(self, key: int, time: int) -> int:

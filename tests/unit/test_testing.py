@@ -14,6 +14,7 @@ from evenflow.contracts import Law
 from evenflow.elasticity import Decision, Observation, Policy
 from evenflow.errors import ConfigError
 from evenflow.partitioners import PlainPartitioner
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.checking import DESCRIBED, OF_ALL, OF_ONLINE, PROCESSES, Case
 from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.plugins import name_of
@@ -86,9 +87,9 @@ class Splitting(Forgetful):
 class ByBlock(Hashing):
     """All tuples of a block go to the worker of its first key."""
 
-    def _assign(self, keys, times, out) -> None:
-        super()._assign(keys, times, out)
-        out[:] = out[0]
+    def _assign(self, block: Block) -> None:
+        super()._assign(block)
+        block.out[:] = block.out[0]
 
 
 class ByOwnHash(Whole):

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, State
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
 from evenflow.partitioners.affinity import window_cardinalities
@@ -96,13 +96,13 @@ class CardinalityPartitioner(Partitioner):
             )
             options.hold(self._sketches.clock)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+    def _assign(self, block: Block) -> None:
         if self._sketches is not None:
-            self._route_sketched(Block(keys, times, out), self._sketches)
+            self._route_sketched(block, self._sketches)
         elif self._holders is not None:
-            block, row = Block(keys, times, out), 0
+            row = 0
             # A kernel cannot allocate, so it stops when the pool is full and goes on after `grow`.
-            while (row := self._route_exact(block, self._holders, row)) < len(keys):
+            while (row := self._route_exact(block, self._holders, row)) < len(block.keys):
                 self._holders.grow()
             self._holders.trim()
 

@@ -191,7 +191,7 @@ class Lm(CardinalityPartitioner):
         return Hybrid(Spread(self._loads.loads, by_load), Spread(keys, by_keys), self.options.p)
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
-        pool, left = holders.pool, Block(block.keys[row:], block.times[row:], block.out[row:])
+        pool, left = holders.pool, block.since(row)
         return row + int(_route_exact(left, self._among, self._loads, pool, self._hybrid(pool.distinct)))
 
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:

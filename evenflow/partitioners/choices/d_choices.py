@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import Float64s, Int64s, Rows, State, record
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, workers_of
 from evenflow.partitioners.base import Block
@@ -232,10 +232,10 @@ class DChoices(HeadPartitioner):
         # With `distinct`, more functions than workers: some repeat a worker, and d different ones have to be found.
         self._among = candidates(self.seed, max(2, 8 * n if self.options.distinct else n), n)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+    def _assign(self, block: Block) -> None:
         options = self.options
         rule = ChoiceRule(self._rule(), options.distinct, options.eps, options.growth)
-        _route(Block(keys, times, out), self._head(), self._choosing, rule)
+        _route(block, self._head(), self._choosing, rule)
 
     def _state(self) -> State:
         schedule = self._choosing.schedule

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Float64s, Int64s, State
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
 from evenflow.partitioners.base import Block, Partitioner
@@ -114,8 +114,7 @@ class Pkg(Partitioner):
         self._among = candidates(self.seed, self.options.d, self.workers)
         self._loads = self.options.new_loads(self.workers)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        block = Block(keys, times, out)
+    def _assign(self, block: Block) -> None:
         if self.options.windowed:
             _route_windowed(block, self._among, self._loads)
         elif self.options.d == 2:

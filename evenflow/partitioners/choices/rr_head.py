@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Int64s, State
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
@@ -75,8 +75,8 @@ class RRHead(HeadPartitioner):
         super()._shape()
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(Block(keys, times, out), self._head(), self._turn, self._rule())
+    def _assign(self, block: Block) -> None:
+        _route(block, self._head(), self._turn, self._rule())
 
     def _state(self) -> State:
         return {**super()._state(), "turn": self._turn}

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.arrays import Int64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
@@ -79,8 +79,8 @@ class WChoices(HeadPartitioner):
         super()._shape()
         self._tree = tournament(self.workers)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(Block(keys, times, out), self._head(), self._tree, self._rule())
+    def _assign(self, block: Block) -> None:
+        _route(block, self._head(), self._tree, self._rule())
 
     def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
         return self._explain_any(key, now, counted)

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
+from evenflow.arrays import NEVER, State, UInt64s, Whole
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
@@ -142,16 +142,16 @@ class DaltonBatch(Partitioner):
         self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
         self._split = SplitKeys(self.workers, cap=options.first_cap)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+    def _assign(self, block: Block) -> None:
         options = self.options
         self._batch += 1
         batch = np.int64(self._batch[0])
-        frequent = self._frequent(keys, batch)
+        frequent = self._frequent(block.keys, batch)
         while len(self._split.table.key) < len(self._split) + len(frequent):
             self._split.grow()
         _begin_batch(frequent, self._split.table, self._salt, batch)
         rule = BatchRule(self._salt, batch, options.load_scope == "batch", options.policy(options.gamma))
-        _route(Block(keys, times, out), self._loads, self._split.table, self._rng, rule)
+        _route(block, self._loads, self._split.table, self._rng, rule)
 
     def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
         """The keys that are hot by their frequency in this batch, ascending."""

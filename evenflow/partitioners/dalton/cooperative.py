@@ -56,10 +56,11 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
+from evenflow.arrays import NEVER, Int64s, Rows, State, Whole, record
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.dalton.bandit import BanditOptions
 from evenflow.partitioners.dalton.dalton import (
     BanditPartitioner,
@@ -240,16 +241,16 @@ class DaltonCooperative(BanditPartitioner):
     def _new_split(self) -> SplitKeys:
         return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        times, row = within_reach(times), 0
-        while row < len(keys):
+    def _assign(self, block: Block) -> None:
+        block, row = block._replace(times=within_reach(block.times)), 0
+        while row < len(block.keys):
             window, awaiting = int(self._stats["window"]), self.awaiting
-            row = self._route(keys, times, row, out, manual=not awaiting, deferring=awaiting)
+            row = self._route(block, row, manual=not awaiting, deferring=awaiting)
             if awaiting and window != self._stats["window"]:
                 self._sync["late"], self._sync["due"] = self.dsync_ms, 1
-            if row < len(keys) and times[row] >= self._stats["end"]:
-                self._boundary(int(times[row]))
-            elif row < len(keys):
+            if row < len(block.keys) and block.times[row] >= self._stats["end"]:
+                self._boundary(int(block.times[row]))
+            elif row < len(block.keys):
                 self._make_room()
 
     def _boundary(self, time: int) -> None:

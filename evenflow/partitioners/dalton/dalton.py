@@ -48,7 +48,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
+from evenflow.arrays import NEVER, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.draws import generator
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
@@ -312,23 +312,14 @@ class BanditPartitioner(Partitioner):
         # With exact counts the sketch is not used, but a kernel cannot take None: it is as small as can be.
         return CountMin(2 if self._exact else width_for(1 / (4 * self.workers)), seed=self.seed)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        times, row = within_reach(times), 0
-        while (row := self._route(keys, times, row, out)) < len(keys):
+    def _assign(self, block: Block) -> None:
+        block, row = block._replace(times=within_reach(block.times)), 0
+        while (row := self._route(block, row)) < len(block.keys):
             self._make_room()
 
-    def _route(
-        self,
-        keys: UInt64s,
-        times: Int64s,
-        first: int,
-        out: Int32s,
-        *,
-        manual: bool = False,
-        deferring: bool = False,
-    ) -> int:
+    def _route(self, block: Block, first: int, *, manual: bool = False, deferring: bool = False) -> int:
         rule = self._rule(manual=manual, deferring=deferring)
-        return int(route(Block(keys, times, out), first, self._learned(), rule))
+        return int(route(block, first, self._learned(), rule))
 
     def _rule(self, *, manual: bool, deferring: bool) -> Rule:
         return Rule(self._salt, self._exact, manual, deferring, 4 * self.workers, self._policy)

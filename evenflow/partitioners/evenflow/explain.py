@@ -10,6 +10,7 @@ from evenflow.arrays import NEVER, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, mix64, workers_of
 from evenflow.partitioners.base import Block
+from evenflow.partitioners.costs import ones
 from evenflow.partitioners.evenflow.frequent import find
 from evenflow.partitioners.evenflow.holders import below_mean, fewest_of
 from evenflow.partitioners.evenflow.placements import home_of
@@ -59,7 +60,7 @@ def _routed(water: Water, rule: Rule, key: np.uint64, now: int | None) -> int | 
     """Where a tuple of this key would go now. None if cells have to be added before. Nothing is changed."""
     latest = int(water.progress["latest"])
     time = (0 if latest == NEVER else latest) if now is None or not rule.windowed else now
-    block = Block(np.array([key]), np.array([time], np.int64), np.full(1, -1, np.int32))
+    block = Block(np.array([key]), np.array([time], np.int64), ones(1), np.full(1, -1, np.int32))
     n = len(rule.step)
     done = route(block, 0, deepcopy(water), rule, Lowest(tournament(n), tournament(n)))
     return int(block.out[0]) if done == 1 else None

@@ -59,7 +59,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record, records
+from evenflow.arrays import NEVER, Float64s, Int64s, State, UInt64s, record, records
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.keys import mix64, salts
@@ -284,10 +284,10 @@ class Evenflow(Partitioner):
         wide = self.options.new_loads(columns(self.workers))
         return wide._replace(loads=np.zeros(self.workers, np.int64))
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        block, done = Block(keys, times, out), 0
+    def _assign(self, block: Block) -> None:
+        done = 0
         # A kernel cannot allocate, so it stops when more cells are needed and goes on after `grown`.
-        while (done := self._route(block, done)) < len(keys):
+        while (done := self._route(block, done)) < len(block.keys):
             self._places = grown(self._places)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:

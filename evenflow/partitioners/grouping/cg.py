@@ -271,11 +271,11 @@ class ConsistentGrouping(Partitioner):
             np.zeros(places, np.uint64), np.full(places, -1, np.int64), np.zeros(places, np.int64)
         )
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+    def _assign(self, block: Block) -> None:
         options = self.options
         check = 10 * len(self._virtual.owner) if options.check is None else options.check
         rule = VirtualRule(np.uint64(self.seed % 2**64), options.windowed, options.eps, check)
-        _route(Block(keys, times, out), self._virtual, self._cache, rule)
+        _route(block, self._virtual, self._cache, rule)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         virtual = self._virtual

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int64s, State
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
@@ -194,10 +194,10 @@ class Dagreedy(Partitioner):
         self._start()
         self._counts = counts
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        block, row = Block(keys, times, out), 0
+    def _assign(self, block: Block) -> None:
+        row = 0
         rule = GreedyRule(self._salt, self.options.alpha, self._theta)
-        while (row := int(_route(block, self._known(), rule, row))) < len(keys):
+        while (row := int(_route(block, self._known(), rule, row))) < len(block.keys):
             if self._stop[0] == _FULL_HOLDERS:
                 self._holders.grow()
             else:

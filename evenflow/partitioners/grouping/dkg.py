@@ -200,7 +200,7 @@ class DynamicKeyGrouping(Partitioner):
         self._meta = record(META, now=NEVER, begin=NEVER)
         self._salt = salts(self.seed, 1)[0]
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+    def _assign(self, block: Block) -> None:
         options = self.options
         known = Neighbours(
             self._counts.summary, self._loads, self._owner, self._width, self._changed, self._meta
@@ -208,7 +208,7 @@ class DynamicKeyGrouping(Partitioner):
         rule = NeighbourRule(
             self._salt, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
         )
-        _route(Block(keys, times, out), known, rule)
+        _route(block, known, rule)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         n, options, counts, meta = self.workers, self.options, self._counts, self._meta

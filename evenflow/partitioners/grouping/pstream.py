@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Int64s, State, UInt64s
 from evenflow.draws import draw, generator
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, mix64, workers_of
@@ -112,10 +112,10 @@ class PStream(Partitioner):
     def _rescale(self) -> None:
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+    def _assign(self, block: Block) -> None:
         options = self.options
         rule = _Rule(candidates(self.seed, 1, self.workers), options.r, options.l, log_stay(options.p))
-        _route(Block(keys, times, out), self._synopsis, self._rng, self._turn, rule)
+        _route(block, self._synopsis, self._rng, self._turn, rule)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         known, turn = self._synopsis, int(self._turn[0])

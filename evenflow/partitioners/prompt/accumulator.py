@@ -38,6 +38,7 @@ from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, Whole, record,
 from evenflow.kernels import kernel
 from evenflow.keys import first_slot
 from evenflow.partitioners.base import Block
+from evenflow.partitioners.costs import ones
 from evenflow.partitioners.prompt.count_tree import (
     CountTree,
     add_entry,
@@ -286,7 +287,7 @@ class Accumulator:
             raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
         entry = np.empty(len(keys), np.int32)
         self._entries.append(entry)
-        block, row = Block(keys, times, entry), 0
+        block, row = Block(keys, times, ones(len(keys)), entry), 0
         while (row := self._add(block, row, end_ms)) < len(keys):
             self._widen(2 * len(self._known.key))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from evenflow.arrays import Int32s, Int64s, UInt64s
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.data_blocks import KeyPlacement, dispatch
 
@@ -24,9 +24,9 @@ class Buffered(Partitioner):
     def _rescale(self) -> None:
         """Change nothing: between batches nothing is known of workers, and what is known of batches stays true."""
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        self._add(keys, times, int(times.max()) + 1)
-        self._finish(out)
+    def _assign(self, block: Block) -> None:
+        self._add(block.keys, block.times, int(block.times.max()) + 1)
+        self._finish(block.out)
 
     def _add(self, keys: UInt64s, times: Int64s, ends: int) -> None:
         self._buffer.add(keys, times, end_ms=ends)

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Options, Partitioner
+from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
 
@@ -75,14 +75,14 @@ class TimeBased(Partitioner):
     def _start(self) -> None:
         pass
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        greatest, interval = int(times.max()), self.options.interval_ms
-        start = int(times[0])
+    def _assign(self, block: Block) -> None:
+        greatest, interval = int(block.times.max()), self.options.interval_ms
+        start = int(block.times[0])
         if interval is None:
             interval = greatest - start + 1
         else:
             start = max(greatest // interval * interval, -(2**63))
-        _route(times, start, span_borders(interval, self.workers), out)
+        _route(block.times, start, span_borders(interval, self.workers), block.out)
 
     def _state(self) -> State:
         return {}

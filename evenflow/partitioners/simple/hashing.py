@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Int32s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import TWO_CHOICES
 
@@ -37,8 +37,8 @@ class Hashing(Partitioner):
     def _start(self) -> None:
         self._salt = salts(self.seed, 1)[0]
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(keys, self._salt, np.uint64(self.workers), out)
+    def _assign(self, block: Block) -> None:
+        _route(block.keys, self._salt, np.uint64(self.workers), block.out)
 
     def _state(self) -> State:
         return {}

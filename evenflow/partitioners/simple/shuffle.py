@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Int32s, Int64s, State
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import TWO_CHOICES
 
@@ -42,8 +42,8 @@ class Shuffle(Partitioner):
     def _start(self) -> None:
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(self._turn, self.workers, out)
+    def _assign(self, block: Block) -> None:
+        _route(self._turn, self.workers, block.out)
 
     def _state(self) -> State:
         return {"turn": self._turn}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evenflow import simulation
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, names, registry
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.window import Lengths, Window
 from evenflow.simulation import Entrant, KeyedStream, Scenario, entrant, from_columns, generated, simulate
@@ -137,8 +138,8 @@ class Recorder(Partitioner):
     def _start(self) -> None:
         self._batches = 0
 
-    def _assign(self, keys: np.ndarray, times: np.ndarray, out: np.ndarray) -> None:
-        out[:] = self._batches
+    def _assign(self, block: Block) -> None:
+        block.out[:] = self._batches
         self._batches += 1
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Int64s, State
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import Partitioner, registry
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.settings import Settings, load_settings
@@ -64,8 +65,8 @@ class Telling(Partitioner):
     def _rescale(self) -> None:
         pass
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        out[:] = (keys + np.uint64(self._known[0] % 1_000)) % np.uint64(self.workers)
+    def _assign(self, block: Block) -> None:
+        block.out[:] = (block.keys + np.uint64(self._known[0] % 1_000)) % np.uint64(self.workers)
 
     @property
     def tells_at(self) -> int | None:
