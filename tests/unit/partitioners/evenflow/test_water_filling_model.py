@@ -20,13 +20,19 @@ few = examples(150)
 
 
 def compare(
-    stream: Stream, workers: int, *, slides: int = 6, sources: int = 1, **options: Any
+    stream: Stream,
+    workers: int,
+    *,
+    slides: int = 6,
+    sources: int = 1,
+    costs: Int64s | None = None,
+    **options: Any,
 ) -> SlowEvenflow:
     keys, times = stream
     slow = SlowEvenflow(workers, seed=SEED, sources=sources, slides=slides, slide_ms=SLIDE, **options)
     windowed = {"window_ms": slides * SLIDE, "slide_ms": SLIDE}
     p = create("evenflow", workers=workers, seed=SEED, sources=sources, **windowed, **options)
-    assert p.assign(keys, times).tolist() == route(slow, keys, times)
+    assert p.assign(keys, times, costs).tolist() == route(slow, keys, times, costs)
     split = sum(bool(counter.holders) for ways in slow.sets for counter in ways)
     assert p.observe().head_keys == split
     return slow
@@ -100,11 +106,54 @@ def test_with_every_kind_of_home_load_and_speed_too(
     compare(stream, workers, sources=sources, price=1e-3, **options)
 
 
+def priced(keys: UInt64s, *, law: str, from_row: int, seed: int) -> Int64s:
+    """What tuples cost: by key, at random, now and then very much, all the same, more and more. 1 before `from_row`."""
+    rng, tuples = np.random.default_rng(seed), len(keys)
+    costs: Int64s = {
+        "key": lambda: 1 + (keys >> np.uint64(17)).astype(np.int64) % 50 ** (1 + seed % 3),
+        "random": lambda: rng.integers(1, 10, tuples),
+        "giant": lambda: np.where(rng.random(tuples) < 0.01, 1_000_000, rng.integers(1, 3, tuples)),
+        "same": lambda: np.full(tuples, 1 + seed % 5_000),
+        "growth": lambda: 1 + np.arange(tuples) * (1 + seed % 100),
+    }[law]().astype(np.int64)
+    costs[:from_row] = 1
+    return costs
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 16),
+    st.sampled_from(["auto", "hash", "remember"]),
+    st.integers(1, 3),
+    st.sampled_from(["sliding", "cumulative"]),
+    st.sampled_from([(), (2.0, 1.0, 0.5)]),
+    st.sampled_from(["key", "random", "giant", "same", "growth"]),
+    st.integers(0, 1_500),
+)
+def test_tuples_that_cost_differently_are_routed_as_the_rule_says(
+    stream: Stream,
+    workers: int,
+    tail: str,
+    sources: int,
+    window: str,
+    weights: tuple[float, ...],
+    law: str,
+    from_row: int,
+) -> None:
+    options = {"tail": tail, "window": window, "weights": weights, "level": 1e-3 * (from_row % 2)}
+    costs = priced(stream[0], law=law, from_row=from_row, seed=from_row + workers)
+    compare(stream, workers, sources=sources, price=1e-3, watch=2, costs=costs, **options)
+
+
 @pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])
 @pytest.mark.parametrize("workers", [2, 13])
 def test_in_disorder_and_across_gaps_too(stream: Stream, workers: int) -> None:
     for price in (0.0, 0.01):
         compare(stream, workers, price=price)
+        compare(
+            stream, workers, price=price, costs=priced(stream[0], law="random", from_row=700, seed=workers)
+        )
 
 
 @pytest.mark.parametrize("price", [0.0, 0.003])
