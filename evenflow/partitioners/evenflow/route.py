@@ -164,7 +164,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             grain = rule.unit * scale["grain"]
             margin, tolerated, below = margins * grain, tolerances * grain, belows * grain
             note_cost(water.moments, cost)
-            weight = weight_of(cost, scale["mean"])
+            weight = weight_of(cost, scale["unit"])
         # One hash serves two tables: its low bits find the summary's set, its high bits the cell.
         spot = mix64(key ^ rule.salt)
         at, taken = offer(water.summary, spot, key, weight, cost)

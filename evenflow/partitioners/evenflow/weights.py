@@ -2,7 +2,7 @@
 
 Loads are sums of costs. What the rule says of "tuples" where it speaks of chance is meant of a tuple that a unit of cost
 belongs to (the grain): so much do loads differ because a tuple is whole. How frequent a key is, is said by its share of the
-costs. The summary counts a tuple as its cost over the mean cost.
+costs. The summary counts a tuple as its cost over that of such a tuple, so it remembers as many tuples that matter as ever.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from evenflow.partitioners.evenflow.frequent import FINE, Frequent, change_unit,
 from evenflow.partitioners.evenflow.state import SCALE, Water
 
 _STEADY = 8
-"""While the mean cost is off by less than one part in so many, counts keep their unit."""
+"""While the unit of counts is off by less than one part in so many, it stays."""
+_COARSEST = 16
+"""The unit of counts is at most so many times the mean cost. So cheap tuples are no fractions that counts cannot have."""
 
 
 def new_scale(fewest: int) -> Rows:
     """The scale before any tuple has cost other than 1. fewest: tuples from which a key's share is believed."""
-    return record(SCALE, mean=1, grain=1, fewest=fewest)
+    return record(SCALE, mean=1, grain=1, unit=1, fewest=fewest)
 
 
 @inlined
-def weight_of(cost: Whole, mean: Whole) -> np.int64:
-    """The weight of a tuple in the summary: its cost in parts of the mean cost, at least 1."""
-    return np.int64(max(np.int64(1), cost * FINE // mean))
+def weight_of(cost: Whole, unit: Whole) -> np.int64:
+    """The weight of a tuple in the summary: its cost in parts of the unit, at least 1."""
+    return np.int64(max(np.int64(1), cost * FINE // unit))
 
 
 @kernel
@@ -54,12 +56,13 @@ def work_out(summary: Frequent, scale: Rows, moments: Float64s, fewest: Whole) -
     known, tuples, cost = scale[()], moments[0], moments[1]
     if tuples < 1.0:
         return
-    mean = max(np.int64(1), np.int64(cost / tuples + 0.5))
-    if _STEADY * abs(mean - known["mean"]) > known["mean"]:
-        change_unit(summary, known["mean"], mean)
-        known["mean"] = mean
+    known["mean"] = max(np.int64(1), np.int64(cost / tuples + 0.5))
     known["grain"] = max(known["mean"], np.int64(moments[2] / cost + 0.5))
-    known["fewest"] = fewest * FINE * known["grain"] // known["mean"]
+    unit = min(known["grain"], _COARSEST * known["mean"])
+    if _STEADY * abs(unit - known["unit"]) > known["unit"]:
+        change_unit(summary, known["unit"], unit)
+        known["unit"] = unit
+    known["fewest"] = fewest * FINE * known["grain"] // known["unit"]
     known["next"] = 2 * np.int64(tuples) + 1
 
 

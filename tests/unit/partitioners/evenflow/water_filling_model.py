@@ -12,7 +12,7 @@ from tests.unit.partitioners.dalton.dalton_model import mix64
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 GRAINS, COUNTING, LEAST_FREE, SIGMAS, FEW, PARTS = 2, 1 << 14, 0.05, 2, 8, 1024
-WEIGHTS, STEADY, MOST_MEMORY = 256, 8, 1 << 29
+WEIGHTS, STEADY, COARSEST, MOST_MEMORY = 256, 8, 16, 1 << 29
 
 
 @dataclass(eq=False)
@@ -90,8 +90,9 @@ class SlowEvenflow:
         self.seen, self.memory = 0, max(LEAST_MEMORY, MEMORY * self.watched)
         self.aged = -inf
         self.sources = sources
-        self.weighed, self.mean, self.grain = False, 1, 1
-        """Whether a tuple has cost other than 1, the mean cost, and that of the tuple a unit of cost belongs to."""
+        self.weighed, self.mean, self.grain, self.counted = False, 1, 1, 1
+        """Whether a tuple has cost other than 1, the mean cost, that of the tuple a unit of cost belongs to, and that of a
+        tuple that counts as one."""
         self.moments, self.rework = [0.0, 0.0, 0.0], 0
         """Tuples, costs, squares of costs of about a window, and how many tuples make mean and grain known anew."""
         self.sent: list[tuple[int, int, bool, int]] = []
@@ -160,13 +161,14 @@ class SlowEvenflow:
         tuples, cost, squares = self.moments
         if tuples < 1:
             return
-        mean = max(1, int(cost / tuples + 0.5))
-        if STEADY * abs(mean - self.mean) > self.mean:
-            self.reckon(self.mean, mean)
-            self.mean = mean
+        self.mean = max(1, int(cost / tuples + 0.5))
         self.grain = max(self.mean, int(squares / cost + 0.5))
+        counted = min(self.grain, COARSEST * self.mean)
+        if STEADY * abs(counted - self.counted) > self.counted:
+            self.reckon(self.counted, counted)
+            self.counted = counted
         fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(self.sources)))
-        self.fewest = fewest * WEIGHTS * self.grain // self.mean
+        self.fewest = fewest * WEIGHTS * self.grain // self.counted
         self.rework = 2 * int(tuples) + 1
 
     def unsplit_loads(self) -> list[int]:
@@ -260,7 +262,7 @@ class SlowEvenflow:
 
     def counter(self, key: int, spot: int, cost: int) -> Counter:
         """Count the tuple; SpaceSaving within the key's set."""
-        weight = max(1, cost * WEIGHTS // self.mean) if self.weighed else 1
+        weight = max(1, cost * WEIGHTS // self.counted) if self.weighed else 1
         ways = self.sets[spot & (len(self.sets) - 1)]
         found = next((way for way in ways if way.key == key), None)
         if found is None:
