@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, as_records, plain
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
 from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError
 from evenflow.kernels import kernel
@@ -49,6 +49,8 @@ from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 
 MAX_WORKERS = 1 << 20
+SLOWEST, FASTEST = 1e-3, 1e3
+"""Bounds of a worker's speed."""
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
 """hashing: a key always has the same worker. affinity: a key stays on its worker while it is in the window. splitting: a
@@ -152,6 +154,8 @@ class Partitioner(ABC):
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
     takes_costs: ClassVar[bool] = False
     """Whether tuples may cost differently. The loads are then sums of costs."""
+    takes_speeds: ClassVar[bool] = False
+    """Whether the algorithm can be told how fast the workers are while it runs."""
     tells: ClassVar[bool] = False
     """Whether the instances on one stream tell each other what they know."""
     papers: ClassVar[tuple[Paper, ...]] = ()
@@ -290,6 +294,23 @@ class Partitioner(ABC):
         self.workers = workers
         self._sent = np.zeros(workers, np.int64)
         self._rescale()
+
+    def set_speeds(self, speeds: Float64s) -> None:
+        """Take the workers for this fast from the next tuple on, relative to each other. Call it between two blocks.
+
+        speeds: shape (workers,), from `SLOWEST` to `FASTEST`. Raises ConfigError for an algorithm without `takes_speeds`,
+        and ValueError for another shape or range. A rescale keeps the speeds of the workers that stay.
+        """
+        if not self.takes_speeds:
+            raise ConfigError(
+                f"{self.name} cannot be told how fast workers are while it runs", hint="take `evenflow`"
+            )
+        speeds = np.array(speeds, np.float64)
+        if speeds.shape != (self.workers,):
+            raise ValueError(f"{self.workers} workers but speeds of shape {speeds.shape}")
+        if not bool(np.all((speeds >= SLOWEST) & (speeds <= FASTEST))):
+            raise ValueError(f"a speed must be from {SLOWEST} to {FASTEST}")
+        self._set_speeds(speeds)
 
     @property
     def tells_at(self) -> int | None:
@@ -499,6 +520,10 @@ class Partitioner(ABC):
     @abstractmethod
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         """As `explain`. It reads the state as it is, and allows for the slides that end by `now`."""
+
+    def _set_speeds(self, speeds: Float64s) -> None:
+        """As `set_speeds`. Implemented by an algorithm with `takes_speeds`."""
+        raise NotImplementedError(self.name)
 
     def _choices(self) -> int:
         return 1

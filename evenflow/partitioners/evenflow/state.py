@@ -31,9 +31,8 @@ ends), the key's home, the column of the window's row in which the tuple counts,
 SCALE = np.dtype([(name, np.int64) for name in ("weighed", "mean", "grain", "unit", "fewest", "next")])
 """What tuples cost. `weighed`: 1 once a tuple has cost other than 1. Until then every tuple is 1 in every unit. `mean`: the
 mean cost, about. `grain`: the mean over units of cost, of the tuple that a unit belongs to: as much as one tuple makes loads
-differ by chance. `unit`: the
-cost of a tuple that the summary counts as one. `fewest`: counts of the summary from which a key's share is believed. `next`: tuples of `moments` at which
-mean and grain are worked out again, if no slide begins before."""
+differ by chance. `unit`: the cost of a tuple that the summary counts as one. `fewest`: counts of the summary from which a
+key's share is believed. `next`: tuples of `moments` at which all this is worked out again, if no slide begins before."""
 MOMENTS = 3
 """Of the tuples of about a window: how many, the sum of their costs, the sum of the squares of these."""
 NO_RELIEF = 1 << 62

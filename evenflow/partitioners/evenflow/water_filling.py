@@ -209,9 +209,10 @@ class Evenflow(Partitioner):
     later_state: ClassVar[tuple[frozenset[str], ...]] = (
         frozenset({"told", "rounds", "bias"}),
         frozenset({"summary.lasting", "again", "relieved", "relief"}),
-        frozenset({"doubted_costs", "scale", "moments"}),
+        frozenset({"doubted_costs", "scale", "moments", "speeds"}),
     )
     takes_costs = True
+    takes_speeds = True
 
     def _start(self) -> None:
         options = self.options
@@ -224,6 +225,7 @@ class Evenflow(Partitioner):
             else placements(_COUNTING, options.slides)
         )
         self._rounds = record(ROUNDS, due=NEVER, told=NOT_TOLD)
+        self._speeds = np.zeros(self.workers)
         self._scale, self._moments = new_scale(fewest_of(self.sources)), np.zeros(MOMENTS)
         self._shape()
         self._window = self._no_loads()
@@ -241,6 +243,7 @@ class Evenflow(Partitioner):
         idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
+        self._speeds = self._speeds_of(self.workers)
         brings = np.int64(
             tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
         )
@@ -286,11 +289,44 @@ class Evenflow(Partitioner):
         self._relief = np.full(1, NO_RELIEF, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
+        self._weigh_workers()
+
+    def _weigh_workers(self) -> None:
+        """The load that a unit of cost is to each worker, by the speeds that are known."""
+        n, options = self.workers, self.options
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
+        # Of a worker that nobody has measured, the settings say how fast it is.
+        weights = np.where(self._speeds > 0, self._speeds, weights)
         self._weights = weights
         even = np.all(weights == weights[0])
         self._unit = 1 if even else _FINE
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
+
+    def _speeds_of(self, workers: int) -> Float64s:
+        """The speeds that were told, for so many workers. A new worker is as fast as they are on average."""
+        old = self._speeds
+        mean = old.mean() if len(old) and old[0] > 0 else 0.0
+        return np.concatenate([old[:workers], np.full(max(0, workers - len(old)), mean)])
+
+    def _set_speeds(self, speeds: Float64s) -> None:
+        """Loads are what the tuples of the window are to workers of these speeds, as if they had always been so fast."""
+        n, old, unit = self.workers, self._step, self._unit
+        self._speeds = speeds
+        self._weigh_workers()
+        window, step = self._window, self._step
+        # The load of a slide is a whole number of steps, so nothing is lost.
+        for columns_of in (slice(0, n), slice(n, 2 * n)):
+            window.ring[:, columns_of] = window.ring[:, columns_of] // old * step
+        own = (window.loads - self._others) // old * step
+        whole = (self._tail - self._credit) // old * step
+        for load in (self._credit, self._relieved):
+            load[:] = load // old * step
+        self._tail[:] = whole + self._credit
+        self._others = self._others * self._unit // unit
+        self._bias = self._bias * self._unit // unit
+        window.loads[:] = own + self._others
+        if self._relief[0] < NO_RELIEF:
+            self._relief[:] = self._relief * self._unit // unit
 
     def _no_loads(self) -> WindowLoads:
         """Empty loads of the workers, with a ring of more columns than workers."""
@@ -459,6 +495,7 @@ class Evenflow(Partitioner):
             "doubted_costs": self._doubted_costs,
             "scale": self._scale,
             "moments": self._moments,
+            "speeds": self._speeds,
             "others": self._others,
             "told": self._told,
             "bias": self._bias,
@@ -479,7 +516,8 @@ class Evenflow(Partitioner):
         self._relief = state["relief"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
         self._again, self._doubted_costs = state["again"], state["doubted_costs"]
-        self._scale, self._moments = state["scale"], state["moments"]
+        self._scale, self._moments, self._speeds = state["scale"], state["moments"], state["speeds"]
+        self._weigh_workers()
         self._told, self._rounds, self._bias = state["told"], state["rounds"], state["bias"]
 
     def _choices(self) -> int:

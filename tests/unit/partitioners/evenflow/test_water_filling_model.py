@@ -1,5 +1,6 @@
 """evenflow routes every tuple as its rule, written a second time in plain Python, does."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,39 @@ def test_tuples_that_cost_differently_are_routed_as_the_rule_says(
     options = {"tail": tail, "window": window, "weights": weights, "level": 1e-3 * (from_row % 2)}
     costs = priced(stream[0], law=law, from_row=from_row, seed=from_row + workers)
     compare(stream, workers, sources=sources, price=1e-3, watch=2, costs=costs, **options)
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 16),
+    st.sampled_from(["sliding", "cumulative"]),
+    st.lists(st.sampled_from(["even", "slow", "random"]), min_size=1, max_size=3),
+    st.sampled_from(["none", "random", "giant"]),
+)
+def test_workers_whose_speeds_are_measured_get_what_the_rule_says(
+    stream: Stream, workers: int, window: str, changes: list[str], law: str
+) -> None:
+    keys, times = stream
+    costs = np.ones(len(keys), np.int64) if law == "none" else priced(keys, law=law, from_row=99, seed=1)
+    rng = np.random.default_rng(workers)
+    options: dict[str, Any] = {"price": 1e-3, "watch": 2, "window": window}
+    slow = SlowEvenflow(workers, seed=SEED, slides=6, slide_ms=SLIDE, **options)
+    p = create("evenflow", workers=workers, seed=SEED, window_ms=6 * SLIDE, slide_ms=SLIDE, **options)
+    cuts = np.linspace(0, len(keys), len(changes) + 2).astype(int)
+    for (first, after), change in zip(pairwise(cuts), ["", *changes], strict=True):
+        if change:
+            speeds = {
+                "even": lambda: np.full(workers, 3.0),
+                "slow": lambda: np.where(np.arange(workers) % 3 == 0, 0.05, 1.0),
+                "random": lambda: rng.uniform(0.5, 2, workers),
+            }[change]()
+            slow.set_speeds(speeds)
+            p.set_speeds(speeds)
+            p = restore(p.snapshot())
+        part = slice(first, after)
+        routed = p.assign(keys[part], times[part], costs[part]).tolist()
+        assert routed == route(slow, keys[part], times[part], costs[part])
 
 
 @pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])

@@ -82,9 +82,7 @@ class SlowEvenflow:
         self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
         self.salt = int(salts(seed, 1, first=1 << 40)[0])
         self.shared = range(2, 2 + SHARED) if sources > 1 else range(0)
-        speeds = np.array([*weights[:n], *[1.0] * (n - len(weights))])
-        self.unit = 1 if np.all(speeds == speeds[0]) else FINE
-        self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
+        self.take_speeds(np.array([*weights[:n], *[1.0] * (n - len(weights))]))
         sets = max(1, (1 << (4 * self.watched - 1).bit_length()) // 8)
         self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
         self.seen, self.memory = 0, max(LEAST_MEMORY, MEMORY * self.watched)
@@ -123,6 +121,21 @@ class SlowEvenflow:
         """Cells that were moved away from a worker with too much."""
         self.most = 0
         """Holders that a key had at most, besides its home."""
+
+    def take_speeds(self, speeds: Any) -> None:
+        self.unit = 1 if np.all(speeds == speeds[0]) else FINE
+        self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
+
+    def set_speeds(self, speeds: Any) -> None:
+        """As if workers had always been so fast."""
+        old, unit = self.step, self.unit
+        self.take_speeds(speeds)
+        steps = list(zip(old, self.step, strict=True))
+        self.credit = [load // a * b for load, (a, b) in zip(self.credit, steps, strict=True)]
+        self.relieved = [load // a * b for load, (a, b) in zip(self.relieved, steps, strict=True)]
+        self.recount()
+        if self.relief < inf:
+            self.relief = self.relief * self.unit // unit
 
     def recount(self) -> None:
         """Cost of the tuples in the window, loads, and loads of tuples that nothing else levels."""
