@@ -52,6 +52,9 @@ def inputs_of(records: Iterable[PartitionerRecord], began_with: int) -> int:
 
 
 # JSON has no tuples. Pydantic's strict mode would refuse a list where a tuple is asked for.
+WorkerTimes = Annotated[
+    list[Annotated[tuple[Count, Count, Amount], Field(strict=False)]], Field(max_length=4_096)
+]
 Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)]
 
 
@@ -243,7 +246,8 @@ class PartWork(BaseModel):
     partial rows that had been merged before. replication: about the replication factor of this micro-batch
     (1: no key is split). latencies: pairs (ms from the input topic to the end of the micro-batch, number of
     rows). result_latencies: pairs (ms from the newest tuple of an emitted window to the end of the
-    micro-batch, number of result rows). All latencies are upper bounds.
+    micro-batch, number of result rows). All latencies are upper bounds. workers: triples (worker, tuples of it that were
+    combined, ms that this took), if `partitioner.speeds` asks for them.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -257,6 +261,7 @@ class PartWork(BaseModel):
     replication: Amount | None = None
     latencies: Latencies = []
     result_latencies: Latencies = []
+    workers: WorkerTimes = []
 
     @property
     def spread(self) -> float | None:
