@@ -16,21 +16,16 @@ from evenflow.partitioners.costs import MAX_COST
 from evenflow.partitioners.simple.hashing import Hashing
 from tests.examples import examples
 from tests.unit.partitioners.cases import CASES, over, run
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.streams import zipf
 
 WEIGHING = {name for name in names() if describe(name).takes_costs}
 each_weighing = over([case for case in CASES if case[0] in WEIGHING])
 each_counting = over([case for case in CASES if case[0] not in WEIGHING])
-some_costs = st.lists(st.integers(1, 30) | st.integers(1, MAX_COST), min_size=1, max_size=40)
 
 
 def words(law: Law) -> str:
     return law.words
-
-
-def drawn(costs: list[int], tuples: int) -> np.ndarray:
-    """These costs again and again."""
-    return np.resize(np.array(costs, np.int64), tuples)
 
 
 def test_every_algorithm_with_a_load_of_tuples_weighs_them() -> None:
