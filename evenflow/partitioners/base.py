@@ -17,8 +17,12 @@ Laws (`checking.py` tries each of them, and test_state_bounds.py and others of t
 * an algorithm that weighs tuples by their costs (`takes_costs`) does without costs what it does with costs of 1. Any other
   refuses costs.
 
+Costs: a load is a sum of costs, and so is the frequency of a key, because what must be split is what brings much work. A
+number of tuples that is only a clock (a warm-up, the tuples between two looks) stays a number of tuples.
+
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
-implements `_start`, `_assign` (a numba kernel over the whole block), `_state`, `_load_state` and `_explain`. Its
+implements `_start`, `_assign` (a numba kernel over the whole `Block`: keys, times, costs, and the workers to be written),
+`_state`, `_load_state` and `_explain`. It sets `takes_costs` if it counts `block.costs` wherever it counts load. Its
 `variable_state` names the arrays whose size depends on the stream. All other arrays must fit exactly on `restore`.
 An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances tell each other what
 they know sets `tells`, and implements `tells_at`, `tell`, `hear` and `merger`. The code that routes does not know what
@@ -355,8 +359,8 @@ class Partitioner(ABC):
     def explain(self, key: int, now: int | None = None) -> Explanation:
         """Where the next tuple of this key goes, and why. For people: it may take milliseconds. It changes nothing.
 
-        key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no slide ends before it. An
-        algorithm that decides on whole batches says what it knows of the key from earlier batches.
+        The tuple costs 1. key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no slide
+        ends before it. An algorithm that decides on whole batches says what it knows of the key from earlier batches.
         """
         return self._explain(np.uint64(key), now)
 

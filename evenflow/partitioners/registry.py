@@ -92,6 +92,8 @@ class Description:
     """Name of each option -> its default."""
     tells: bool
     """Whether the instances on one stream tell each other what they know."""
+    takes_costs: bool
+    """Whether tuples may cost differently."""
     papers: tuple[Paper, ...]
     """What to cite for the algorithm."""
     text: str
@@ -122,6 +124,7 @@ class Description:
             "decides_on": "micro-batches" if self.micro_batch else "tuples",
             "key_policy": self.key_policy,
             "tells": self.tells,
+            "takes_costs": self.takes_costs,
             "papers": [paper.key for paper in self.papers],
             "options": options,
             "package": self.package,
@@ -245,6 +248,7 @@ def _described_if_loaded(name: str) -> Description:
             options={},
             defaults={},
             tells=False,
+            takes_costs=False,
             papers=(),
             text="",
             package=PARTITIONERS.package(name),
@@ -282,6 +286,7 @@ def describe(name: str) -> Description:
         },
         defaults=defaults,
         tells=entry.algorithm.tells,
+        takes_costs=entry.algorithm.takes_costs,
         papers=entry.algorithm.papers,
         text=inspect.cleandoc(getattr(inspect.getmodule(entry.algorithm), "__doc__", None) or ""),
         package=None if name in _ENTRIES else PARTITIONERS.package(name),
