@@ -99,6 +99,8 @@ class Growing:
             "rebalances": self._number,
             "workers": WORKERS,
             "worker_tuples": [tuples + worker for worker in range(WORKERS)],
+            "worker_costs": [tuples + worker for worker in range(WORKERS)],
+            "cost": None,
             "plan_epoch": 1,
             "plans_ignored": 0,
             "learning_since": time.time() - 600,
