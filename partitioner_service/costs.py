@@ -19,7 +19,7 @@ from evenflow.settings import Settings
 from partitioner_service.reading.cells import Block, Cells, kind_of
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Exploder
-from partitioner_service.reading.reasons import Faults
+from partitioner_service.reading.reasons import NO_VALUE, Faults
 from partitioner_service.reading.schemas import Schemas
 
 Named = Mapping[str, pa.Array]
@@ -60,6 +60,8 @@ class Pricing:
             return {}
         block = Block.of(values) if block is None else block
         faults = Faults.none(len(values))
+        if block.missing is not None:
+            faults.note(block.missing, NO_VALUE)
         cells = self._reader.read(block, faults)
         found = CellColumns(
             self._of_record, block, cells, faults, written=self._reader.written, csv=self._csv

@@ -103,9 +103,8 @@ class PartitionerInstruments(Instruments):
             sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
         for worker, cost in enumerate(status["worker_costs"]):
             sheet.put(c.WORKER_COST, cost, worker=worker)
-        if status["cost"] is not None:
-            for reason in ("below", "above"):
-                sheet.put(c.COSTS_OUT_OF_RANGE, status[f"costs_{reason}"], reason=reason)
+        for reason in ("below", "above"):
+            sheet.put(c.COSTS_OUT_OF_RANGE, status[f"costs_{reason}"], reason=reason)
 
     def _write_exchange(self, sheet: Sheet, exchange: Mapping[str, Any]) -> None:
         sheet.put(c.EXCHANGE_ELECTED, int(exchange["elected"]))
