@@ -208,7 +208,7 @@ class Loop:
         self.work.tuples += routed.tuples
         self.work.read += routed.read
         self.work.filtered += routed.filtered
-        self.work.note_loads(routed.sent.loads)
+        self.work.note(routed.sent)
         self.work.rejected.note(routed.rejections)
         self.work.blocks += 1
 

@@ -154,6 +154,11 @@ def tells(name: str) -> bool:
     return _entry(name).algorithm.tells
 
 
+def takes_costs(name: str) -> bool:
+    """Whether tuples may cost differently for this algorithm. ConfigError for an unknown name."""
+    return _entry(name).algorithm.takes_costs
+
+
 def is_plain_python(name: str) -> bool:
     """Whether this is a partitioner in plain Python, which is slow. ConfigError for an unknown name."""
     return issubclass(_entry(name).algorithm, PlainPartitioner)
