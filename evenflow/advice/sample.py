@@ -51,6 +51,12 @@ class Sample:
     """Further records that hold no tuple."""
     strays: tuple[Strays, ...] = ()
     """Further tuples that were set aside for their event time, one entry for each cause."""
+    costs: Int64s | None = None
+    """What each tuple costs, 1 to `partitioners.costs.MAX_COST`. None: tuples are only counted."""
+    cost: str | None = None
+    """The column of the costs. It may be named although `costs` is None, if all costs are equal."""
+    cost_remarks: tuple[str, ...] = ()
+    """What the user should know of that column, each as a sentence."""
 
     def stream(self, rate: float | None = None) -> KeyedStream:
         """The tuples as a simulation reads them. ConfigError if there are no tuples or a key is null."""
@@ -58,7 +64,8 @@ class Sample:
             raise ConfigError(
                 f"{self.name} has no tuples", hint="a recommendation needs a sample of the stream"
             )
-        return from_columns(self.keys, self.times, rate=rate if self.times is None else None)
+        numbered = rate if self.times is None else None
+        return from_columns(self.keys, self.times, rate=numbered, costs=self.costs)
 
 
 @dataclass(frozen=True, kw_only=True)
