@@ -59,7 +59,7 @@ Cost = Annotated[
     typer.Option(
         "--cost",
         help="Column of --input: how much work a tuple is, a number from 1 to 1,000,000. Loads are then sums of costs. "
-        "Default: a tuple counts 1.",
+        "Default: each tuple counts 1.",
     ),
 ]
 MaxDisorder = Annotated[

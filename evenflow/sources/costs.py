@@ -22,11 +22,11 @@ class CostColumn:
     costs: Int64s
     """The cost of each tuple, 1 to `MAX_COST`, shape (m,)."""
     rounded: int
-    """Values that were no whole numbers, among those from 1 to `MAX_COST`."""
+    """Values that were no whole numbers, and are from 1 to `MAX_COST` once they are rounded."""
     low: int
-    """Values below 1, and missing ones. They count as 1."""
+    """Values that are below 1 also when rounded, and missing ones. They count as 1."""
     high: int
-    """Values above `MAX_COST`. They count as `MAX_COST`."""
+    """Values that are above `MAX_COST` also when rounded. They count as `MAX_COST`."""
 
     @property
     def same(self) -> int | None:
@@ -47,7 +47,7 @@ class CostColumn:
             found.append(f"values of the cost column {self.name!r} were changed: {'; '.join(changed)}")
         if self.same is not None:
             found.append(
-                f"every tuple has the cost {self.same:,} in {self.name!r}: loads by cost have the shares of a plain count"
+                f"every tuple has the cost {self.same:,} in {self.name!r}, so weighing changes nothing"
             )
         return tuple(found)
 
@@ -59,8 +59,8 @@ def cost_column(column: pa.ChunkedArray | pa.Array, *, name: str, where: str) ->
     `MAX_COST`. name, where: the column and its source, for messages. ConfigError for a column that holds no numbers.
     """
     values = _numbers(column, name, where).to_numpy(zero_copy_only=False)
-    missing, whole = np.isnan(values), np.rint(values)
-    low, high = missing | (values < 1), values > MAX_COST
+    whole = np.rint(values)
+    low, high = ~(whole >= 1), whole > MAX_COST  # a missing value is NaN, and no comparison with NaN is true
     costs = np.where(low, 1.0, np.where(high, float(MAX_COST), whole)).astype(np.int64)
     return CostColumn(
         name=name,
