@@ -9,6 +9,7 @@ from typing import Any
 from evenflow.errors import ConfigError
 from evenflow.rank_laws import (
     Alternating,
+    Costly,
     Disjoint,
     Drift,
     Flash,
@@ -22,6 +23,9 @@ from evenflow.rank_laws import (
     WanderingExponent,
     Zipf,
 )
+
+MOST_COST = 1_000_000
+"""The greatest cost of a tuple (`evenflow.partitioners.costs.MAX_COST`)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,14 @@ def _disjoint(keys: int, seed: int, z: float, sources: int) -> RankLaw:
     return Disjoint(keys, z, sources=sources)
 
 
+def _costly(keys: int, seed: int, z: float, share: float, rare: float, dearer: int) -> RankLaw:
+    if keys < 3:
+        raise ConfigError(f"costly: {keys} keys are too few: a hot one, a rare one and one more are needed")
+    if not 0 < share < share + rare < 1:
+        raise ConfigError(f"costly: share={share:g} and rare={rare:g} must be above 0, and together below 1")
+    return Costly(keys, z, share=share, rare=rare, dearer=dearer)
+
+
 _Z = {"z": Setting(1.0)}
 LAWS: dict[str, Law] = {
     "zipf": Law("Zipf(z) over the keys", lambda keys, seed, z: Zipf(keys, z), _Z),
@@ -160,5 +172,16 @@ LAWS: dict[str, Law] = {
         "each of `sources` sources has keys of its own, Zipf(z): tuple t is of source t mod `sources`",
         _disjoint,
         {**_Z, "sources": Setting(5, least=1, whole=True)},
+    ),
+    "costly": Law(
+        "a hot key has `share` of the tuples, and a rare one has `rare` of them, each `dearer` times as costly as any "
+        "other; Zipf(z) over all other keys",
+        _costly,
+        {
+            **_Z,
+            "share": Setting(0.3),
+            "rare": Setting(0.01),
+            "dearer": Setting(100, least=1, most=MOST_COST, whole=True),
+        },
     ),
 }

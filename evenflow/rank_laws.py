@@ -37,6 +37,8 @@ class RankLaw(ABC):
 
     extra_keys: int = 0
     """How many keys the law has besides those it was asked for."""
+    has_costs: bool = False
+    """Whether tuples cost differently (`costs`)."""
 
     @abstractmethod
     def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
@@ -44,6 +46,10 @@ class RankLaw(ABC):
 
         first: how many tuples of the stream come before the first draw.
         """
+
+    def costs(self, ranks: Int64s) -> Int64s:
+        """What a tuple of each of these ranks costs, shape (m,). 1 for each, unless the law `has_costs`."""
+        return np.ones(len(ranks), np.int64)
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,30 @@ class Disjoint(RankLaw):
     def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         source = (first + np.arange(len(draws))) % self._sources
         return self._zipf.ranks(draws, period, first) * self._sources + source
+
+
+class Costly(RankLaw):
+    """A hot key whose tuples are cheap, a rare key whose tuples are dear, and Zipf over all other keys.
+
+    Rank 0 is the hot key, and the last rank is the rare one. A tuple of the rare key costs `dearer`, and any other one
+    costs 1.
+    """
+
+    has_costs = True
+
+    def __init__(self, keys: int, exponent: float, *, share: float, rare: float, dearer: int) -> None:
+        self._zipf, self._last, self._dearer = Zipf(keys - 2, exponent), keys - 1, dearer
+        self._share, self._both = share, share + rare
+
+    def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
+        # The draws beyond both shares are stretched to [0, 1) again.
+        rest = np.where(draws < self._both, 0.0, (draws - self._both) / (1 - self._both))
+        others = 1 + self._zipf.ranks(rest, period, first)
+        ranks = np.where(draws < self._share, 0, np.where(draws < self._both, self._last, others))
+        return ranks.astype(np.int64)
+
+    def costs(self, ranks: Int64s) -> Int64s:
+        return np.where(ranks == self._last, self._dearer, 1).astype(np.int64)
 
 
 def crowded(zipf: Zipf, draws: Float64s, share: float, key: int) -> Int64s:

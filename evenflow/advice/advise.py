@@ -17,7 +17,7 @@ from evenflow.metrics import window_figures
 from evenflow.simulation import KeyedStream, Origin, Scenario, provenance_of, simulate
 
 HOT = 5
-"""A key is hot if it has at least 1 / (HOT x workers) of the tuples. D-Choices has the same threshold (002)."""
+"""A key is hot if it has at least 1 / (HOT x workers) of the work. D-Choices has the same threshold (002)."""
 Watcher = Callable[[int, int], None]
 """A callback that is told (tuples that have been routed, tuples to route in all)."""
 
@@ -89,8 +89,16 @@ def advise(
         input_partitions=fits.input_partitions,
         size_reasons=fits.reasons,
         capacity=wishes.capacity,
+        cost=None if stream.costs is None else sample.cost,
+        mean_cost=None if stream.costs is None else float(stream.costs.mean()),
+        cost_remarks=sample.cost_remarks,
         provenance=provenance_of(
-            Origin(stream=sample.name, rate=wishes.rate, digest=stream.digest()),
+            Origin(
+                stream=sample.name,
+                rate=wishes.rate,
+                cost=None if stream.costs is None else sample.cost,
+                digest=stream.digest(),
+            ),
             scenario,
             best.entrant,
             stream,

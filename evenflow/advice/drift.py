@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.advice.sample import squares_by_key, work_by_key
+from evenflow.arrays import Float64s, Int64s
 from evenflow.simulation import KeyedStream
 
 PARTS = 10
@@ -26,34 +28,39 @@ def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
 
     The figure is a mean over the parts. Each part is compared with the part before it, and with the first part. The
     larger of the two means counts, because hot keys may be replaced at once or change slowly. None if the sample is too
-    small, or if no key is hot.
+    small, or if no key is hot. If tuples have costs, all shares are of work, and not of tuples.
     """
     parts = min(PARTS, int(len(stream) * least / FEWEST))
     if parts < 2:
         return None
     edges = np.linspace(0, len(stream), parts + 1).astype(np.int64).tolist()
-    counts = [
-        np.bincount(stream.codes[begin:end], minlength=stream.key_count) for begin, end in pairwise(edges)
-    ]
-    since_before = [_come(now, before, least) for before, now in pairwise(counts)]
-    since_first = [_come(now, counts[0], least) for now in counts[1:]]
+    pieces = [slice(begin, end) for begin, end in pairwise(edges)]
+    found_in = [_Part(work_by_key(stream, piece), squares_by_key(stream, piece)) for piece in pieces]
+    since_before = [_come(now, before, least) for before, now in pairwise(found_in)]
+    since_first = [_come(now, found_in[0], least) for now in found_in[1:]]
     means = [float(np.mean(found)) for some in (since_before, since_first) if (found := _known(some))]
     return max(means, default=None)
+
+
+class _Part(NamedTuple):
+    """A part of the sample, shape (keys,) each."""
+
+    work: Int64s
+    """Tuples of each key, or the sum of their costs."""
+    squares: Float64s
+    """Sum of the squares of these costs: the variance of the work, if the number of tuples is Poisson."""
 
 
 def _known(some: list[float | None]) -> list[float]:
     return [one for one in some if one is not None]
 
 
-def _come(now: Int64s, before: Int64s, least: float) -> float | None:
-    """The share of the tuples of hot keys that these keys have gained. None if no key is hot.
-
-    now, before: tuples of each key in two parts, shape (keys,).
-    """
-    hot = now >= least * now.sum()
+def _come(now: _Part, before: _Part, least: float) -> float | None:
+    """The share of the work of hot keys that these keys have gained since `before`. None if no key is hot."""
+    hot = now.work >= least * now.work.sum()
     if not hot.any():
         return None
-    more = now[hot] - before[hot]
-    # The difference of two Poisson counts has their sum as its variance.
-    beyond_chance = more > _CHANCE * np.sqrt(now[hot] + before[hot])
-    return float(more[beyond_chance].sum() / now[hot].sum())
+    more = now.work[hot] - before.work[hot]
+    # The difference of two independent sums has the sum of their variances as its variance.
+    beyond_chance = more > _CHANCE * np.sqrt(now.squares[hot] + before.squares[hot])
+    return float(more[beyond_chance].sum() / now.work[hot].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,7 +23,10 @@ CHANGING = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """The recommendation for a stream, and the figures behind it. Shares are of all tuples of the sample."""
+    """The recommendation for a stream, and the figures behind it.
+
+    Shares are of all tuples of the sample. If tuples have costs, shares and skew are of the work, which is the sum of costs.
+    """
 
     source: str
     tuples: int
@@ -64,9 +68,15 @@ class Advice:
     input_partitions: int
     size_reasons: tuple[str, ...]
     capacity: float | None
+    """Tuples per second that a worker can take, if the user said it."""
+    cost: str | None
+    """The column of the costs. None: tuples are counted."""
+    mean_cost: float | None
+    """Mean cost of a tuple. None: tuples are counted."""
+    cost_remarks: tuple[str, ...]
+    """What the user should know of the column of the costs, each as a sentence."""
     provenance: Provenance
     """Where the figures of the chosen candidate come from."""
-    """Tuples per second that a worker can take, if the user said it."""
 
     @property
     def partitioner(self) -> str:
@@ -80,7 +90,7 @@ class Advice:
 
     @property
     def fullest_worker_rate(self) -> float | None:
-        """Tuples per second of the fullest worker. None if the rate is not known."""
+        """Tuples per second of the fullest worker, or of tuples of mean cost. None if the rate is not known."""
         return None if self.rate is None else self.rate * self.chosen.slowest_worker / self.workers
 
     @property
@@ -88,7 +98,13 @@ class Advice:
         """The reasons for this partitioner, each as a sentence."""
         if self.workers == 1:
             return ("one worker gets everything, whatever the partitioner: the simplest one will do",)
-        return (self._rule(), self._hottest(), *self._drift(), *self._figures(), self._confirmed())
+        weighed = self._weighed()
+        return (*weighed, self._rule(), self._hottest(), *self._drift(), *self._figures(), self._confirmed())
+
+    @property
+    def work(self) -> str:
+        """What shares are of, in a word: tuples, or work if tuples have costs."""
+        return "tuples" if self.cost is None else "work"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -99,6 +115,7 @@ class Advice:
             "aside, no figure counts them"
             for one in self.strays
         ]
+        found += self.cost_remarks
         if self.keys == 1 and self.tuples > 1:
             found.append("every tuple has the same key: is it the right key?")
         elif self.keys == self.tuples > 1:
@@ -126,9 +143,10 @@ class Advice:
                 "figures are of a window that is still filling; take a larger sample"
             )
         fullest = self.fullest_worker_rate
+        mean = "" if self.cost is None else " of mean cost"
         if self.capacity is not None and fullest is not None and fullest > self.capacity:
             found.append(
-                f"the fullest worker gets {fullest:,.0f} tuples/s, more than the {self.capacity:,.0f} it can take"
+                f"the fullest worker gets {fullest:,.0f} tuples/s{mean}, more than the {self.capacity:,.0f} it can take"
             )
         elif (
             self.capacity is not None and fullest is not None and fullest > UTILISATION * self.capacity * 1.01
@@ -144,6 +162,8 @@ class Advice:
         lines = ["[partitioner]", f'name = "{self.partitioner}"', f"workers = {self.workers}"]
         lines.append(f"routed_partitions = {self.routed_partitions}")
         lines.append(f"instances = {self.instances}")
+        if self.cost is not None:
+            lines.append(f"cost = {_toml(_sql_name(self.cost))}")
         if self.options:
             pairs = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
             lines.append(f"options = {{ {pairs} }}")
@@ -154,8 +174,10 @@ class Advice:
     def as_json(self) -> dict[str, Any]:
         """Every field, and the figures and sentences that follow from them, as plain JSON. The names are stable."""
         fields = asdict(self)
-        for inner in ("chosen", "candidates", "provenance"):
+        for inner in ("chosen", "candidates", "cost_remarks", "provenance"):
             del fields[inner]
+        if self.cost is None:
+            del fields["cost"], fields["mean_cost"]
         return {
             "partitioner": self.partitioner,
             "options": fields.pop("options"),
@@ -171,10 +193,26 @@ class Advice:
             "hot_keys": list(fields["hot_keys"]),
             "agrees": self.agrees,
             "fullest_worker_rate": self.fullest_worker_rate,
-            "candidates": [{**asdict(one), "chosen": one is self.chosen} for one in self.candidates],
+            "candidates": [{**one.as_json(), "chosen": one is self.chosen} for one in self.candidates],
             "settings": self.settings(),
             "provenance": self.provenance.as_json(),
         }
+
+    def _weighed(self) -> list[str]:
+        """Sentences about the costs of tuples. Empty if tuples are counted."""
+        if self.mean_cost is None:
+            return []
+        found = [
+            f"tuples are weighed by {self.cost!r}, {self.mean_cost:,.3g} on average: shares are of work, and only "
+            "partitioners that weigh tuples are recommended"
+        ]
+        of = {one.partitioner: one.slowest_worker / self.workers for one in self.candidates}
+        if {"hashing", "evenflow"} <= of.keys():
+            found.append(
+                f"the fullest worker has {of['hashing']:.1%} of the work with hashing and {of['evenflow']:.1%} with "
+                f"evenflow; a fair share is {1 / self.workers:.1%}"
+            )
+        return found
 
     def _rule(self) -> str:
         rule = self.paper_rule
@@ -195,11 +233,11 @@ class Advice:
         times = self.top_share * self.workers
         if times > 1:
             return (
-                f"the hottest key has {self.top_share:.2%} of the tuples, {times:,.3g} times a worker's fair share: "
+                f"the hottest key has {self.top_share:.2%} of the {self.work}, {times:,.3g} times a worker's fair share: "
                 f"while it stays on one worker, that one gets {self.top_share:.2%} of everything, however many there are"
             )
         return (
-            f"the hottest key has {self.top_share:.2%} of the tuples, {times:.0%} of a worker's fair share: it need "
+            f"the hottest key has {self.top_share:.2%} of the {self.work}, {times:.0%} of a worker's fair share: it need "
             "not be split"
         )
 
@@ -207,7 +245,7 @@ class Advice:
         """A sentence that says whether the hot keys change. Empty if it is not known."""
         if self.hot_turnover is None:
             return []
-        share = f"{self.hot_turnover:.0%} of the tuples of hot keys"
+        share = f"{self.hot_turnover:.0%} of the {self.work} of hot keys"
         if self.hot_turnover < CHANGING:
             return [f"the hot keys stay: {share} have come to them since an earlier part of the sample"]
         return [
@@ -246,3 +284,11 @@ class Advice:
 def _toml(value: Any) -> str:
     # Numbers, texts, truth values and lists of them are written alike in JSON and TOML.
     return json.dumps(value, ensure_ascii=False)
+
+
+def _sql_name(column: str) -> str:
+    """The column in an expression: as it is, or in double quotes if it is no plain name."""
+    if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", column):
+        return column
+    escaped = column.replace('"', '""')
+    return f'"{escaped}"'

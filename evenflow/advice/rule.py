@@ -12,6 +12,9 @@ exist only because keys are split. The first partial of each key is left out, be
 rule of 004 follows from this cost: with g groups, shuffling costs at most 1 + g (n - 1) / (tuples / n), which is close to
 1 only for few groups.
 
+If tuples have costs, the first term is the work of the fullest worker over the mean work, and merging one partial is
+`merge_cost` times the work of a tuple of mean cost. Only candidates that weigh tuples are considered then.
+
 The cost of a candidate is the cost with its worst hash seed, because luck with one placement ends with the next change
 of workers. The candidates are ordered, simpler ones first. The choice is the first candidate that costs at most
 (1 + tolerance) x the least cost.
@@ -20,8 +23,8 @@ of workers. The candidates are ordered, simpler ones first. The choice is the fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from evenflow.advice.candidates import Candidate
 from evenflow.partitioners.base import KeyPolicy
@@ -77,13 +80,14 @@ class Tried:
     partitioner: str
     family: KeyPolicy
     considered: bool
-    """Whether it may be chosen. A candidate that splits every key may be only if the rule of 004 asks for that."""
+    """Whether it may be chosen. A candidate that splits every key may be only if the rule of 004 asks for that. If tuples
+    have costs, one that does not weigh them may not."""
     cost: float
     """See the module."""
     slowest_worker: float
-    """Tuples of the fullest worker over the mean load, as a mean over windows."""
+    """Load of the fullest worker over the mean load, as a mean over windows."""
     window_imbalance: float
-    """(max load - mean load) / tuples, as a mean over windows. Without a window, the sample is one window."""
+    """(max load - mean load) / all loads, as a mean over windows. Without a window, the sample is one window."""
     gamma: float
     """Distinct (key, worker) pairs of a window."""
     distinct: float
@@ -94,6 +98,12 @@ class Tried:
     """Workers that hold the most split key."""
     ns_per_tuple: float
     """Processor time inside `assign` per tuple, in ns: the least of the runs."""
+    weighs: bool | None = None
+    """Whether it weighs tuples by their costs. None if tuples have no costs."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain JSON, in their order. `weighs` is left out if tuples have no costs."""
+        return {name: value for name, value in asdict(self).items() if name != "weighs" or value is not None}
 
 
 def judged(
@@ -110,7 +120,7 @@ def judged(
     return Tried(
         partitioner=candidate.text,
         family=candidate.family,
-        considered=few_groups or not candidate.few_groups_only,
+        considered=(few_groups or not candidate.few_groups_only) and own.weighs is not False,
         cost=max(_slowest(one) + merge_cost * (one.gamma - one.distinct) / fair for one in figures),
         slowest_worker=max(map(_slowest, figures)),
         window_imbalance=_imbalance(own),
@@ -119,6 +129,7 @@ def judged(
         ksr=own.ksr,
         max_holders=own.max_holders,
         ns_per_tuple=min(one.ns_per_tuple for one in figures),
+        weighs=own.weighs,
     )
 
 

@@ -51,6 +51,12 @@ class Sample:
     """Further records that hold no tuple."""
     strays: tuple[Strays, ...] = ()
     """Further tuples that were set aside for their event time, one entry for each cause."""
+    costs: Int64s | None = None
+    """What each tuple costs, 1 to `partitioners.costs.MAX_COST`. None: tuples are only counted."""
+    cost: str | None = None
+    """The column of the costs. It may be named although `costs` is None, if all costs are equal."""
+    cost_remarks: tuple[str, ...] = ()
+    """What the user should know of that column, each as a sentence."""
 
     def stream(self, rate: float | None = None) -> KeyedStream:
         """The tuples as a simulation reads them. ConfigError if there are no tuples or a key is null."""
@@ -58,7 +64,8 @@ class Sample:
             raise ConfigError(
                 f"{self.name} has no tuples", hint="a recommendation needs a sample of the stream"
             )
-        return from_columns(self.keys, self.times, rate=rate if self.times is None else None)
+        numbered = rate if self.times is None else None
+        return from_columns(self.keys, self.times, rate=numbered, costs=self.costs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,17 +78,19 @@ class HotKey:
     """The bytes of the key in base64 if `key` is None, otherwise None."""
     tuples: int
     share: float
-    """Share of all tuples of the sample."""
+    """Share of all tuples of the sample, or of the work if tuples have costs."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Keys:
-    """The keys of a sample, most frequent first."""
+    """The keys of a sample, those with most work first. Without costs the work of a key is its tuples."""
 
     codes: Int64s
     """Key numbers (`KeyedStream.codes`), shape (distinct,)."""
     counts: Int64s
     """Tuples of each key, shape (distinct,)."""
+    work: Int64s
+    """Sum of the costs of each key's tuples, shape (distinct,)."""
     estimate: int
     """A lower bound for the number of distinct keys, with those that the sample missed (Chao)."""
     zipf: float | None
@@ -96,14 +105,15 @@ class Keys:
 
     @property
     def shares(self) -> Float64s:
-        """Share of the tuples that each key has, shape (distinct,)."""
-        return self.counts / self.counts.sum()
+        """Share of the work that each key has, shape (distinct,)."""
+        return self.work / self.work.sum()
 
 
 def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
     """The keys of a sample. complete: whether the sample is the whole stream."""
     counts = np.bincount(stream.codes, minlength=stream.key_count)
-    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+    work = work_by_key(stream)
+    order = np.argsort(-work, kind="stable")[: int((counts > 0).sum())]
     ranked = counts[order]
     estimate = len(ranked) if complete else unseen_too(ranked)
     early = np.zeros(stream.key_count, bool)
@@ -111,10 +121,25 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
     return Keys(
         codes=order,
         counts=ranked,
+        work=work[order],
         estimate=estimate,
-        zipf=zipf_exponent(ranked, estimate),
+        zipf=zipf_exponent(
+            work[order], estimate, squares=None if stream.costs is None else squares_by_key(stream)[order]
+        ),
         new_share=float((~early[order]).mean()),
     )
+
+
+def work_by_key(stream: KeyedStream, piece: slice = slice(None)) -> Int64s:
+    """Sum of the costs of each key's tuples in this piece of the stream, or their number without costs. Shape (keys,)."""
+    costs = None if stream.costs is None else stream.costs[piece]
+    return np.bincount(stream.codes[piece], costs, minlength=stream.key_count).astype(np.int64)
+
+
+def squares_by_key(stream: KeyedStream, piece: slice = slice(None)) -> Float64s:
+    """As `work_by_key`, but of the squares of the costs."""
+    costs = None if stream.costs is None else stream.costs[piece].astype(np.float64) ** 2
+    return np.bincount(stream.codes[piece], costs, minlength=stream.key_count).astype(np.float64)
 
 
 def unseen_too(counts: Int64s) -> int:
@@ -126,18 +151,22 @@ def unseen_too(counts: Int64s) -> int:
     return len(counts) + once * (once - 1) // (2 * (twice + 1))
 
 
-def zipf_exponent(counts: Int64s, keys: int) -> float | None:
+def zipf_exponent(counts: Int64s, keys: int, *, squares: Float64s | None = None) -> float | None:
     """The exponent z for which two tuples from Zipf(z) over `keys` keys have the same key as often as in the sample.
 
     The sum of f(f-1) / m(m-1) over the keys, with f of m tuples each, estimates the probability of the same key without
     bias, however few tuples a key has. So a uniform stream gives about 0. A fit of the ranked counts would take their
     noise for skew. None for fewer than two keys or tuples.
+
+    With costs, `counts` is the work of each key, and `squares` the sum of the squares of its tuples' costs. A tuple then
+    meets another one as often as the product of their costs says. With costs of 1 this is the same.
     """
     tuples = int(counts.sum())
-    if keys < 2 or tuples < 2:
-        return None
     wide = counts.astype(np.float64)
-    meets = float((wide * (wide - 1)).sum()) / (tuples * (tuples - 1.0))
+    pairs = tuples * (tuples - 1.0) if squares is None else float(tuples) ** 2 - float(squares.sum())
+    if keys < 2 or pairs <= 0:
+        return None
+    meets = float((wide * (wide - 1) if squares is None else wide**2 - squares).sum()) / pairs
     # Bisection: the probability of the same key, sum of r^-2z over the squared sum of r^-z, grows with z.
     low, high = 0.0, _STEEPEST
     for _ in range(_HALVINGS):
@@ -163,7 +192,7 @@ def _harmonic(keys: int, exponent: float) -> float:
 
 
 def hot_keys(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> list[HotKey]:
-    """The keys with at least the share `least` of the tuples, most frequent first, at most `most` of them."""
+    """The keys with at least the share `least` of the work, those with most of it first, at most `most` of them."""
     found = []
     for code, tuples, share in zip(keys.codes[:most], keys.counts[:most], keys.shares[:most], strict=True):
         if share < least:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenflow.commands.context import counted, milliseconds, say_plain, settings_of
-from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened, options_of_file
+from evenflow.commands.reading import (
+    Cost,
+    Delimiter,
+    Encoding,
+    Format,
+    NoHeader,
+    TimeUnit,
+    opened,
+    options_of_file,
+)
 
 if TYPE_CHECKING:
     from evenflow.advice import Advice, Sample
@@ -45,6 +54,7 @@ def advise(
         typer.Option(help="Event time column. Default: the query's for a topic, none (numbered) for a file."),
     ] = None,
     time_unit: TimeUnit = None,
+    cost: Cost = None,
     format: Format = None,
     delimiter: Delimiter = None,
     no_header: NoHeader = False,
@@ -119,6 +129,7 @@ def advise(
         options = options_of_file(
             key=key,
             time=time,
+            cost=cost,
             time_unit=time_unit,
             format=format,
             delimiter=delimiter,
@@ -130,7 +141,7 @@ def advise(
         )
         source = opened(input, options)
         far_ms = max(_FAR_MS, _FAR_WINDOWS * (window_ms or 0))
-        found = first_tuples(source, sample, timed=time is not None, far_ms=far_ms)
+        found = first_tuples(source, sample, timed=time is not None, far_ms=far_ms, cost=cost)
         # As many partitions as a topic that is made for the file would get.
         inputs = settings.input.partitions or DEFAULT_PARTITIONS
     else:
@@ -139,6 +150,8 @@ def advise(
             raise ConfigError(
                 f"{given[0]} is for a file", hint="input.format and input.columns say what the records are"
             )
+        if cost is not None:
+            raise ConfigError("--cost is for a file", hint="name the file with --input")
         settings = _settings_for_topic(context, topic, key, time, time_unit, delimiter)
         found, inputs = _from_topic(settings, sample, first=oldest)
         window_ms = settings.query.window if window_ms is None else window_ms
@@ -291,7 +304,7 @@ def _hot_title(advice: Advice) -> str:
     more = f", {shown} shown" if shown < advice.hot_key_count else ""
     return (
         f"{advice.hot_key_count:,} hot key{'s' if advice.hot_key_count > 1 else ''}, each with at least a fifth of a "
-        f"worker's fair share, {advice.hot_share:.1%} of the tuples together{more}"
+        f"worker's fair share, {advice.hot_share:.1%} of the {advice.work} together{more}"
     )
 
 
@@ -301,7 +314,7 @@ def _hot_keys(advice: Advice) -> Any:
 
     table = Table()
     table.add_column("key", no_wrap=True)
-    for title in ("tuples", "share", "of a worker"):
+    for title in ("tuples", "share" if advice.cost is None else "share of work", "of a worker"):
         table.add_column(title, justify="right")
     for hot in advice.hot_keys:
         name = repr(hot.key)[1:-1] if hot.key is not None else f"base64 {hot.key_base64}"
@@ -321,8 +334,9 @@ def _candidates(advice: Advice) -> Any:
         table.add_column(title, justify="right")
     for one in advice.candidates:
         cost = f"{one.cost:,.3f}" if one.considered else "-"
+        mark = " (does not weigh)" if one.weighs is False else ""
         table.add_row(
-            one.partitioner,
+            f"{one.partitioner}{mark}",
             cost,
             f"{one.slowest_worker:,.3f}",
             f"{one.window_imbalance:.3g}",

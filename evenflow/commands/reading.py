@@ -54,14 +54,24 @@ Key = Annotated[str | None, typer.Option(help="Key column of --input.")]
 Time = Annotated[
     str | None, typer.Option(help="Event time column of --input. Default: numbered, see --rate.")
 ]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        help="Column of --input: how much work a tuple is, a number from 1 to 1,000,000. Loads are then sums of costs. "
+        "Default: each tuple counts 1.",
+    ),
+]
 MaxDisorder = Annotated[
     str | None,
     typer.Option(help="How far times of --input may run back. Default: the window, without one 60s."),
 ]
 
 
-def options_of_file(*, key: str | None, time: str | None, **words: Any) -> SourceOptions:
-    """Source options for a command that needs only the keys and the event times of a source.
+def options_of_file(
+    *, key: str | None, time: str | None, cost: str | None = None, **words: Any
+) -> SourceOptions:
+    """Source options for a command that needs only the keys, the event times and perhaps the costs of a source.
 
     Without a time column the rows are numbered, at `event_rate` tuples per second (default 1,000). words: further fields
     of SourceOptions. ConfigError for a time unit without a time column.
@@ -71,14 +81,15 @@ def options_of_file(*, key: str | None, time: str | None, **words: Any) -> Sourc
 
     if time is None and words.get("time_unit") is not None:
         raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
-    named = tuple(dict.fromkeys(name for name in (key, time) if name is not None))
+    named = tuple(dict.fromkeys(name for name in (key, time, cost) if name is not None))
     rate = words.pop("event_rate", None) or _NUMBERED_RATE
     return SourceOptions(
         key=key,
         time=time,
         columns=named or None,
         columns_named=bool(named),
-        types={key: "string"} if key is not None else {},
+        # As text, the type of a cost does not depend on rows that need not be read.
+        types={name: "string" for name in (key, cost) if name is not None},
         event_rate=None if time is not None else rate,
         **words,
     )

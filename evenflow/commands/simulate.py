@@ -13,6 +13,7 @@ import typer
 
 from evenflow.commands.context import counted, milliseconds, say_plain
 from evenflow.commands.reading import (
+    Cost,
     Delimiter,
     Encoding,
     Format,
@@ -71,7 +72,8 @@ def simulate(
             "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in the middle; "
             "runs:length=200,longest=200 has so many tuples of one key in a row; flash:share=0.3,every=10 gives a cold "
             "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six periods and come back "
-            "after all others; disjoint:sources=5 gives each source keys of its own; few has a thousandth of the rate.",
+            "after all others; disjoint:sources=5 gives each source keys of its own; few has a thousandth of the rate; "
+            "costly:share=0.3,rare=0.01,dearer=100 has costs: a hot key is cheap, and a rare one has most of the work.",
         ),
     ] = None,
     keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,
@@ -106,6 +108,7 @@ def simulate(
     key: Key = None,
     time: Time = None,
     time_unit: TimeUnit = None,
+    cost: Cost = None,
     format: Format = None,
     delimiter: Delimiter = None,
     no_header: NoHeader = False,
@@ -174,6 +177,7 @@ def simulate(
         "key": key,
         "time": time,
         "time_unit": time_unit,
+        "cost": cost,
         "format": format,
         "delimiter": delimiter,
         "no_header": no_header,
@@ -186,7 +190,7 @@ def simulate(
             routed = stream_of_file(
                 input, words, first=tuples, rate=rate, disorder_ms=disorder_of(max_disorder, scenario)
             )
-            origin = Origin(stream=input, rate=rate, key=key, time=time, digest=routed.digest())
+            origin = Origin(stream=input, rate=rate, key=key, time=time, cost=cost, digest=routed.digest())
         else:
             refuse_words_of_file(words, max_disorder)
             kind = stream or "zipf"
@@ -294,12 +298,19 @@ def _who_exchanged(results: Sequence[Result], channel: Channel) -> str:
     return told if len(able) == len(results) else f"{told}; the others cannot and are as without it"
 
 
+def _marked(figures: Figures) -> str:
+    """The partitioner, with a mark if tuples have costs and it does not weigh them."""
+    return f"{figures.partitioner} (does not weigh)" if figures.weighs is False else figures.partitioner
+
+
 def _table(results: Sequence[Result], shown: Sequence[str], scenario: Scenario) -> Table:
     from rich.table import Table
 
     first = results[0].figures
     windowed = scenario.window_ms is not None
     of = "Gamma, keys, replication, holders: mean over windows" if windowed else "figures of the whole stream"
+    if first.total_cost is not None:
+        of += "; loads and imbalance are of costs"
     less = len(shown) < len(_columns(scenario))
     table = Table(
         title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
@@ -309,5 +320,5 @@ def _table(results: Sequence[Result], shown: Sequence[str], scenario: Scenario) 
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
     for result in results:
-        table.add_row(result.figures.partitioner, *(_COLUMNS[title](result.figures) for title in shown))
+        table.add_row(_marked(result.figures), *(_COLUMNS[title](result.figures) for title in shown))
     return table

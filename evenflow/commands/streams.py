@@ -49,6 +49,7 @@ def stream_of_file(
 
     header = not words["no_header"]
     others = {name: value for name, value in words.items() if name != "no_header"}
+    cost = words.get("cost")
     options = options_of_file(**others, header=header, keep_order=True, first=first)
     timed = options.time is not None
     if timed and rate is not None:
@@ -56,7 +57,13 @@ def stream_of_file(
     if first is not None and first < 1:
         raise ConfigError(f"--tuples must be at least 1, not {first}")
     stream = stream_of(
-        opened(path, options), tuples=first, timed=timed, rate=rate, max_disorder_ms=disorder_ms
+        opened(path, options),
+        tuples=first,
+        timed=timed,
+        rate=rate,
+        max_disorder_ms=disorder_ms,
+        cost=cost,
+        remark=lambda sentence: typer.echo(f"warning: {sentence}", err=True),
     )
     if timed and len(stream) > 1 and int(stream.times.min()) == int(stream.times.max()):
         _warn_of_one_time(options.time or "", int(stream.times[0]), len(stream))

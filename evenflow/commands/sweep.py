@@ -13,6 +13,7 @@ import typer
 
 from evenflow.commands.context import counted, milliseconds, say_plain
 from evenflow.commands.reading import (
+    Cost,
     Delimiter,
     Encoding,
     Format,
@@ -117,6 +118,7 @@ def sweep(
     key: Key = None,
     time: Time = None,
     time_unit: TimeUnit = None,
+    cost: Cost = None,
     format: Format = None,
     delimiter: Delimiter = None,
     no_header: NoHeader = False,
@@ -161,6 +163,7 @@ def sweep(
         "key": key,
         "time": time,
         "time_unit": time_unit,
+        "cost": cost,
         "format": format,
         "delimiter": delimiter,
         "no_header": no_header,
@@ -188,7 +191,7 @@ def sweep(
         file = stream_of_file(
             input, words, first=tuples, rate=rate, disorder_ms=disorder_of(max_disorder, scenario)
         )
-        origin = Origin(stream=input, rate=rate, key=key, time=time, digest=file.digest())
+        origin = Origin(stream=input, rate=rate, key=key, time=time, cost=cost, digest=file.digest())
         count = len(file)
     grid = Grid(
         partitioners=tuple(partitioner or names()),

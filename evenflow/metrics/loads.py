@@ -6,6 +6,8 @@ With m tuples over n workers and L(w) tuples at worker w:
     max_w L(w) - mean L                (000 eq. 1, 004 eq. 1, of a window, absolute)
 
 The second figure divided by m is the first. We report this share. Without tuples it is 0.
+
+If tuples have costs, L(w) is the sum of the costs at worker w, and m the sum of all costs.
 """
 
 from __future__ import annotations
@@ -20,41 +22,44 @@ from evenflow.arrays import Float64s, Int64s
 Integers = npt.NDArray[np.integer[Any]]
 
 
-def worker_loads(workers: Integers, n: int) -> Int64s:
-    """Tuples of each of n workers, shape (n,). ValueError if a worker is not in 0 .. n-1."""
+def worker_loads(workers: Integers, n: int, costs: Int64s | None = None) -> Int64s:
+    """Tuples of each of n workers, or the sum of their costs, shape (n,). ValueError if a worker is not in 0 .. n-1.
+
+    costs: of each tuple, shape (m,). Sums are exact up to 2^53.
+    """
     if len(workers) and not 0 <= int(workers.min()) <= int(workers.max()) < n:
         raise ValueError(f"workers from {workers.min()} to {workers.max()} are not all in 0..{n - 1}")
-    return np.bincount(workers, minlength=n).astype(np.int64)
+    return np.bincount(workers, costs, minlength=n).astype(np.int64)
 
 
 def absolute_imbalance(loads: Integers) -> float:
-    """The largest load less the mean load, in tuples."""
+    """The largest load less the mean load, in the unit of the loads."""
     return float(loads.max() - loads.mean())
 
 
 def imbalance(loads: Integers) -> float:
-    """I(m): the share of tuples of the fullest worker, less 1/n. 0 without tuples."""
+    """I(m): the share of the fullest worker in all loads, less 1/n. 0 without tuples."""
     total = int(loads.sum())
     return float(loads.max()) / total - 1 / len(loads) if total else 0.0
 
 
-def _pane_loads(workers: Integers, panes: Int64s, n: int) -> tuple[Int64s, Int64s]:
+def _pane_loads(workers: Integers, panes: Int64s, n: int, costs: Int64s | None) -> tuple[Int64s, Int64s]:
     """(panes that have tuples, ascending; the loads in each, shape (panes, n)). ValueError as `worker_loads`."""
     present, index = np.unique(panes, return_inverse=True)
     worker_loads(workers, n)  # only to raise ValueError for a worker out of range
-    cells = np.bincount(index.astype(np.int64) * n + workers, minlength=len(present) * n)
+    cells = np.bincount(index.astype(np.int64) * n + workers, costs, minlength=len(present) * n)
     return present, cells.reshape(len(present), n).astype(np.int64)
 
 
 def window_imbalance(
-    workers: Integers, panes: Int64s, n: int, *, panes_per_window: int = 1
+    workers: Integers, panes: Int64s, n: int, *, panes_per_window: int = 1, costs: Int64s | None = None
 ) -> tuple[Int64s, Float64s]:
     """(last pane of each window, its imbalance), for every window that has a tuple.
 
     A window is `panes_per_window` consecutive panes. The windows are those whose last pane lies between the first and
-    the last pane that have tuples. So the first windows are still filling.
+    the last pane that have tuples. So the first windows are still filling. costs: as for `worker_loads`.
     """
-    present, loads = _pane_loads(workers, panes, n)
+    present, loads = _pane_loads(workers, panes, n, costs)
     if not len(present):
         return np.empty(0, np.int64), np.empty(0, np.float64)
     # Loads of a window are a difference of running sums over the panes that have tuples.

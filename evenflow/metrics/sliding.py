@@ -12,6 +12,7 @@ The definitions are those of `loads` and `splitting`, which take one window at a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +26,16 @@ from evenflow.keys import mix64
 from evenflow.metrics.loads import Integers, worker_loads
 
 _STATE = np.dtype(
-    [(name, np.int64) for name in ("gamma", "distinct", "most", "used", "head", "tail", "pane", "closed")]
+    [
+        (name, np.int64)
+        for name in ("gamma", "distinct", "most", "used", "head", "tail", "pane", "closed", "load")
+    ]
 )
 """The state of a walk over the stream.
 
 gamma, distinct, most: figures of the present window. used: slots in use. head, tail: the rows [tail, head) are in the
-window. pane: the last pane of the window. closed: windows written since `_walk` was called.
+window. pane: the last pane of the window. closed: windows written since `_walk` was called. load: the loads of all
+workers together.
 """
 _FIGURES = np.dtype(
     [
@@ -57,7 +62,7 @@ class WindowFigures:
     ends: Int64s
     """Last pane of the window."""
     imbalance: Float64s
-    """(max load - mean load) / tuples of the window."""
+    """(max load - mean load) / load of all workers, in the window. Loads count tuples, or are sums of their costs."""
     gamma: Int64s
     """Distinct (key, worker) pairs."""
     distinct: Int64s
@@ -103,6 +108,8 @@ class _Tuples(NamedTuple):
     codes: Int32s
     panes: Int64s
     """Not decreasing."""
+    costs: Int64s
+    """Empty if each tuple costs 1."""
 
 
 class _Span(NamedTuple):
@@ -123,7 +130,7 @@ class _Window(NamedTuple):
     by_holders: Int64s
     """Number of keys that have 0, 1, 2, ... holders, to tell when the largest number falls. Entry 0 is never read."""
     loads: Int64s
-    """Tuples of each worker."""
+    """Tuples of each worker, or the sum of their costs."""
     state: Rows
     """A record of _STATE."""
 
@@ -149,11 +156,12 @@ def _move(old: _Held, new: _Held) -> None:
 
 
 @inlined
-def _enter(window: _Window, code: Whole, worker: Whole) -> None:
+def _enter(window: _Window, code: Whole, worker: Whole, cost: Whole) -> None:
     """A tuple enters the window."""
     pairs, counts = window.held.pairs, window.held.counts
     holders, by_holders, state = window.holders, window.by_holders, window.state[()]
-    window.loads[worker] += 1
+    window.loads[worker] += cost
+    state["load"] += cost
     pair = np.uint64(code * window.loads.shape[0] + worker + 1)
     at = _slot(pairs, pair)
     if pairs[at] == 0:
@@ -172,11 +180,12 @@ def _enter(window: _Window, code: Whole, worker: Whole) -> None:
 
 
 @inlined
-def _leave(window: _Window, code: Whole, worker: Whole) -> None:
+def _leave(window: _Window, code: Whole, worker: Whole, cost: Whole) -> None:
     """A tuple leaves the window."""
     counts, state = window.held.counts, window.state[()]
     holders, by_holders = window.holders, window.by_holders
-    window.loads[worker] -= 1
+    window.loads[worker] -= cost
+    state["load"] -= cost
     at = _slot(window.held.pairs, np.uint64(code * window.loads.shape[0] + worker + 1))
     counts[at] -= 1
     if counts[at] == 0:
@@ -193,16 +202,21 @@ def _leave(window: _Window, code: Whole, worker: Whole) -> None:
 
 
 @inlined
-def _close(window: _Window, closed: Rows, tuples: Whole, now: Whole) -> None:
-    """Write the figures of the window that ends with the pane `now`. tuples: how many it holds, at least one."""
+def _close(window: _Window, closed: Rows, now: Whole) -> None:
+    """Write the figures of the window that ends with the pane `now`. It holds at least one tuple."""
     loads, state = window.loads, window.state[()]
     figures = closed[state["closed"]]
     most = np.int64(0)
     for worker in range(loads.shape[0]):
         most = max(most, loads[worker])
-    figures["end"], figures["imbalance"] = now, most / tuples - 1.0 / loads.shape[0]
+    figures["end"], figures["imbalance"] = now, most / state["load"] - 1.0 / loads.shape[0]
     figures["gamma"], figures["distinct"], figures["most"] = state["gamma"], state["distinct"], state["most"]
     state["closed"] += 1
+
+
+@inlined
+def _cost(costs: Int64s, row: Whole) -> Any:
+    return costs[row] if costs.shape[0] > 0 else np.int64(1)
 
 
 @kernel
@@ -211,7 +225,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
 
     Returns _DONE, _TABLE_IS_FULL or _OUTPUT_IS_FULL. closed: room for the figures of windows that end.
     """
-    workers, codes, panes = tuples
+    workers, codes, panes, costs = tuples
     pairs, state = window.held.pairs, window.state[()]
     head, tail = state["head"], state["tail"]
     now: Any = state["pane"]
@@ -225,10 +239,10 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
                 answer = _OUTPUT_IS_FULL
                 break
             if tail < head:
-                _close(window, closed, head - tail, now)
+                _close(window, closed, now)
             now += 1
             while tail < head and panes[tail] <= now - span.width:
-                _leave(window, np.int64(codes[tail]), np.int64(workers[tail]))
+                _leave(window, np.int64(codes[tail]), np.int64(workers[tail]), _cost(costs, tail))
                 tail += 1
             if tail == head:  # the window is empty: skip to the next tuple
                 now = min(pane, span.through + 1)
@@ -238,7 +252,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
             answer = _TABLE_IS_FULL
             break
         now = pane
-        _enter(window, np.int64(codes[head]), np.int64(workers[head]))
+        _enter(window, np.int64(codes[head]), np.int64(workers[head]), _cost(costs, head))
         head += 1
     state["head"], state["tail"], state["pane"] = head, tail, now
     return answer
@@ -258,44 +272,57 @@ def window_figures(
     *,
     panes_per_window: int,
     through: int | None = None,
+    costs: Int64s | None = None,
 ) -> WindowFigures:
     """The figures of every window that holds a tuple and ends with a pane up to `through` (default: the last pane).
 
     workers, codes, panes: of each tuple, shape (m,). `codes` are the keys as small numbers (`key_codes`). `panes` must
-    not decrease. n: number of workers. The first windows are still filling. ValueError for arrays of different lengths,
-    panes that decrease, a negative code, or a worker that is not in 0 .. n-1.
+    not decrease. n: number of workers. costs: as for `worker_loads`. The first windows are still filling. ValueError for
+    arrays of different lengths, panes that decrease, a negative code, or a worker that is not in 0 .. n-1.
     """
     worker_loads(workers, n)
     if not len(workers) == len(codes) == len(panes):
         raise ValueError(
             f"{len(workers)} workers, {len(codes)} codes, {len(panes)} panes: one of each per tuple"
         )
+    if costs is not None and len(costs) != len(workers):
+        raise ValueError(f"{len(workers)} workers, {len(costs)} costs: one of each per tuple")
     if not len(panes):
         none = np.empty(0, np.int64)
         return WindowFigures(none, np.empty(0), none, none, none)
     if bool((panes[1:] < panes[:-1]).any()):
         raise ValueError("panes decrease: take the largest pane so far, or sort the tuples")
     last = int(panes[-1]) if through is None else through
-    return _figures(
-        _fixed(workers, np.int32), _fixed(codes, np.int32), _fixed(panes, np.int64), n, panes_per_window, last
+    tuples = _Tuples(
+        _fixed(workers, np.int32),
+        _fixed(codes, np.int32),
+        _fixed(panes, np.int64),
+        _fixed(np.empty(0) if costs is None else costs, np.int64),
     )
+    return _figures(tuples, n, panes_per_window, last)
 
 
-def stream_figures(workers: Integers, codes: Integers, n: int) -> WindowFigures:
+def stream_figures(
+    workers: Integers, codes: Integers, n: int, *, costs: Int64s | None = None
+) -> WindowFigures:
     """The figures of the whole stream, as one window that ends with pane 0. Without tuples there is no window."""
-    return window_figures(workers, codes, np.zeros(len(workers), np.int64), n, panes_per_window=_ONE_WINDOW)
+    panes = np.zeros(len(workers), np.int64)
+    return window_figures(workers, codes, panes, n, panes_per_window=_ONE_WINDOW, costs=costs)
 
 
-def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple[Int64s, Float64s]:
+def sampled_imbalance(
+    workers: Integers, n: int, *, samples: int = 100, costs: Int64s | None = None
+) -> tuple[Int64s, Float64s]:
     """(tuples so far, I of the stream so far) at this many evenly spaced points. The last point is the end.
 
-    A stream of fewer tuples than `samples` has a point for each tuple.
+    A stream of fewer tuples than `samples` has a point for each tuple. costs: as for `worker_loads`.
     """
     points = np.unique(np.arange(1, samples + 1, dtype=np.int64) * len(workers) // samples)
     points = points[points > 0]
-    parts = np.split(np.asarray(workers), points[:-1]) if len(points) else []
-    loads = np.cumsum([worker_loads(part, n) for part in parts], axis=0, dtype=np.int64).reshape(-1, n)
-    shares: Float64s = loads.max(axis=1, initial=0) / np.maximum(points, 1)
+    pieces = [slice(low, high) for low, high in pairwise([0, *points.tolist()])]
+    parts = [worker_loads(workers[piece], n, None if costs is None else costs[piece]) for piece in pieces]
+    loads = np.cumsum(parts, axis=0, dtype=np.int64).reshape(-1, n)
+    shares: Float64s = loads.max(axis=1, initial=0) / loads.sum(axis=1)
     return points, shares - 1 / n
 
 
@@ -310,24 +337,23 @@ def _fixed(values: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any
     return view
 
 
-def _figures(
-    workers: Int32s, codes: Int32s, panes: Int64s, n: int, width: int, through: int
-) -> WindowFigures:
-    if int(codes.min()) < 0:
+def _figures(tuples: _Tuples, n: int, width: int, through: int) -> WindowFigures:
+    if int(tuples.codes.min()) < 0:
         raise ValueError("codes are counted from 0")
+    first = int(tuples.panes[0])
     window = _Window(
         held=_held(_FIRST_SLOTS),
-        holders=np.zeros(int(codes.max()) + 1, np.int32),
+        holders=np.zeros(int(tuples.codes.max()) + 1, np.int32),
         by_holders=np.zeros(n + 1, np.int64),
         loads=np.zeros(n, np.int64),
-        state=record(_STATE, pane=int(panes[0])),
+        state=record(_STATE, pane=first),
     )
-    room = int(min(_MOST_OUTPUT, max(1, through - int(panes[0]) + 1)))
+    room = int(min(_MOST_OUTPUT, max(1, through - first + 1)))
     output = records(room, _FIGURES)
     found: list[Rows] = []
     answer = _OUTPUT_IS_FULL
     while answer != _DONE:
-        answer = _walk(_Tuples(workers, codes, panes), _Span(width, through), window, output)
+        answer = _walk(tuples, _Span(width, through), window, output)
         found.append(output[: int(window.state["closed"])].copy())
         if answer == _TABLE_IS_FULL:
             # Pairs without tuples are left behind, so the new table need not be larger than the old one.

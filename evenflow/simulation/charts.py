@@ -105,9 +105,18 @@ def _subtitle(results: Sequence[Result], found: Mapping[str, Look], about: Prove
         conditions = f"{caption(about)}, {conditions}"
     grey = sum(not look.labelled for look in found.values())
     lines = [f"{conditions}; grey: {grey} others" if len(found) > FEW and grey else conditions]
+    if figures.total_cost is not None:
+        lines.append(_weighed(results))
     if any(len(result.at) > CURVE_POINTS for result in results):
         lines.append("Imbalance over time: the largest value of each stretch.")
     return lines
+
+
+def _weighed(results: Sequence[Result]) -> str:
+    """What the loads are, and who does not weigh, in words."""
+    others = [result.figures.partitioner for result in results if not result.figures.weighs]
+    not_weighed = f"; do not weigh: {', '.join(others)}" if others else ""
+    return f"Loads are sums of the costs of tuples{not_weighed}."
 
 
 def caption(about: Provenance) -> str:

@@ -40,6 +40,8 @@ class Origin:
     """Key column of a file or topic."""
     time: str | None = None
     """Event time column of a file or topic."""
+    cost: str | None = None
+    """Column of a file that says what a tuple costs. None: tuples have no costs, or the generated stream has them."""
     digest: str | None = None
     """Digest of the tuples of a file or topic (`KeyedStream.digest`)."""
 
@@ -74,6 +76,7 @@ class Provenance:
     rate: float | None
     key: str | None
     time: str | None
+    cost: str | None = None
     digest: str | None
     hash_seed: int
     """Seed of the hash family and of partitioners that draw random numbers."""
@@ -90,8 +93,9 @@ class Provenance:
     """The effective options of the partitioner, defaults included, as JSON with sorted names."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON, in their order."""
-        return asdict(self)
+        """The fields as plain JSON, in their order. `cost` is left out if there is none."""
+        fields = asdict(self)
+        return {name: value for name, value in fields.items() if name != "cost" or value is not None}
 
 
 def described(origin: Origin, scenario: Scenario) -> dict[str, Any]:

@@ -32,12 +32,17 @@ class Figures:
     """Tables that were made of the messages of all. None without an exchange."""
     exchange_bytes: float | None
     """Bytes that a source sent per second of event time: its messages, and its share of the tables. None without one."""
+    total_cost: int | None = None
+    """Sum of the costs of all tuples. The loads of workers are then sums of costs. None: loads count tuples."""
+    weighs: bool | None = None
+    """Whether the partitioner weighs tuples by their costs. None if tuples have no costs."""
     imbalance: float
-    """I(m) = largest share of a worker - 1/workers, at the end of the stream."""
+    """I(m) = largest share of a worker - 1/workers, at the end of the stream. Shares are of the loads."""
     imbalance_mean: float
     """Mean of I(t) at evenly spaced points of the stream."""
     window_imbalance: float | None
-    """(max load - mean load) / tuples of the window, mean over slides after the warm-up. None without window."""
+    """(max load - mean load) / load of all workers in the window, mean over slides after the warm-up. None without
+    window."""
     gamma: float
     """Distinct (key, worker) pairs of the whole stream. With windows, their mean over the measured slides."""
     distinct: float
@@ -54,8 +59,11 @@ class Figures:
     """`seconds` per tuple, in nanoseconds."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON, in their order."""
-        return asdict(self)
+        """The fields as plain JSON, in their order. Those of costs are left out if tuples have none."""
+        fields = asdict(self)
+        if self.total_cost is None:
+            del fields["total_cost"], fields["weighs"]
+        return fields
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,22 +76,28 @@ class Result:
     over_time: Float64s
     """Imbalance at each of these points: of the window of every slide, or of the stream so far."""
     loads: Int64s
-    """Tuples of each worker over the whole stream."""
+    """Load of each worker over the whole stream: its tuples, or the sum of their costs."""
 
 
 def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenario) -> Result:
     """The figures and curves of a routed stream."""
-    n, tuples = scenario.workers, len(stream)
-    points, samples = metrics.sampled_imbalance(routed.workers, n, samples=scenario.samples)
-    loads = metrics.worker_loads(routed.workers, n)
+    n, tuples, costs = scenario.workers, len(stream), stream.costs
+    points, samples = metrics.sampled_imbalance(routed.workers, n, samples=scenario.samples, costs=costs)
+    loads = metrics.worker_loads(routed.workers, n, costs)
     at, over_time = points.astype(np.float64), samples
     if scenario.window_ms is None:
-        windows = metrics.stream_figures(routed.workers, stream.codes, n)
+        windows = metrics.stream_figures(routed.workers, stream.codes, n, costs=costs)
     else:
         panes = scenario.panes(stream.times)
         first, last = scenario.measured_slides(panes, stream)
         all_windows = metrics.window_figures(
-            routed.workers, stream.codes, panes, n, panes_per_window=scenario.panes_per_window, through=last
+            routed.workers,
+            stream.codes,
+            panes,
+            n,
+            panes_per_window=scenario.panes_per_window,
+            through=last,
+            costs=costs,
         )
         at = ((all_windows.ends + 1 - int(panes[0])) * (scenario.slide_ms / 1000)).astype(np.float64)
         over_time = all_windows.imbalance
@@ -98,6 +112,8 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         exchange=routed.sent is not None,
         exchange_tables=None if routed.sent is None else routed.sent.tables,
         exchange_bytes=None if routed.sent is None else _bytes_per_second(routed.sent, stream, scenario),
+        total_cost=None if costs is None else int(loads.sum()),
+        weighs=None if costs is None else routed.takes_costs,
         imbalance=metrics.imbalance(loads),
         imbalance_mean=_mean(samples),
         window_imbalance=None if scenario.window_ms is None else _mean(windows.imbalance),

@@ -29,7 +29,7 @@ class Routed:
     """The outcome of routing a stream.
 
     workers: the worker of each tuple, shape (m,). seconds: processor time inside `assign`. hot_keys: see
-    `results.Figures`.
+    `results.Figures`. takes_costs: whether the partitioner weighs tuples by their costs.
     """
 
     workers: Int32s
@@ -37,6 +37,7 @@ class Routed:
     hot_keys: int | None
     sent: Sent | None
     """What the sources told each other. None if they told nothing."""
+    takes_costs: bool = False
 
 
 def route(
@@ -61,7 +62,7 @@ def route(
             told = high
     hot = [seen.head_keys for seen in (source.observe() for source in sources) if seen.head_keys is not None]
     sent = None if exchange is None else exchange.sent
-    return Routed(out, seconds, max(hot) if hot else None, sent)
+    return Routed(out, seconds, max(hot) if hot else None, sent, sources[0].takes_costs)
 
 
 def _exchange(sources: Sequence[Partitioner], scenario: Scenario) -> Exchange | None:
@@ -99,10 +100,13 @@ def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, l
         # The first tuple at or after `low` that is this source's, and then every len(sources)-th.
         mine = slice(low + (number - low) % len(sources), high, len(sources))
         keys, times = np.ascontiguousarray(stream.keys[mine]), np.ascontiguousarray(stream.times[mine])
+        # A partitioner that does not weigh tuples routes as if there were no costs.
+        weighed = stream.costs if source.takes_costs else None
+        costs = None if weighed is None else np.ascontiguousarray(weighed[mine])
         assign = source.assign_batch if source.micro_batch else source.assign
         if len(keys):
             began = time.thread_time()
-            workers = assign(keys, times)
+            workers = assign(keys, times, costs)
             seconds += time.thread_time() - began
             out[mine] = workers
     return seconds

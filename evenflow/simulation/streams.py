@@ -1,7 +1,8 @@
-"""The tuples to route: three columns (key hash, key number, event time), made once and shared by all processes.
+"""The tuples to route: columns of key hashes, key numbers, event times and perhaps costs, made once for all processes.
 
 A generated stream is the same as that of `evenflow replay` with the same law, keys and seed: the same draws, and the
-same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes. In a folder, the columns are memory-mapped files.
+same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes, or 28 if tuples have costs. In a folder, the columns
+are memory-mapped files.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ GIANT_SHARE = 0.9
 HOUR = 3_600_000
 _AT_ONCE = 1 << 20
 _INDEX_RATE = 1000.0
-_COLUMNS = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
+_Types = Mapping[str, type[np.generic]]
+_COLUMNS: _Types = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
+_COSTS: _Types = {"costs": np.int64}
+"""A further column, if tuples have costs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +62,16 @@ class KeyedStream:
     """Event time that a further tuple would have, ms. None if it is not known (a file with a time column)."""
     folder: Path | None = None
     """The folder that holds the columns as files. None if they lie in memory only."""
+    costs: Int64s | None = None
+    """What each tuple costs, 1 to `partitioners.costs.MAX_COST`. None if tuples are only counted."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def digest(self) -> str:
-        """16 hex digits that tell these tuples from others: a hash of all keys and times in their order."""
+        """16 hex digits that tell these tuples from others: a hash of all keys, times and costs in their order."""
         whole = hashlib.sha256()
-        for column in (self.keys, self.times):
+        for column in (self.keys, self.times) if self.costs is None else (self.keys, self.times, self.costs):
             whole.update(np.ascontiguousarray(column).data)
         return whole.hexdigest()[:16]
 
@@ -76,16 +82,18 @@ class KeyedStream:
         """
         if self.folder is not None:
             return self
-        _check_room(folder, len(self))
-        for name in _COLUMNS:
+        columns = _columns(costs=self.costs is not None)
+        _check_room(folder, len(self), columns)
+        for name in columns:
             np.save(folder / f"{name}.npy", getattr(self, name))
-        return KeyedStream(self.keys, self.codes, self.times, self.key_count, self.next_time, folder)
+        return replace(self, folder=folder)
 
 
 def opened(folder: Path, *, key_count: int, next_time: int | None) -> KeyedStream:
     """A stored stream, memory-mapped."""
-    keys, codes, times = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS)
-    return KeyedStream(keys, codes, times, key_count, next_time, folder)
+    names = _columns(costs=(folder / "costs.npy").exists())
+    columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in names}
+    return KeyedStream(**columns, key_count=key_count, next_time=next_time, folder=folder)
 
 
 @dataclass(frozen=True)
@@ -201,9 +209,10 @@ def generated(
     _check(tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
     times_of = partial(made.clock.times, tuples=tuples, rate=pace, period_ms=period_ms, seed=seed)
     next_time = int(times_of(tuples, 1)[0])
-    if folder is not None:
-        _check_room(folder, tuples)
     law = made.made(keys, zipf, seed)
+    names = _columns(costs=law.has_costs)
+    if folder is not None:
+        _check_room(folder, tuples, names)
     keys += law.extra_keys
     if keys > MOST_KEYS:
         raise ConfigError(
@@ -211,7 +220,8 @@ def generated(
             hint="give smaller settings",
         )
     hashes = rank_hashes(keys)
-    all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
+    columns = {name: _column(folder, name, kind, tuples) for name, kind in names.items()}
+    codes, times = columns["codes"], columns["times"]
     # The generator of `evenflow replay` draws its ranks from a sequence with the same seed.
     draws = np.random.default_rng([seed, RANKS])
     for first, count in _pieces(tuples):
@@ -221,13 +231,17 @@ def generated(
             periods = (2 * np.arange(first, first + count) >= tuples).astype(np.int64)
         else:
             periods = times[here] // period_ms
-        codes[here] = ranks_by_period(law, draws.random(count), periods, first)
-        all_keys[here] = hashes[codes[here]]
-    return KeyedStream(all_keys, codes, times, keys, next_time, folder)
+        codes[here] = ranks = ranks_by_period(law, draws.random(count), periods, first)
+        columns["keys"][here] = hashes[ranks]
+        if law.has_costs:
+            columns["costs"][here] = law.costs(ranks)
+    return KeyedStream(**columns, key_count=keys, next_time=next_time, folder=folder)
 
 
-def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = None) -> KeyedStream:
-    """A stream of given keys (binary or text) with their event times in ms.
+def from_columns(
+    keys: pa.Array, times: Int64s | None, *, rate: float | None = None, costs: Int64s | None = None
+) -> KeyedStream:
+    """A stream of given keys (binary or text) with their event times in ms, and perhaps their costs.
 
     Without times, tuples are numbered: they come at `rate` tuples per second, or the time of a tuple is its index in ms.
     ConfigError if there are no tuples or a key is null.
@@ -248,7 +262,7 @@ def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = N
         times = numbered_times(0, len(keys), rate=pace)
         next_time = int(numbered_times(len(keys), 1, rate=pace)[0])
     hashes = hash_keys(encoded.dictionary)
-    return KeyedStream(hashes[codes], codes, times, len(hashes), next_time)
+    return KeyedStream(hashes[codes], codes, times, len(hashes), next_time, costs=costs)
 
 
 def check_order(times: Int64s, *, max_disorder_ms: int, where: str) -> None:
@@ -283,8 +297,13 @@ def _check_rate(rate: float | None) -> None:
         raise ConfigError(f"rate must be more than 0 tuples per second, not {rate}")
 
 
-def _check_room(folder: Path, tuples: int) -> None:
-    needed = tuples * sum(np.dtype(kind).itemsize for kind in _COLUMNS.values())
+def _columns(*, costs: bool) -> _Types:
+    """Name and type of each column. costs: whether tuples have costs."""
+    return {**_COLUMNS, **_COSTS} if costs else _COLUMNS
+
+
+def _check_room(folder: Path, tuples: int, columns: _Types) -> None:
+    needed = tuples * sum(np.dtype(kind).itemsize for kind in columns.values())
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise ConfigError(
@@ -293,11 +312,11 @@ def _check_room(folder: Path, tuples: int) -> None:
         )
 
 
-def _column(folder: Path | None, name: str, tuples: int) -> npt.NDArray[Any]:
+def _column(folder: Path | None, name: str, kind: type[np.generic], tuples: int) -> npt.NDArray[Any]:
     if folder is None:
-        return np.empty(tuples, _COLUMNS[name])
+        return np.empty(tuples, kind)
     made: npt.NDArray[Any] = np.lib.format.open_memmap(
-        folder / f"{name}.npy", mode="w+", dtype=_COLUMNS[name], shape=(tuples,)
+        folder / f"{name}.npy", mode="w+", dtype=kind, shape=(tuples,)
     )
     return made
 

@@ -39,7 +39,8 @@ class Stream:
     """The options that all generators share.
 
     keys: different keys. tuples: None for an endless stream. rate: tuples per second of event time. start: time of the
-    first tuple, ms. disorder, period: ms. values: value columns hold 0 .. values-1.
+    first tuple, ms. disorder, period: ms. values: value columns hold 0 .. values-1. The value of a law with costs is the
+    cost of the tuple.
     """
 
     keys: int = 100_000
@@ -94,7 +95,8 @@ class Generated:
                 times = times + (disorder.random(count) * (stream.disorder + 1)).astype(np.int64)
             if self.time_unit == "s":  # the column holds whole seconds, and `Batch.times` must say the same
                 times = times // 1000 * 1000
-            yield self._batch(chosen, times, (values.random(count) * stream.values).astype(np.int64))
+            drawn = (values.random(count) * stream.values).astype(np.int64)
+            yield self._batch(chosen, times, self._law.costs(chosen) if self._law.has_costs else drawn)
             first += count
 
     def _batch(self, ranks: np.ndarray, times: np.ndarray, values: np.ndarray) -> Batch:

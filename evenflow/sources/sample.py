@@ -6,6 +6,8 @@ neighbouring tuples.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,8 @@ from evenflow.errors import ConfigError
 from evenflow.gaps import body_of
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.simulation.streams import check_order
-from evenflow.sources.source import Source
+from evenflow.sources.costs import CostColumn, cost_column
+from evenflow.sources.source import Source, column_at
 from evenflow.talking.words import moment
 
 _FEW_STRAYS = 0.01
@@ -30,48 +33,76 @@ class Columns(NamedTuple):
     keys: pa.Array
     times: Int64s
     """Event times, ms."""
+    costs: CostColumn | None
+    """None if no cost column was named."""
 
 
-def first_columns(source: Source, tuples: int | None) -> Columns:
-    """Keys and times of the first `tuples` tuples of a source, or of all tuples if it is None.
+def first_columns(source: Source, tuples: int | None, *, cost: str | None = None) -> Columns:
+    """Keys, times and costs of the first `tuples` tuples of a source, or of all tuples if it is None.
 
-    ConfigError if all tuples of an endless source are asked for.
+    cost: the column of the costs, which is among those that the source carries. ConfigError if all tuples of an endless
+    source are asked for, and for a cost column without numbers.
     """
     if source.rows is None and tuples is None:
         raise ConfigError(f"{source.name} never ends", hint="say with --tuples how many are wanted")
     keys: list[pa.Array] = []
     times: list[np.ndarray] = []
+    costs: list[pa.ChunkedArray] = []
     read = 0
     for batch in source.batches():
         keys.append(batch.keys)
         times.append(batch.times)
+        if cost is not None:
+            costs.append(column_at(source.name, batch.columns, cost))
         read += len(batch)
         if tuples is not None and read >= tuples:
             break
     return Columns(
         keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks()[:tuples],
         times=np.concatenate([np.empty(0, np.int64), *times])[:tuples],
+        costs=_costs(costs, tuples, cost, source.name),
     )
 
 
-def first_tuples(source: Source, tuples: int, *, timed: bool, far_ms: int | None = None) -> Sample:
+def _costs(
+    pieces: list[pa.ChunkedArray], tuples: int | None, name: str | None, where: str
+) -> CostColumn | None:
+    if name is None or not pieces:
+        return None
+    chunks = [chunk for piece in pieces for chunk in piece.chunks]
+    return cost_column(pa.chunked_array(chunks, pieces[0].type)[:tuples], name=name, where=where)
+
+
+def first_tuples(
+    source: Source, tuples: int, *, timed: bool, far_ms: int | None = None, cost: str | None = None
+) -> Sample:
     """The first tuples of a source, in its own order. timed: whether its times are real and not numbered.
 
     far_ms: of real times, the few that lie further than this (ms) from the others are set aside as strays. None: none are.
+    cost: as for `first_columns`. Costs that are all equal are left out of the sample, and a remark says so.
     """
     # One tuple more is read, to see whether the source has more.
-    keys, times = first_columns(source, tuples + 1)
+    keys, times, costs = first_columns(source, tuples + 1, cost=cost)
     complete = len(keys) <= tuples
     keys, times = keys[:tuples], times[:tuples]
-    if not timed or far_ms is None:
-        return Sample(name=source.name, keys=keys, times=times, timed=timed, complete=complete)
-    regular, strays = _apart(times, far_ms)
-    return Sample(
+    sample = Sample(
         name=source.name,
+        keys=keys,
+        times=times,
+        timed=timed,
+        complete=complete,
+        costs=None if costs is None or costs.same is not None else costs.costs[:tuples],
+        cost=cost,
+        cost_remarks=() if costs is None else costs.remarks,
+    )
+    if not timed or far_ms is None:
+        return sample
+    regular, strays = _apart(times, far_ms)
+    return replace(
+        sample,
         keys=keys.filter(pa.array(regular)),
         times=times[regular],
-        timed=True,
-        complete=complete,
+        costs=None if sample.costs is None else sample.costs[regular],
         strays=strays,
     )
 
@@ -100,16 +131,27 @@ def _apart(times: Int64s, far_ms: int) -> tuple[Bools, tuple[Strays, ...]]:
 
 
 def stream_of(
-    source: Source, *, tuples: int | None, timed: bool, rate: float | None, max_disorder_ms: int
+    source: Source,
+    *,
+    tuples: int | None,
+    timed: bool,
+    rate: float | None,
+    max_disorder_ms: int,
+    cost: str | None = None,
+    remark: Callable[[str], None] = lambda sentence: None,
 ) -> KeyedStream:
     """The source as a stream, in its own order.
 
     If `timed` is false, the tuples are numbered at `rate` tuples per second. Otherwise a time that lies more than
-    `max_disorder_ms` behind an earlier one raises ConfigError.
+    `max_disorder_ms` behind an earlier one raises ConfigError. cost: as for `first_columns`. remark: is told what the user
+    should know of the costs.
     """
-    found = first_columns(source, tuples)
+    found = first_columns(source, tuples, cost=cost)
+    costs = None if found.costs is None else found.costs.costs
+    for sentence in () if found.costs is None else found.costs.remarks:
+        remark(sentence)
     if not timed:
-        return from_columns(found.keys, None, rate=rate)
-    stream = from_columns(found.keys, found.times)
+        return from_columns(found.keys, None, rate=rate, costs=costs)
+    stream = from_columns(found.keys, found.times, costs=costs)
     check_order(found.times, max_disorder_ms=max_disorder_ms, where=source.name)
     return stream

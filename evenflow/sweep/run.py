@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -141,5 +141,5 @@ def _outcome(cell: Cell, stream: KeyedStream) -> Outcome:
     scenario, who = cell.scenario, cell.who
     result = measure(route(stream, who, scenario), who, stream, scenario)
     made = provenance_of(cell.origin, scenario, who, stream)
-    row = result.figures.as_json() | made.as_json()
+    row = asdict(result.figures) | asdict(made)
     return Outcome(cell=cell, row=row, at=result.at, imbalance=result.over_time)

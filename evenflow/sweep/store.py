@@ -20,7 +20,16 @@ import pyarrow as pa
 from evenflow.errors import ConfigError
 from evenflow.sweep.grid import IDENTITY, Cell, Key
 from evenflow.sweep.run import Outcome
-from evenflow.sweep.table import ROWS, SERIES, check_target, key_of, read_table, rows_table, write_table
+from evenflow.sweep.table import (
+    OF_COSTS,
+    ROWS,
+    SERIES,
+    check_target,
+    key_of,
+    read_table,
+    rows_table,
+    write_table,
+)
 
 Points = tuple[list[float], list[float]]
 """A series: where its points are, and the imbalance there."""
@@ -121,7 +130,8 @@ class Store:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 entry = json.loads(line)
-                row = {name: entry["row"][name] for name in ROWS.names}
+                row = {name: entry["row"][name] for name in ROWS.names if name not in OF_COSTS}
+                row |= {name: entry["row"].get(name) for name in OF_COSTS}
                 points = entry["series"]
                 series = None if points is None else (points[0], points[1])
             except (ValueError, KeyError, TypeError, IndexError):

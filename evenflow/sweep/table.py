@@ -34,7 +34,11 @@ def _schema(*records: type) -> pa.Schema:
 
 ROWS = _schema(Figures, Provenance)
 """A row for each cell: the figures as `simulate --json` gives them, then the provenance."""
-FIGURES = tuple(field.name for field in fields(Figures) if str(field.type) not in ("str", "bool"))
+OF_COSTS = ("total_cost", "weighs", "cost")
+"""Columns that a table lacks if the tuples of no cell have costs."""
+FIGURES = tuple(
+    field.name for field in fields(Figures) if str(field.type).removesuffix(" | None") not in ("str", "bool")
+)
 """Columns that are numbers of a result."""
 SERIES = pa.schema(
     [*(ROWS.field(name) for name in IDENTITY), ("at", pa.float64()), ("imbalance", pa.float64())]
@@ -92,6 +96,9 @@ def read_table(path: Path, schema: pa.Schema = ROWS) -> pa.Table:
             f"{path} is no table of a sweep, or was cut: {str(error).splitlines()[0]}",
             hint="remove the file and run the sweep again",
         ) from None
+    for name in OF_COSTS:
+        if name in schema.names and name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
         raise ConfigError(
@@ -119,7 +126,10 @@ def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """The table of these rows."""
-    return pa.table(
-        {field.name: pa.array([row[field.name] for row in rows], field.type) for field in ROWS}, schema=ROWS
+    """The table of these rows. Without costs it lacks the columns `OF_COSTS`."""
+    table = pa.table(
+        {field.name: pa.array([row[field.name] for row in rows], field.type) for field in ROWS},
+        schema=ROWS,
     )
+    unused = [name for name in OF_COSTS if table.column(name).null_count == len(rows)]
+    return table.drop_columns(unused)

@@ -64,6 +64,58 @@ def test_times_give_windows_and_a_rate_and_the_capacity_the_workers(file: Path) 
     assert (asked["rate"], asked["workers"]) == (50, 18)
 
 
+@pytest.fixture
+def priced(tmp_path: Path) -> Path:
+    """900 orders of thirty customers, latest first: those of c4 are dear, and one lies a year before all others."""
+    lines = ["who,at,ms,plain,note"]
+    for row in range(900):
+        at = 1_800_000_000_000 - row * 100 - (31_536_000_000 if row == 450 else 0)
+        lines.append(f"c{row % 30},{at},{'' if row == 3 else 50.5 if row % 30 == 4 else 1},6,text {row}")
+    path = tmp_path / "priced.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_cost_column_is_weighed_and_what_was_changed_is_a_warning(priced: Path) -> None:
+    words = ["--input", priced, "--key", "who", "--time", "at", "--time-unit", "ms", "--workers", 4]
+    found = advice(*words, "--cost", "ms")
+    work = 30 * 50 + 870 - 1  # the stray is no part of the sample
+    assert (found["tuples"], found["strays"][0]["tuples"]) == (899, 1)
+    assert found["hot_keys"][0] == {"key": "c4", "key_base64": None, "tuples": 30, "share": 1500 / work}
+    assert (found["cost"], found["mean_cost"]) == ("ms", work / 899)
+    assert found["top_share"] == 1500 / work
+    changed = "values of the cost column 'ms' were changed: 30 rounded to whole numbers; 1 below 1 or missing"
+    assert any(changed in warning for warning in found["warnings"])
+    told = invoke(*words, "--cost", "ms")
+    assert 'cost = "ms"' in told
+    assert "share of work" in told
+    assert "shuffle (does not weigh)" in told
+
+
+def test_costs_that_are_all_equal_are_left_out_with_a_warning(priced: Path) -> None:
+    words = ["--input", priced, "--key", "who", "--workers", 4]
+    found = advice(*words, "--cost", "plain")
+    assert "every tuple has the cost 6 in 'plain', so weighing changes nothing" in found["warnings"]
+    assert "cost =" not in found["settings"]
+    assert list(found) == FIELDS
+    assert found["top_share"] == advice(*words)["top_share"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--cost", "note"], "the cost column 'note' holds 'text 0', which is not a number"),
+        (["--cost", "price"], "has no column 'price'"),
+    ],
+)
+def test_a_column_that_is_no_cost_is_refused(priced: Path, words: list[str], expected: str) -> None:
+    assert expected in refusal("--input", priced, "--key", "who", *words)
+
+
+def test_costs_of_a_topic_are_not_asked_for() -> None:
+    assert "--cost is for a file" in refusal("--cost", "ms")
+
+
 def test_a_sample_is_the_first_tuples(file: Path) -> None:
     found = advice("--input", file, "--key", "who", "--time", "at", "--sample", 100, "--top", 0)
     assert (found["tuples"], found["seconds"], found["hot_keys"]) == (100, 9.9, [])

@@ -156,6 +156,76 @@ def test_a_csv_file_by_its_own_times(file: Path) -> None:
     assert first["tuples"] == 100
 
 
+@pytest.fixture
+def priced(tmp_path: Path) -> Path:
+    """400 rows of ten customers, of which the third has few rows and nearly all of the work."""
+    lines = ["who,ms,plain,what"]
+    for row in range(400):
+        who = 3 if row % 40 == 7 else row * row % 10
+        lines.append(f"c{who},{900.5 if row % 40 == 7 else ('' if row % 50 == 0 else 2)},1,text {row}")
+    path = tmp_path / "priced.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_cost_column_makes_every_load_one_of_costs_and_marks_who_does_not_weigh(priced: Path) -> None:
+    words = ["--input", priced, "--key", "who", "--workers", 4, "--jobs", 1]
+    who = ["--partitioner", "hashing", "--partitioner", "shuffle"]
+    hashing, shuffle = rows(*words, *who, "--cost", "ms")
+    counted = rows(*words, *who)
+    assert (hashing["weighs"], shuffle["weighs"]) == (True, False)
+    assert hashing["total_cost"] == shuffle["total_cost"] == 10 * 900 + 382 * 2 + 8
+    assert hashing["imbalance"] > 0.6 > counted[0]["imbalance"]
+    assert [row["ksr"] for row in (hashing, shuffle)] == [row["ksr"] for row in counted]
+    assert hashing["provenance"]["cost"] == "ms"
+    assert "cost" not in counted[0]["provenance"]
+    table = CliRunner().invoke(app, ["simulate", *map(str, words), *who, "--cost", "ms"])
+    assert "shuffle (does not weigh)" in table.stdout
+    assert "hashing (does not weigh)" not in table.stdout
+    assert "loads and imbalance are of costs" in table.stdout
+    assert table.stderr.count("were changed: 10 rounded to whole numbers; 8 below 1 or missing") == 1
+
+
+def test_costs_that_are_all_1_change_no_figure_and_are_remarked(priced: Path) -> None:
+    words = [
+        "--input",
+        priced,
+        "--key",
+        "who",
+        "--workers",
+        4,
+        "--jobs",
+        1,
+        "--partitioner",
+        "hashing",
+        "--json",
+    ]
+    (counted,) = rows(*words)
+    result = CliRunner().invoke(app, ["simulate", *map(str, words), "--cost", "plain"])
+    assert "every tuple has the cost 1 in 'plain'" in result.stderr
+    found = json.loads(result.stdout)
+    assert all(found[name] == counted[name] for name in FIELDS if name not in ("seconds", "ns_per_tuple"))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--cost", "what"], "the cost column 'what' holds 'text 0', which is not a number"),
+        (["--cost", "price"], "has no column 'price'"),
+    ],
+)
+def test_a_column_that_is_no_cost_is_refused(priced: Path, words: list[str], expected: str) -> None:
+    assert expected in refusal("--input", priced, "--key", "who", *words)
+    assert "--cost describes a file" in refusal("--tuples", 9, *words)
+
+
+def test_a_picture_says_that_loads_are_costs(tmp_path: Path) -> None:
+    path = tmp_path / "costly.svg"
+    who = ["--partitioner", "hashing", "--partitioner", "shuffle"]
+    rows("--stream", "costly", *SMALL, *who, "--plot", path)
+    assert "Loads are sums of the costs of tuples; do not weigh: shuffle." in path.read_text()
+
+
 def test_times_that_are_equal_everywhere_are_doubted_once(tmp_path: Path) -> None:
     path = tmp_path / "orders.csv"
     path.write_text("who,at\n" + "a,1800000000000\n" * 20)

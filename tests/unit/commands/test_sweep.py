@@ -72,6 +72,58 @@ def test_a_row_is_what_simulate_says(file: Path) -> None:
         assert name in ("seconds", "ns_per_tuple") or row[name] == value, name
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_sweep_over_costs_says_so_and_one_without_has_no_column_of_them(
+    file: Path, tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"costly.{ending}"
+    words = [
+        "--stream",
+        "costly",
+        "--output",
+        path,
+        "--tuples",
+        "2e3",
+        "--keys",
+        50,
+        "--workers",
+        3,
+        "--jobs",
+        1,
+    ]
+    invoke(*words, "--seeds", 1, "--partitioner", "hashing", "--partitioner", "shuffle")
+    found = read_table(path).to_pylist()
+    assert [(row["partitioner"], row["weighs"]) for row in found] == [("hashing", True), ("shuffle", False)]
+    assert found[0]["total_cost"] == found[1]["total_cost"] > 2_000
+    assert "cells are finished" in invoke(
+        *words, "--seeds", "1:2", "--partitioner", "hashing", "--partitioner", "shuffle"
+    )
+    assert "total_cost" not in file.read_text().splitlines()[0]
+    assert read_table(file).column("weighs").null_count == 24
+
+
+def test_another_cost_column_is_another_sweep(tmp_path: Path) -> None:
+    rows, path = tmp_path / "rows.csv", tmp_path / "sweep.parquet"
+    rows.write_text("who,ms,bytes\n" + "".join(f"c{row % 7},{row % 5},{row % 9}\n" for row in range(300)))
+    words = [
+        "--output",
+        path,
+        "--input",
+        rows,
+        "--key",
+        "who",
+        "--workers",
+        2,
+        "--jobs",
+        1,
+        "--partitioner",
+        "hashing",
+    ]
+    invoke(*words, "--cost", "ms")
+    assert {row["cost"] for row in read_table(path).to_pylist()} == {"ms"}
+    assert "another sweep" in refusal(*words, "--cost", "bytes")
+
+
 def test_the_series_has_every_window_and_their_mean_is_the_figure(file: Path) -> None:
     series = read_table(file.with_name("series.parquet"), SERIES).to_pylist()
     for row in read_table(file).to_pylist():

@@ -55,6 +55,31 @@ def test_the_whole_stream_is_one_window(drawn: list[tuple[int, int, int]]) -> No
         assert found.imbalance[0] == pytest.approx(metrics.imbalance(metrics.worker_loads(workers, 5)))
 
 
+@given(rows, st.integers(1, 9), st.integers(0, 5), st.sampled_from([1, 9, 1_000_000]))
+def test_with_costs_the_loads_of_a_window_are_sums_of_costs_and_no_other_figure_changes(
+    drawn: list[tuple[int, int, int]], width: int, seed: int, most: int
+) -> None:
+    workers, codes, panes = columns(drawn)
+    costs = np.random.default_rng(seed).integers(1, most + 1, len(drawn))
+    counted = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width)
+    found = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width, costs=costs)
+    for name in ("ends", "gamma", "distinct", "max_holders"):
+        assert getattr(found, name).tolist() == getattr(counted, name).tolist()
+    ends, imbalance = metrics.window_imbalance(workers, panes, 5, panes_per_window=width, costs=costs)
+    points, so_far = metrics.sampled_imbalance(workers, 5, samples=7, costs=costs)
+    for end, of_walk, of_panes in zip(found.ends, found.imbalance, imbalance, strict=True):
+        inside = (panes > end - width) & (panes <= end)
+        loads = [int(costs[inside & (workers == worker)].sum()) for worker in range(5)]
+        assert of_walk == of_panes == max(loads) / sum(loads) - 1 / 5
+    for point, value in zip(points, so_far, strict=True):
+        loads = [int(costs[:point][workers[:point] == worker].sum()) for worker in range(5)]
+        assert value == max(loads) / sum(loads) - 1 / 5
+    assert ends.tolist() == found.ends.tolist()
+    if most == 1:
+        assert found.imbalance.tolist() == counted.imbalance.tolist()
+        assert so_far.tolist() == metrics.sampled_imbalance(workers, 5, samples=7)[1].tolist()
+
+
 @given(rows)
 def test_small_tables_and_outputs_change_nothing(drawn: list[tuple[int, int, int]]) -> None:
     workers, codes, panes = columns(drawn)
@@ -105,6 +130,8 @@ def test_input_that_does_not_fit_is_refused() -> None:
     two = np.zeros(2, np.int32)
     with pytest.raises(ValueError, match="one of each per tuple"):
         metrics.window_figures(two, two[:1], np.zeros(2, np.int64), 1, panes_per_window=1)
+    with pytest.raises(ValueError, match="2 workers, 1 costs"):
+        metrics.stream_figures(two, two, 1, costs=np.ones(1, np.int64))
     with pytest.raises(ValueError, match="panes decrease"):
         metrics.window_figures(two, two, np.array([1, 0]), 1, panes_per_window=1)
     with pytest.raises(ValueError, match="not all in"):

@@ -30,6 +30,7 @@ from evenflow.windows import without_leaps
         "flash",
         "sessions",
         "disjoint",
+        "costly:share=0.4",
     ],
 )
 def test_a_generated_stream_is_the_one_that_replay_sends(kind: str) -> None:
@@ -54,7 +55,8 @@ def test_pieces_and_files_change_no_tuple(kind: str, tmp_path: Path, monkeypatch
 
 
 def assert_same(one: KeyedStream, other: KeyedStream) -> None:
-    for name in ("keys", "codes", "times"):
+    assert (one.costs is None) == (other.costs is None)
+    for name in ("keys", "codes", "times", *(() if one.costs is None else ("costs",))):
         assert np.array_equal(getattr(one, name), getattr(other, name))
     assert (one.key_count, one.next_time) == (other.key_count, other.next_time)
 

@@ -163,6 +163,9 @@ def test_sources_with_keys_of_their_own_share_none() -> None:
         ("runs", "length=0", "must be at least 1"),
         ("flash", "share=1", "share=1 must be above 0 and below 1"),
         ("disjoint", "keys=3,sources=4", "sources=4 must not exceed the 3 keys"),
+        ("costly", "keys=2", "2 keys are too few"),
+        ("costly", "share=0.7,rare=0.3", "share=0.7 and rare=0.3 must be above 0, and together below 1"),
+        ("costly", "dearer=1000001", "dearer=1.*must be at most"),
     ],
 )
 def test_impossible_settings_of_a_law_are_refused(name: str, words: str, message: str) -> None:
