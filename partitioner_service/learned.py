@@ -101,8 +101,8 @@ class LearnedState:
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """The configured partitioner in its first state.
 
-    Raises ConfigError for an unknown name or option, and for a partitioner that does not weigh tuples although the
-    settings say what they cost.
+    Raises ConfigError for an unknown name or option, for a partitioner that does not weigh tuples although the settings say
+    what they cost, and for one that cannot be told speeds although they are to be measured.
     """
     options = settings.partitioner
     if partitioners.is_plain_python(options.name):
@@ -121,6 +121,11 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
         raise ConfigError(
             f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh them",
             hint=f"leave partitioner.cost out, or take a partitioner that weighs: {', '.join(weighing)}",
+        )
+    if options.speeds == "measured" and not made.takes_speeds:
+        raise ConfigError(
+            f"partitioner.speeds is 'measured', but partitioner {options.name} cannot be told how fast workers are",
+            hint="leave partitioner.speeds out, or take partitioner 'evenflow'",
         )
     return made
 

@@ -161,6 +161,13 @@ class PartitionerSettings(Section):
         "partitioners weigh tuples. This affects the balance, never the results, and may change at any restart. None: each "
         "tuple costs 1.",
     )
+    speeds: Literal["settings", "measured"] = Field(
+        default="settings",
+        description="How fast the workers are. settings: as an option of the partitioner says (evenflow's weights), or all "
+        "alike. measured: Spark measures how long each worker's tuples take to combine, and workers that take longer get "
+        "less, whether their machine is slow or their tuples are much work. Only 'evenflow' can be told. This affects the "
+        "balance, never the results.",
+    )
     seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
     instance: str = Field(
         default="0",
