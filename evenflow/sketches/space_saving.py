@@ -20,6 +20,8 @@ Speed: measured 11 ns per key, where a simpler version with the same counters to
 that calls it, because a call passes seven words per array. Indices are unsigned, because numba tests signed ones for
 being negative, on the critical path. Sentinels spare tests whose outcome a processor cannot predict: entry `capacity`
 ends every chain and holds the wanted key, group 0 lies below all groups, and group 1 above all.
+With costs the groups that are passed tell. Costs from 1 to 50 take 22 ns more per key with 1,280 counters, and 28 ns more
+with 20,000. Costs from 1 to 1,000,000, where hardly two counts are equal, take 0.7 us and 7 us more.
 
 State: 76 to 92 bytes per counter.
 Paper: Metwally et al., ICDT 2005. Merging as in Cafaro et al. / Agarwal et al. (mergeable summaries).
