@@ -19,7 +19,7 @@ from evenflow.errors import ConfigError
 from evenflow.gaps import body_of
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.simulation.streams import check_order
-from evenflow.sources.costs import cost_column
+from evenflow.sources.costs import cost_column, in_settings
 from evenflow.sources.source import Source, column_at
 from evenflow.talking.words import moment
 
@@ -91,7 +91,7 @@ def first_tuples(
         return sample
     read = cost_column(costs, name=cost, where=source.name)
     values = None if read.same is not None else read.costs
-    return replace(sample, costs=values, cost=cost, cost_remarks=read.remarks)
+    return replace(sample, costs=values, cost=in_settings(cost), cost_remarks=read.remarks)
 
 
 def _apart(times: Int64s, far_ms: int) -> tuple[Bools, tuple[Strays, ...]]:

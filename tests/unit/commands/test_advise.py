@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -111,6 +112,13 @@ def test_costs_that_are_all_equal_are_left_out_with_a_warning(priced: Path) -> N
 )
 def test_a_column_that_is_no_cost_is_refused(priced: Path, words: list[str], expected: str) -> None:
     assert expected in refusal("--input", priced, "--key", "who", *words)
+
+
+def test_the_setting_of_a_column_with_a_blank_is_in_quotes(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("who,unit price\n" + "".join(f"c{row % 7},{row % 5}\n" for row in range(300)))
+    found = advice("--input", rows, "--key", "who", "--cost", "unit price", "--workers", 2)
+    assert tomllib.loads(found["settings"])["partitioner"]["cost"] == '"unit price"'
 
 
 def test_costs_of_a_topic_are_not_asked_for() -> None:
