@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evenflow.errors import ConfigError
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.costs import MAX_COST, weighed
+from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.learned import new_partitioner
@@ -392,6 +394,42 @@ def test_costs_out_of_range_are_counted_and_told_once(caplog: pytest.LogCaptureF
     assert work.loads is not None
     assert work.counts is not None
     assert (work.loads.sum(), work.counts.sum()) == (2 * (1 + 1 + 5 + MAX_COST), 8)
+
+
+def test_loads_of_a_partition_across_plan_changes_and_batches_keep_costs_with_their_tuples() -> None:
+    one = settings("size")
+    state = PartitionState(fingerprint=one.fingerprint, topic_id="t", offset=0)
+    router, rows = Router(one, new_partitioner(one)), [row(number, size=number + 1) for number in range(40)]
+    halves = [Slice(0, 0, 19, values(rows[:20])), Slice(1, 0, 19, values(rows[20:]))]
+    done = router.route(halves, {0: state, 1: state})
+    by_worker = np.bincount(done.sent.workers, weights=np.arange(1, 41), minlength=4)
+    assert done.sent.loads.tolist() == by_worker.tolist()
+    pieces = [piece for piece in router.pieces_by(10, [halves[0]], {0: state}) if piece.tuples is not None]
+    assert [piece.tuples.costs.tolist() for piece in pieces] == [list(range(1, 11)), list(range(11, 21))]  # type: ignore[union-attr]
+
+
+class ByCost(Hashing):
+    """Sends dear tuples to worker 1, and others to worker 0."""
+
+    def _assign(self, block: Block) -> None:
+        block.out[:] = block.costs > 20
+
+
+@examples(25)
+@given(sizes=st.lists(st.sampled_from([None, "x", 1, 20, 20.4, 20.6, 21, 5e7]), min_size=1, max_size=30))
+def test_a_partitioner_of_ones_own_decides_by_the_cost_of_each_tuple(sizes: list[Any]) -> None:
+    one = Settings(
+        query={"name": "q", "key": "k", "time": "t", "window": "10s", "out_of_orderness": "9s"},
+        input={"partitions": 2},
+        partitioner={"name": f"{__name__}:ByCost", "cost": "size", "workers": 4},
+    )
+    state = PartitionState(fingerprint=one.fingerprint, topic_id="t", offset=0)
+    rows = [row(number * 7 % 31, size=size) for number, size in enumerate(sizes)]
+    some = values(rows)
+    slices = [Slice(0, 0, len(some) - 1, some), Slice(1, 0, len(some) - 1, some)]
+    sent = Router(one, new_partitioner(one)).route(slices, {0: state, 1: state}).sent
+    dear = [isinstance(size, int | float) and round(size) > 20 for size in sizes]
+    assert sent.workers.tolist() == 2 * list(map(int, dear))
 
 
 # ---- settings
