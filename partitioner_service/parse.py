@@ -24,7 +24,8 @@ from evenflow.json_text import arrays
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
 from partitioner_service.costs import Pricing, only
-from partitioner_service.reading.cells import Block, Cells, kind_of
+from partitioner_service.reading.beside import Reader, ReaderBeside
+from partitioner_service.reading.cells import Block, Cells, kinds_of
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
 from partitioner_service.reading.reasons import (
@@ -116,25 +117,36 @@ class Parser:
         columns = settings.query.resolved
         self._types = settings.query.record_columns
         self._names = list(self._types)
-        self._kinds = np.array([kind_of(type_) for type_ in self._types.values()], np.int64)
+        self._kinds = kinds_of(self._types)
         derived = {name: derived.type for name, derived in columns.derived.items()}
         self._value_schema = pa.schema(
             [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
         self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
-        self._reader = reader_of(settings, self._types, self._kinds, schemas)
+        self._elements = settings.query.element_columns
+        reader = reader_of(settings, self._types, self._kinds, schemas)
+        self._registered = reader if isinstance(reader, RegisteredReader) else None
+        self._reader: Reader = reader
+        cost, self._pricing = settings.cost, None
+        if cost is not None:
+            self._pricing = Pricing(
+                settings, cost, records=self._types, elements=self._elements, schemas=schemas
+            )
+            if self._pricing.beside_records:
+                types = {**self._types, **self._pricing.beside_records}
+                both = reader_of(settings, types, kinds_of(types), schemas)
+                self._reader = ReaderBeside(reader, both, first=len(self._types))
         self._explainer = self._of_elements = Explainer(
             self._types | derived, fields=len(settings.input.columns), most=self._most
         )
-        self._exploder, self._elements = None, settings.query.element_columns
+        self._exploder = None
         self._once, self._engine = None, _engine(columns)
         if settings.query.explosion is not None:
-            self._exploder = Exploder(settings.query.explosion, self._elements)
+            beside = None if self._pricing is None else self._pricing.beside_elements
+            self._exploder = Exploder(settings.query.explosion, self._elements, beside)
             self._of_elements = Explainer(self._elements | derived, most=self._most)
             self._once, self._engine = map(_engine, apart(columns, self._elements))
-        cost = settings.cost
-        self._pricing = None if cost is None else Pricing(settings, cost, schemas=schemas)
         self._repeated = settings.query.repeated_texts
         # Columns whose faults have to be known before a record is taken apart (see `_exploded`).
         used = [*settings.query.key_columns, *self._value_schema.names]
@@ -188,28 +200,28 @@ class Parser:
         if chosen is not None and chosen.all():
             chosen = None
         if not len(bad) and chosen is None:
-            costs = self._costs_of(values, block, found)
+            costs = self._costs_of(values, block, cells, found)
             return Parsed(np.arange(len(values)), time, key, batch, bad, costs=costs)
         good = faults.codes == 0
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
         # Last of all: a fault of a column that the cost reads is noted too late to count.
-        costs = only(self._costs_of(values, block, found), of_tuples)
+        costs = only(self._costs_of(values, block, cells, found), of_tuples)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
 
     def _costs_of(
-        self, values: Sequence[bytes | None], block: Block, found: Mapping[str, pa.Array]
+        self, values: Sequence[bytes | None], block: Block, cells: Cells, found: Mapping[str, pa.Array]
     ) -> Float64s | None:
         """What each record costs. None if each costs 1."""
         if self._pricing is None:
             return None
-        own = self._pricing.of_records(values, block if self._names else None)
+        own = self._pricing.of_records(values, block if self._names else None, cells, self._reader.written)
         return self._pricing.numbers(own, found, len(values))
 
     @property
     def _notes(self) -> Mapping[int, str]:
         """What reasons tell of the schema ids of the newest block."""
-        return self._reader.withheld if isinstance(self._reader, RegisteredReader) else NO_NOTES
+        return NO_NOTES if self._registered is None else self._registered.withheld
 
     def _exploded(
         self,
@@ -275,7 +287,7 @@ class Parser:
             bad = bad.and_others(of_elements.of_records(taken.parents, taken.places))
         kept = good[taken.parents] & chosen
         counts = np.bincount(taken.parents[kept], minlength=len(good))[good]
-        costs = only(self._costs_of_elements(values, block, cells, as_taken, found, tuples), kept)
+        costs = only(self._costs_of_elements(values, block, cells, taken, as_taken, found, tuples), kept)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts, costs)
 
     def _costs_of_elements(
@@ -283,6 +295,7 @@ class Parser:
         values: Sequence[bytes | None],
         block: Block,
         cells: Cells,
+        taken: Elements,
         as_taken: Faults | None,
         found: CellColumns,
         tuples: _Tuples,
@@ -290,13 +303,15 @@ class Parser:
         """What each element costs. None if each costs 1. as_taken: the faults with which the records were taken apart."""
         if self._pricing is None:
             return None
-        parents = tuples.parents
-        own = self._pricing.of_records(values, block)
+        assert self._exploder is not None
+        parents = taken.parents
+        own = self._pricing.of_records(values, block, cells, self._reader.written)
         if not self._pricing.each:
             return self._pricing.numbers(own, found, len(values))[parents]
         own = {name: column.take(pa.array(parents)) for name, column in own.items()}
+        own |= self._pricing.of_elements(taken, self._exploder.written)
         if as_taken is not None:
-            own |= self._pricing.of_elements(block, cells, self._names, self._reader.written, as_taken)
+            own |= self._pricing.taken_apart(block, cells, self._names, self._reader.written, as_taken)
         return self._pricing.numbers(own, tuples, len(parents))
 
     def _once_a_record(
@@ -469,7 +484,7 @@ class _Tuples(dict[str, pa.Array]):
     def __init__(self, own: CellColumns, outer: CellColumns, names: Container[str], parents: Int64s) -> None:
         super().__init__()
         self._own, self._outer, self._names = own, outer, names
-        self.parents, self._parents = parents, pa.array(parents)
+        self._parents = pa.array(parents)
 
     def __missing__(self, name: str) -> pa.Array:
         own = name in self._names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -70,7 +69,7 @@ class Advice:
     capacity: float | None
     """Tuples per second that a worker can take, if the user said it."""
     cost: str | None
-    """The column of the costs. None: tuples are counted."""
+    """The column of the costs, as the setting `partitioner.cost` takes it. None: tuples are counted."""
     mean_cost: float | None
     """Mean cost of a tuple. None: tuples are counted."""
     cost_remarks: tuple[str, ...]
@@ -163,7 +162,7 @@ class Advice:
         lines.append(f"routed_partitions = {self.routed_partitions}")
         lines.append(f"instances = {self.instances}")
         if self.cost is not None:
-            lines.append(f"cost = {_toml(_sql_name(self.cost))}")
+            lines.append(f"cost = {_toml(self.cost)}")
         if self.options:
             pairs = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
             lines.append(f"options = {{ {pairs} }}")
@@ -203,7 +202,7 @@ class Advice:
         if self.mean_cost is None:
             return []
         found = [
-            f"tuples are weighed by {self.cost!r}, {self.mean_cost:,.3g} on average: shares are of work, and only "
+            f"tuples are weighed by {self.cost}, {self.mean_cost:,.3g} on average: shares are of work, and only "
             "partitioners that weigh tuples are recommended"
         ]
         of = {one.partitioner: one.slowest_worker / self.workers for one in self.candidates}
@@ -284,11 +283,3 @@ class Advice:
 def _toml(value: Any) -> str:
     # Numbers, texts, truth values and lists of them are written alike in JSON and TOML.
     return json.dumps(value, ensure_ascii=False)
-
-
-def _sql_name(column: str) -> str:
-    """The column in an expression: as it is, or in double quotes if it is no plain name."""
-    if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", column):
-        return column
-    escaped = column.replace('"', '""')
-    return f'"{escaped}"'

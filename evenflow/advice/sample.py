@@ -54,7 +54,8 @@ class Sample:
     costs: Int64s | None = None
     """What each tuple costs, 1 to `partitioners.costs.MAX_COST`. None: tuples are only counted."""
     cost: str | None = None
-    """The column of the costs. It may be named although `costs` is None, if all costs are equal."""
+    """The column of the costs, as the setting `partitioner.cost` takes it. It may be named although `costs` is None, if all
+    costs are equal."""
     cost_remarks: tuple[str, ...] = ()
     """What the user should know of that column, each as a sentence."""
 

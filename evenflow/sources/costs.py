@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,14 @@ def cost_column(column: pa.ChunkedArray | pa.Array, *, name: str, where: str) ->
         low=int(low.sum()),
         high=int(high.sum()),
     )
+
+
+def in_settings(column: str) -> str:
+    """The column as the setting `partitioner.cost` takes it: in double quotes if it is no plain name."""
+    if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", column):
+        return column
+    escaped = column.replace('"', '""')
+    return f'"{escaped}"'
 
 
 def _numbers(column: pa.ChunkedArray | pa.Array, name: str, where: str) -> pa.Array:

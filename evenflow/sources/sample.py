@@ -19,7 +19,7 @@ from evenflow.errors import ConfigError
 from evenflow.gaps import body_of
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.simulation.streams import check_order
-from evenflow.sources.costs import CostColumn, cost_column
+from evenflow.sources.costs import cost_column, in_settings
 from evenflow.sources.source import Source, column_at
 from evenflow.talking.words import moment
 
@@ -33,15 +33,15 @@ class Columns(NamedTuple):
     keys: pa.Array
     times: Int64s
     """Event times, ms."""
-    costs: CostColumn | None
-    """None if no cost column was named."""
+    costs: pa.ChunkedArray | None
+    """The cost column as the source has it. None if none was named."""
 
 
 def first_columns(source: Source, tuples: int | None, *, cost: str | None = None) -> Columns:
     """Keys, times and costs of the first `tuples` tuples of a source, or of all tuples if it is None.
 
     cost: the column of the costs, which is among those that the source carries. ConfigError if all tuples of an endless
-    source are asked for, and for a cost column without numbers.
+    source are asked for, or if there is no such column.
     """
     if source.rows is None and tuples is None:
         raise ConfigError(f"{source.name} never ends", hint="say with --tuples how many are wanted")
@@ -60,17 +60,12 @@ def first_columns(source: Source, tuples: int | None, *, cost: str | None = None
     return Columns(
         keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks()[:tuples],
         times=np.concatenate([np.empty(0, np.int64), *times])[:tuples],
-        costs=_costs(costs, tuples, cost, source.name),
+        costs=_joined(costs)[:tuples] if costs else None,
     )
 
 
-def _costs(
-    pieces: list[pa.ChunkedArray], tuples: int | None, name: str | None, where: str
-) -> CostColumn | None:
-    if name is None or not pieces:
-        return None
-    chunks = [chunk for piece in pieces for chunk in piece.chunks]
-    return cost_column(pa.chunked_array(chunks, pieces[0].type)[:tuples], name=name, where=where)
+def _joined(pieces: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks], pieces[0].type)
 
 
 def first_tuples(
@@ -85,26 +80,18 @@ def first_tuples(
     keys, times, costs = first_columns(source, tuples + 1, cost=cost)
     complete = len(keys) <= tuples
     keys, times = keys[:tuples], times[:tuples]
-    sample = Sample(
-        name=source.name,
-        keys=keys,
-        times=times,
-        timed=timed,
-        complete=complete,
-        costs=None if costs is None or costs.same is not None else costs.costs[:tuples],
-        cost=cost,
-        cost_remarks=() if costs is None else costs.remarks,
-    )
-    if not timed or far_ms is None:
+    costs = None if costs is None else costs[:tuples]
+    sample = Sample(name=source.name, keys=keys, times=times, timed=timed, complete=complete)
+    if timed and far_ms is not None:
+        regular, strays = _apart(times, far_ms)
+        mask = pa.array(regular)
+        costs = None if costs is None else costs.filter(mask)
+        sample = replace(sample, keys=keys.filter(mask), times=times[regular], strays=strays)
+    if cost is None or costs is None:
         return sample
-    regular, strays = _apart(times, far_ms)
-    return replace(
-        sample,
-        keys=keys.filter(pa.array(regular)),
-        times=times[regular],
-        costs=None if sample.costs is None else sample.costs[regular],
-        strays=strays,
-    )
+    read = cost_column(costs, name=cost, where=source.name)
+    values = None if read.same is not None else read.costs
+    return replace(sample, costs=values, cost=in_settings(cost), cost_remarks=read.remarks)
 
 
 def _apart(times: Int64s, far_ms: int) -> tuple[Bools, tuple[Strays, ...]]:
@@ -147,9 +134,12 @@ def stream_of(
     should know of the costs.
     """
     found = first_columns(source, tuples, cost=cost)
-    costs = None if found.costs is None else found.costs.costs
-    for sentence in () if found.costs is None else found.costs.remarks:
-        remark(sentence)
+    costs = None
+    if cost is not None and found.costs is not None:
+        read = cost_column(found.costs, name=cost, where=source.name)
+        costs = read.costs
+        for sentence in read.remarks:
+            remark(sentence)
     if not timed:
         return from_columns(found.keys, None, rate=rate, costs=costs)
     stream = from_columns(found.keys, found.times, costs=costs)

@@ -87,7 +87,8 @@ def picture(
     for point in points:
         by_panel.setdefault(None if panels is None else point.condition[panels], []).append(point)
     looks = equal(point.partitioner for point in points)
-    axes = _x_axis(x, [point.condition[x] for point in points]), _y_axis(metric, points)
+    unit = _unit(metric, weighed=table.column("total_cost").null_count < len(table))
+    axes = _x_axis(x, [point.condition[x] for point in points]), _y_axis(unit, metric, points)
     charts = (
         [
             _panel(by_panel[value], looks, axes, x, "" if panels is None else _panel_title(panels, value))
@@ -96,10 +97,9 @@ def picture(
         if panels is not None
         else [_panel(points, looks, axes, x, "")]
     )
-    title = _UNITS.get(metric, metric)
     return page(
         charts,
-        title=f"{title[0].upper()}{title[1:]}",
+        title=f"{unit[0].upper()}{unit[1:]}",
         subtitle=_caption(
             points,
             {x, panels},
@@ -110,6 +110,12 @@ def picture(
         columns=min(2, len(charts)),
         letters=TWO_PANELS if len(charts) > 1 else ONE_PANEL,
     )
+
+
+def _unit(metric: str, *, weighed: bool) -> str:
+    """The metric in words with its unit. weighed: whether the tuples have costs, so that shares are of costs."""
+    unit = _UNITS.get(metric, metric)
+    return unit.replace("tuples", "costs") if weighed and "share" in unit else unit
 
 
 def _seeds(table: pa.Table, names: Collection[str]) -> list[int]:
@@ -176,8 +182,7 @@ def _panel_title(panels: str, value: float) -> str:
     return f"Zipf {value:g}" if panels == "exponent" else f"{value:,} {panels if value > 1 else panels[:-1]}"
 
 
-def _y_axis(metric: str, points: Sequence[Summary]) -> Axis:
-    title = _UNITS.get(metric, metric)
+def _y_axis(title: str, metric: str, points: Sequence[Summary]) -> Axis:
     centres = [point.value.centre for point in points]
     ends = [end for point in points for end in (_low(point), _high(point))]
     if metric.endswith("imbalance") or metric == "imbalance_mean":

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,7 +90,8 @@ def test_a_cost_column_is_weighed_and_what_was_changed_is_a_warning(priced: Path
     told = invoke(*words, "--cost", "ms")
     assert 'cost = "ms"' in told
     assert "share of work" in told
-    assert "shuffle (does not weigh)" in told
+    for one in found["candidates"]:
+        assert (f" {one['partitioner']} (does not weigh)" in told) == (not one["weighs"])
 
 
 def test_costs_that_are_all_equal_are_left_out_with_a_warning(priced: Path) -> None:
@@ -110,6 +112,13 @@ def test_costs_that_are_all_equal_are_left_out_with_a_warning(priced: Path) -> N
 )
 def test_a_column_that_is_no_cost_is_refused(priced: Path, words: list[str], expected: str) -> None:
     assert expected in refusal("--input", priced, "--key", "who", *words)
+
+
+def test_the_setting_of_a_column_with_a_blank_is_in_quotes(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("who,unit price\n" + "".join(f"c{row % 7},{row % 5}\n" for row in range(300)))
+    found = advice("--input", rows, "--key", "who", "--cost", "unit price", "--workers", 2)
+    assert tomllib.loads(found["settings"])["partitioner"]["cost"] == '"unit price"'
 
 
 def test_costs_of_a_topic_are_not_asked_for() -> None:

@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.commands.simulate import simulate
 from evenflow.errors import ConfigError
-from evenflow.partitioners import names
+from evenflow.partitioners import create, names
 from evenflow.simulation import STREAMS
 from tests.unit.simulation.test_figures import FIELDS
 
+COUNTING = next(name for name in names() if not create(name, workers=2).takes_costs)
+"""A partitioner that does not weigh tuples."""
 SMALL = ["--tuples", "4e3", "--keys", "100", "--workers", "5", "--jobs", "1"]
 
 
@@ -170,17 +172,17 @@ def priced(tmp_path: Path) -> Path:
 
 def test_a_cost_column_makes_every_load_one_of_costs_and_marks_who_does_not_weigh(priced: Path) -> None:
     words = ["--input", priced, "--key", "who", "--workers", 4, "--jobs", 1]
-    who = ["--partitioner", "hashing", "--partitioner", "shuffle"]
-    hashing, shuffle = rows(*words, *who, "--cost", "ms")
+    who = ["--partitioner", "hashing", "--partitioner", COUNTING]
+    hashing, counting = rows(*words, *who, "--cost", "ms")
     counted = rows(*words, *who)
-    assert (hashing["weighs"], shuffle["weighs"]) == (True, False)
-    assert hashing["total_cost"] == shuffle["total_cost"] == 10 * 900 + 382 * 2 + 8
+    assert (hashing["weighs"], counting["weighs"]) == (True, False)
+    assert hashing["total_cost"] == counting["total_cost"] == 10 * 900 + 382 * 2 + 8
     assert hashing["imbalance"] > 0.6 > counted[0]["imbalance"]
-    assert [row["ksr"] for row in (hashing, shuffle)] == [row["ksr"] for row in counted]
+    assert [row["ksr"] for row in (hashing, counting)] == [row["ksr"] for row in counted]
     assert hashing["provenance"]["cost"] == "ms"
     assert "cost" not in counted[0]["provenance"]
     table = CliRunner().invoke(app, ["simulate", *map(str, words), *who, "--cost", "ms"])
-    assert "shuffle (does not weigh)" in table.stdout
+    assert f"{COUNTING} (does not weigh)" in table.stdout
     assert "hashing (does not weigh)" not in table.stdout
     assert "loads and imbalance are of costs" in table.stdout
     assert table.stderr.count("were changed: 10 rounded to whole numbers; 8 below 1 or missing") == 1
@@ -221,9 +223,9 @@ def test_a_column_that_is_no_cost_is_refused(priced: Path, words: list[str], exp
 
 def test_a_picture_says_that_loads_are_costs(tmp_path: Path) -> None:
     path = tmp_path / "costly.svg"
-    who = ["--partitioner", "hashing", "--partitioner", "shuffle"]
+    who = ["--partitioner", "hashing", "--partitioner", COUNTING]
     rows("--stream", "costly", *SMALL, *who, "--plot", path)
-    assert "Loads are sums of the costs of tuples; do not weigh: shuffle." in path.read_text()
+    assert f"Loads are sums of the costs of tuples; do not weigh: {COUNTING}." in path.read_text()
 
 
 def test_times_that_are_equal_everywhere_are_doubted_once(tmp_path: Path) -> None:

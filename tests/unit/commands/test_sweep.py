@@ -14,6 +14,7 @@ from cli.main import app
 from evenflow.errors import ConfigError
 from evenflow.sweep import read_table
 from evenflow.sweep.table import SERIES
+from tests.unit.commands.test_simulate import COUNTING
 
 SMALL = [
     "--tuples", "2e3", "--keys", "50", "--workers", "3,4", "--zipf", "1:1.5:0.5", "--seeds", "1:3", "--jobs", "1",
@@ -91,13 +92,15 @@ def test_a_sweep_over_costs_says_so_and_one_without_has_no_column_of_them(
         "--jobs",
         1,
     ]
-    invoke(*words, "--seeds", 1, "--partitioner", "hashing", "--partitioner", "shuffle")
+    who = ["--partitioner", "hashing", "--partitioner", COUNTING]
+    invoke(*words, "--seeds", 1, *who)
     found = read_table(path).to_pylist()
-    assert [(row["partitioner"], row["weighs"]) for row in found] == [("hashing", True), ("shuffle", False)]
+    assert [(row["partitioner"], row["weighs"]) for row in found] == [("hashing", True), (COUNTING, False)]
     assert found[0]["total_cost"] == found[1]["total_cost"] > 2_000
-    assert "cells are finished" in invoke(
-        *words, "--seeds", "1:2", "--partitioner", "hashing", "--partitioner", "shuffle"
-    )
+    assert "cells are finished" in invoke(*words, "--seeds", "1:2", *who)
+    picture = tmp_path / "costly.svg"
+    invoke("plot", path, picture, "--metric", "imbalance")
+    assert "share of the costs" in picture.read_text()
     assert "total_cost" not in file.read_text().splitlines()[0]
     assert read_table(file).column("weighs").null_count == 24
 

@@ -15,15 +15,19 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evenflow.errors import ConfigError
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.costs import MAX_COST, weighed
+from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.learned import new_partitioner
 from partitioner_service.parse import Parsed, Parser, taken_apart
+from partitioner_service.reading.schemas import Schemas
 from partitioner_service.rejected import Rejected
 from partitioner_service.route import Routed, Router, Slice
 from partitioner_service.status import Work
 from tests.examples import examples
+from tests.unit.partitioner_service.reading.registered_records import URL, Kept, avro, record_of
 
 ITEMS: dict[str, Any] = {"explode": "items"}
 
@@ -109,7 +113,7 @@ def test_a_path_of_the_cost_through_something_that_is_no_object_is_null() -> Non
 
 
 def test_costs_of_filtered_and_unreadable_records_are_left_out() -> None:
-    rows = [row(0, size=3), b"{", row(2, size=5), {"t": 3, "size": 7}]
+    rows: list[dict[str, Any] | bytes] = [row(0, size=3), b"{", row(2, size=5), {"t": 3, "size": 7}]
     found = parsed("size", *rows, where="t > 1")
     assert (list(found.bad), found.counts.tolist()) == ([1, 3], [0, 1])  # type: ignore[union-attr]
     assert found.costs is not None
@@ -161,7 +165,9 @@ def test_csv_and_text_have_costs_too() -> None:
     assert np.isnan(found.costs[1:]).all()
 
 
-HELD = st.one_of(st.none(), st.integers(-5, 10**7), st.floats(-10, 1e7), st.text(max_size=2), st.just({}))
+HELD: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.integers(-5, 10**7), st.floats(-10, 1e7), st.text(max_size=2), st.just({})
+)
 ROWS = st.lists(
     st.one_of(
         st.fixed_dictionaries(
@@ -201,6 +207,114 @@ def test_costs_of_a_block_do_not_depend_on_how_it_is_cut(
     plain = Parser(one.without_cost()).parse(some)
     assert dict(plain.bad) == dict(whole.bad)
     assert plain.keys.equals(whole.keys)
+
+
+ANY = st.one_of(HELD, st.booleans(), st.lists(st.just(1), max_size=1), st.just(2**70), st.just("x" * 40))
+BROKEN = [
+    b"{", b"", b'{"k":"a","t":1,"w":1,"w":2}', b'{"k":"a","t":1,"v":1,"v":2}', b'{"k":"a","t":1,"w":"\\ud800"}',
+]  # fmt: skip
+HOSTILE = st.lists(
+    st.fixed_dictionaries(
+        {"k": st.one_of(st.just("a"), ANY), "t": st.one_of(st.integers(0, 9), ANY)},
+        optional={
+            "v": ANY,
+            "w": ANY,
+            "d": st.one_of(ANY, st.just("2026-01-31")),
+            "u": st.one_of(ANY, st.fixed_dictionaries({}, optional={"a": ANY, "b": ANY})),
+            "items": st.one_of(ANY, st.lists(st.one_of(ANY, st.fixed_dictionaries({}, optional={"w": ANY, "v": ANY})))),
+        },
+    )
+    .map(json.dumps)
+    .map(str.encode)
+    | st.sampled_from(BROKEN)
+    | st.none(),
+    max_size=20,
+)  # fmt: skip
+
+
+def assert_nothing_but_costs_differs(one: Settings, some: Sequence[bytes | None]) -> None:
+    weighing, plain = Parser(one).parse(some), Parser(one.without_cost()).parse(some)
+    assert dict(weighing.bad) == dict(plain.bad)
+    assert weighing.rows.tolist() == plain.rows.tolist()
+    assert weighing.times.tolist() == plain.times.tolist()
+    assert weighing.tuple_times.tolist() == plain.tuple_times.tolist()
+    assert weighing.keys.equals(plain.keys)
+    assert weighing.values.equals(plain.values)
+    assert weighing.costs is not None
+    assert len(weighing.costs) == len(weighing.keys)
+
+
+@examples(100)
+@given(
+    some=HOSTILE,
+    cost=st.sampled_from(
+        ["w", "v + w", "length(w)", "day(d)", "u.a", "coalesce(u.b, w)", "w % 2", "length(u)", "v", "items"]
+    ),
+    where=st.sampled_from([None, "v > 0", "u.a IS NULL"]),
+)
+def test_a_cost_changes_nothing_else_that_is_parsed(
+    some: list[bytes | None], cost: str, where: str | None
+) -> None:
+    types = {"u.a": "float64"} if where is not None and "u.a" in where else {}
+    assert_nothing_but_costs_differs(
+        settings(cost, where=where, types=types, aggregates={"s": "sum(v)"}), some
+    )
+
+
+@examples(100)
+@given(
+    some=HOSTILE,
+    cost=st.sampled_from(["w", "items.w", "items.v * items.w", "items.v", "length(items.w)", "items.w + w"]),
+    counts=st.booleans(),
+)
+def test_a_cost_of_elements_changes_nothing_else_that_is_parsed(
+    some: list[bytes | None], cost: str, counts: bool
+) -> None:
+    aggregates = {"n": "count"} if counts else {"s": "sum(items.v)"}
+    assert_nothing_but_costs_differs(settings(cost, explode="items", aggregates=aggregates), some)
+
+
+@examples(50)
+@given(
+    rows=st.lists(
+        st.lists(
+            st.sampled_from(["a", "1", "", "x", "2.5", "nan", "99999999999999999999", '"q""q"', "\xff"]),
+            min_size=3,
+            max_size=5,
+        ),
+        max_size=20,
+    ),
+    cost=st.sampled_from(["w", "v + w", "length(w)", "w % 2"]),
+)
+def test_a_cost_changes_nothing_else_of_csv(rows: list[list[str]], cost: str) -> None:
+    form = {"format": "csv", "columns": ["k", "t", "v", "w"]}
+    some = [",".join(row).encode("latin-1") for row in rows]
+    assert_nothing_but_costs_differs(settings(cost, form=form, aggregates={"s": "sum(v)"}), some)
+
+
+def test_costs_are_read_of_avro_whatever_its_schemas_hold() -> None:
+    texts = [
+        record_of(("k", "string"), ("t", "long"), ("v", "double"), ("w", "int")),
+        record_of(("k", "string"), ("t", "long"), ("v", "double"), ("w", "string")),
+        record_of(("k", "string"), ("t", "long"), ("v", "double")),
+    ]
+    rows = [
+        {"k": "a", "t": 1, "v": 2.0, "w": 7},
+        {"k": "b", "t": 2, "v": 3.0, "w": "x"},
+        {"k": "c", "t": 3, "v": 4.0},
+    ]
+    some = [avro(text, row, number) for number, (text, row) in enumerate(zip(texts, rows, strict=True), 1)]
+    kept = Schemas(Kept("avro", *map(json.dumps, texts)))
+    one = Settings(
+        query={"name": "q", "key": "k", "time": "t", "window": "1s", "aggregates": {"s": "sum(v)"}},
+        input={"format": "avro", "registry": URL, "partitions": 1},
+        partitioner={"name": "hashing", "cost": "w + v"},
+    )
+    found = Parser(one, schemas=kept).parse([*some, b"junk", some[0]])
+    assert list(found.bad) == [3]
+    assert found.values["v"].to_pylist() == [2, 3, 4, 2]
+    assert found.costs is not None
+    np.testing.assert_array_equal(found.costs, [9, np.nan, np.nan, 9])
 
 
 # ---- whole numbers within the range
@@ -280,6 +394,42 @@ def test_costs_out_of_range_are_counted_and_told_once(caplog: pytest.LogCaptureF
     assert work.loads is not None
     assert work.counts is not None
     assert (work.loads.sum(), work.counts.sum()) == (2 * (1 + 1 + 5 + MAX_COST), 8)
+
+
+def test_loads_of_a_partition_across_plan_changes_and_batches_keep_costs_with_their_tuples() -> None:
+    one = settings("size")
+    state = PartitionState(fingerprint=one.fingerprint, topic_id="t", offset=0)
+    router, rows = Router(one, new_partitioner(one)), [row(number, size=number + 1) for number in range(40)]
+    halves = [Slice(0, 0, 19, values(rows[:20])), Slice(1, 0, 19, values(rows[20:]))]
+    done = router.route(halves, {0: state, 1: state})
+    by_worker = np.bincount(done.sent.workers, weights=np.arange(1, 41), minlength=4)
+    assert done.sent.loads.tolist() == by_worker.tolist()
+    pieces = [piece for piece in router.pieces_by(10, [halves[0]], {0: state}) if piece.tuples is not None]
+    assert [piece.tuples.costs.tolist() for piece in pieces] == [list(range(1, 11)), list(range(11, 21))]  # type: ignore[union-attr]
+
+
+class ByCost(Hashing):
+    """Sends dear tuples to worker 1, and others to worker 0."""
+
+    def _assign(self, block: Block) -> None:
+        block.out[:] = block.costs > 20
+
+
+@examples(25)
+@given(sizes=st.lists(st.sampled_from([None, "x", 1, 20, 20.4, 20.6, 21, 5e7]), min_size=1, max_size=30))
+def test_a_partitioner_of_ones_own_decides_by_the_cost_of_each_tuple(sizes: list[Any]) -> None:
+    one = Settings(
+        query={"name": "q", "key": "k", "time": "t", "window": "10s", "out_of_orderness": "9s"},
+        input={"partitions": 2},
+        partitioner={"name": f"{__name__}:ByCost", "cost": "size", "workers": 4},
+    )
+    state = PartitionState(fingerprint=one.fingerprint, topic_id="t", offset=0)
+    rows = [row(number * 7 % 31, size=size) for number, size in enumerate(sizes)]
+    some = values(rows)
+    slices = [Slice(0, 0, len(some) - 1, some), Slice(1, 0, len(some) - 1, some)]
+    sent = Router(one, new_partitioner(one)).route(slices, {0: state, 1: state}).sent
+    dear = [isinstance(size, int | float) and round(size) > 20 for size in sizes]
+    assert sent.workers.tolist() == 2 * list(map(int, dear))
 
 
 # ---- settings

@@ -44,7 +44,7 @@ def test_a_stream_whose_costs_are_all_1_has_the_figures_of_one_without_costs(
     costs=st.lists(st.integers(1, MAX_COST), min_size=1, max_size=80),
     keys=st.integers(1, 9),
     workers=st.integers(1, 6),
-    name=st.sampled_from(["hashing", "shuffle", "pkg"]),
+    name=st.sampled_from(["hashing", "shuffle", "pkg", "dkg"]),
 )
 def test_loads_are_sums_of_costs_also_of_a_partitioner_that_does_not_weigh(
     costs: list[int], keys: int, workers: int, name: str

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners.costs import MAX_COST, checked_costs
-from evenflow.sources.costs import CostColumn, cost_column
+from evenflow.sources.costs import CostColumn, cost_column, in_settings
 
 
 def read(values: object) -> CostColumn:
@@ -80,3 +80,11 @@ def test_costs_that_are_all_equal_are_named() -> None:
 def test_a_column_without_numbers_is_refused(values: pa.Array, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(values)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [("ms", "ms"), ("user.bytes", "user.bytes"), ("unit price", '"unit price"'), ('a"b', '"a""b"')],
+)
+def test_a_name_that_is_not_plain_stands_in_quotes_in_the_settings(column: str, expected: str) -> None:
+    assert in_settings(column) == expected
