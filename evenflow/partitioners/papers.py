@@ -109,6 +109,17 @@ DYNAMIC_KEY_GROUPING = Paper(
     kind="misc",
     fields={"author": "Dalabasmaz and Can", "title": "Dynamic Key Grouping", "year": "2020"},
 )
+EFFICIENT_KEY_GROUPING = Paper(
+    key="rivetti2015efficient",
+    kind="inproceedings",
+    fields={
+        "author": "Rivetti, Nicol{\\`o} and Querzoni, Leonardo and Anceaume, Emmanuelle and Busnel, Yann and "
+        "Sericola, Bruno",
+        "title": "Efficient Key Grouping for Near-Optimal Load Balancing in Stream Processing Systems",
+        "booktitle": "9th ACM International Conference on Distributed Event-Based Systems (DEBS)",
+        "year": "2015",
+    },
+)
 PSTREAM = Paper(
     key="chen2021pstream",
     kind="article",

@@ -134,6 +134,7 @@ PLACES = {
             "evenflow/keys.py",
             "evenflow/partitioners/evenflow",
             "evenflow/partitioners/former.py",
+            "evenflow/partitioners/migration/dkg_rivetti.py",
         ),
         "of counts": (
             "evenflow/metrics/loads.py",
