@@ -120,6 +120,16 @@ EFFICIENT_KEY_GROUPING = Paper(
         "year": "2015",
     },
 )
+SKEWNESS_AND_VARIANCE = Paper(
+    key="fang2017parallel",
+    kind="inproceedings",
+    fields={
+        "author": "Fang, Junhua and Zhang, Rong and Fu, Tom Z. J. and Zhang, Zhenjie and Zhou, Aoying and Zhu, Junhua",
+        "title": "Parallel Stream Processing Against Workload Skewness and Variance",
+        "booktitle": "26th International Symposium on High-Performance Parallel and Distributed Computing (HPDC)",
+        "year": "2017",
+    },
+)
 PSTREAM = Paper(
     key="chen2021pstream",
     kind="article",

@@ -106,6 +106,7 @@ PLACES = {
             "evenflow/metrics/sliding.py",
             "evenflow/partitioners/dalton",
             "evenflow/partitioners/grouping/cg.py",
+            "evenflow/partitioners/migration/table.py",
             "evenflow/partitioners/prompt/accumulator.py",
             "evenflow/sketches/hyperloglog.py",
             "evenflow/sketches/space_saving.py",
