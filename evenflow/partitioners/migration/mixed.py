@@ -40,7 +40,6 @@ of a published implementation by others. The text of the paper was not at hand.
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -49,9 +48,10 @@ from pydantic import Field
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.kernels import kernel
 from evenflow.keys import candidate, candidate_kernel, candidates, salts, workers_of
-from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.fit import lists, rebalance
+from evenflow.partitioners.migration.planned import Planned
 from evenflow.partitioners.migration.table import NOWHERE, Table, empty_table, fill, lookup
 from evenflow.partitioners.papers import SKEWNESS_AND_VARIANCE
 from evenflow.partitioners.window import Lengths
@@ -121,7 +121,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-class Mixed(Partitioner):
+class Mixed(Planned):
     """Keys are hashed, and a bounded table moves some at the end of a slide, so that loads stay within a bound."""
 
     options_type = MixedOptions
@@ -152,17 +152,11 @@ class Mixed(Partitioner):
         self._entries, self._targets = np.zeros(0, np.uint64), np.zeros(0, np.int32)
         self._keep_largest()
 
-    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        block, row = Block(keys, times, out), 0
-        while True:
-            routing = Routing(self._table, self._counts.summary, self._loads, self._clock, self._salt)
-            row = _route(block, row, routing)
-            if row == len(keys):
-                break
-            self._end_slide(int(times[row]))
+    def _route(self, block: Block, row: int) -> int:
+        routing = Routing(self._table, self._counts.summary, self._loads, self._clock, self._salt)
+        return _route(block, row, routing)
 
-    def _end_slide(self, time: int) -> None:
-        """Plan the table, if the slide had tuples, and begin the slide of this time."""
+    def _begin(self, time: int) -> None:
         clock, window = self._clock, self.options.window_ms // self.options.slide_ms
         now = time // self.options.slide_ms
         if int(clock["slide"]) != NEVER:
@@ -238,12 +232,7 @@ class Mixed(Partitioner):
         self._entries, self._targets = keys[kept], workers[kept]
         fill(self._table, self._entries, self._targets)
 
-    def _explain(self, key: np.uint64, now: int | None) -> Explanation:
-        clock = self._clock
-        if now is not None and int(clock["slide"]) != NEVER and now >= int(clock["end"]):
-            after = deepcopy(self)
-            after._end_slide(now)
-            return after._explain(key, None)
+    def _explain_now(self, key: np.uint64) -> Explanation:
         counts, at = self._counts, self._counts.entry_of(int(key))
         home = workers_of(int(key), candidates(self.seed, 1, self.workers))[0]
         entry = np.flatnonzero(self._entries == key)
