@@ -130,6 +130,20 @@ SKEWNESS_AND_VARIANCE = Paper(
         "year": "2017",
     },
 )
+PARTITIONING_FUNCTIONS = Paper(
+    key="gedik2014partitioning",
+    kind="article",
+    fields={
+        "author": "Gedik, Bu{\\u{g}}ra",
+        "title": "Partitioning functions for stateful data parallelism in stream processing",
+        "journal": "The VLDB Journal",
+        "volume": "23",
+        "number": "4",
+        "pages": "517--539",
+        "year": "2014",
+        "doi": "10.1007/s00778-013-0335-9",
+    },
+)
 PSTREAM = Paper(
     key="chen2021pstream",
     kind="article",

@@ -34,6 +34,7 @@ from evenflow.partitioners.grouping.dagreedy import Dagreedy
 from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
 from evenflow.partitioners.grouping.pstream import PStream
 from evenflow.partitioners.migration.dkg_rivetti import DKGRivetti
+from evenflow.partitioners.migration.gedik import Gedik
 from evenflow.partitioners.migration.mixed import Mixed
 from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.partly.partly import PartLy
@@ -72,6 +73,7 @@ _ENTRIES: dict[str, _Entry] = {
     "dkg": _Entry(DynamicKeyGrouping),
     "dkg-rivetti": _Entry(DKGRivetti),
     "mixed": _Entry(Mixed),
+    "gedik": _Entry(Gedik),
     "dalton": _Entry(Dalton),
     "dalton-cooperative": _Entry(DaltonCooperative),
     "dalton-batch": _Entry(DaltonBatch),

@@ -128,7 +128,11 @@ PLACES = {
             "evenflow/sketches",
         ),
         "of holders": ("evenflow/partitioners/evenflow",),
-        "of hashes": ("evenflow/partitioners/grouping/cg.py",),
+        "of hashes": (
+            "evenflow/keys.py",
+            "evenflow/partitioners/grouping/cg.py",
+            "evenflow/partitioners/migration",
+        ),
     },
     "cell": {
         "of keys": (
