@@ -9,7 +9,7 @@ is, so it does not follow keys that become hot later.
 
 Parameters: `learning` tuples m that are counted (10,000). `theta` frequency from which a key is a heavy hitter (1/(5n)).
 `precision` theta/epsilon, where the summary has 1/epsilon counters (2, as in the authors' code). `cells` for each
-worker, mu (2).
+worker, mu (10). Measured at Zipf 0.8 with 16 workers, 2 cells are too coarse: the imbalance is 0.018 instead of 0.004.
 Differences from the published code: the authors drop the tuples of the learning phase. Here they go to F_1, so a key may
 have two workers: that of its hash, and its own after learning. That is the one time at which keys move. The hash of the
 cells is F_1 over mu*n places instead of a random linear function.
@@ -121,7 +121,7 @@ class DKGRivettiOptions(Options):
     precision: float = Field(
         2.0, ge=1, le=1000, description="The summary has precision/theta counters (theta/epsilon)."
     )
-    cells: float = Field(2.0, ge=1, le=1000, description="Cells of hashed keys, for each worker (mu).")
+    cells: float = Field(10.0, ge=1, le=1000, description="Cells of hashed keys, for each worker (mu).")
 
 
 _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors", "placed"), ("counters",))

@@ -12,7 +12,7 @@ them. So the key counts as one that may be split.
 the worker that cost least per tuple of the key, again and again. readj: all keys stay where they were, and then keys are
 moved or exchanged, as long as that makes the gap less, those with the greatest gain first (see `constructions`).
 
-Parameters: `construction` (scan). `share` of a stretch from which a key is frequent (1/(20n)). `balance` the tolerated gap,
+Parameters: `construction` (scan). `share` of a stretch from which a key is frequent (1/(50n)). `balance` the tolerated gap,
 a share of the average load (0.2). `migration` weight of the keys that move (1). `readjustments` of a key at most, with
 readj (5). `replicas` points of each worker on the ring (100; fewer if there would be more than 2^24). `plan_ms` stretch
 (10 s).
@@ -90,7 +90,7 @@ class GedikOptions(Options):
         "scan", description="How the places of frequent keys are chosen."
     )
     share: float | None = Field(
-        None, ge=1e-6, le=1, description="Share of the tuples from which a key is frequent. None = 1/(20n)."
+        None, ge=1e-6, le=1, description="Share of the tuples from which a key is frequent. None = 1/(50n)."
     )
     balance: float = Field(
         0.2, gt=0, le=1000, description="Tolerated gap of the loads, a share of the average load."
@@ -133,7 +133,7 @@ class Gedik(Planned):
 
     def _shape(self) -> None:
         """What follows from the present number of workers alone."""
-        share = self.options.share or 1 / (20 * self.workers)
+        share = self.options.share or 1 / (50 * self.workers)
         self._share, self._capacity = share, min(math.ceil(2 / share), _MOST)
         self._most = min(math.floor(1 / share) + 1, _MOST)
         self._ring = ring_of(self.workers, self.options.replicas, self.seed)
