@@ -17,8 +17,8 @@ a share of the average load (0.2). `migration` weight of the keys that move (1).
 readj (5). `replicas` points of each worker on the ring (100; fewer if there would be more than 2^24). `plan_ms` stretch
 (10 s).
 Differences from the paper: it balances memory, processing and communication, each with its cost per tuple, by the cube root
-of the product of three gaps. evenflow counts tuples alone, so all three are one, and a key's state is its tuples. A
-SpaceSaving summary of each stretch takes the place of lossy counting, and its guaranteed counts are the frequencies.
+of the product of three gaps. evenflow counts tuples alone, so all three are one, and a key's state is its tuples.
+Frequencies are the guaranteed counts of a SpaceSaving summary of each stretch.
 Decisions: readj must have a gain in utility for each step, so that a high price keeps keys where they are. Ties are settled
 by frequency, then by the hash of the key, and by the number of the worker. A rescale keeps the places of frequent keys whose
 worker is still there, and the counts of the stretch. Each of several sources plans by itself.

@@ -28,8 +28,9 @@ and starts the slide again. Each of several sources plans by itself.
 
 Cost per tuple: O(1). A plan costs O(K log K) for K keys that are counted or in the table, and in the worst case
 O(K (K + n log n)). State: 92 to 132 bytes x counters, 36 to 60 bytes x table, 8n.
-Paper: Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", HPDC 2017. The three steps are those
-of a published implementation by others. The text of the paper was not at hand.
+Paper: Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", HPDC 2017. The text of the paper was
+not at hand. The three steps and `beta` are those of a published implementation by others, which takes a key's load for its
+state. The priority by state, min-table and min-mig are written after an outline of the paper, and `theta` is our choice.
 
 `a` and `b` share a worker in the first slide. Behind it, `a` is on the other one:
 
