@@ -189,7 +189,7 @@ def _candidates(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s)
 
 
 # Salts in use: 0 for reduce buckets, 1, 2, ... for candidates and Count-Min, from 2^32 on for generators (`draws`), from
-# 2^40 on for the cells of `evenflow`.
+# 2^40 on for the cells of `evenflow`, from 2^41 on for rings of consistent hashing.
 def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
     """The salts m_first, m_first+1, ..., shape (count,). Kernels pass them to `candidate_kernel`."""
     out = np.empty(count, np.uint64)

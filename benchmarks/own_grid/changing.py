@@ -32,6 +32,9 @@ RIVALS = (
     "pstream",
     "cg",
     "dagreedy",
+    "dkg-rivetti",
+    "mixed",
+    "gedik",
 )
 Pair = tuple[float, float]
 """Pair of imbalance and KSR."""

@@ -137,6 +137,10 @@ class Block(NamedTuple):
         """The block from this row on."""
         return Block(self.keys[row:], self.times[row:], self.costs[row:], self.out[row:])
 
+    def until(self, row: int) -> Block:
+        """The block up to this row, without it."""
+        return Block(self.keys[:row], self.times[:row], self.costs[:row], self.out[:row])
+
 
 class Partitioner(ABC):
     """One routing algorithm with its state. Create it with `evenflow.partitioners.create`, not directly.

@@ -109,6 +109,41 @@ DYNAMIC_KEY_GROUPING = Paper(
     kind="misc",
     fields={"author": "Dalabasmaz and Can", "title": "Dynamic Key Grouping", "year": "2020"},
 )
+EFFICIENT_KEY_GROUPING = Paper(
+    key="rivetti2015efficient",
+    kind="inproceedings",
+    fields={
+        "author": "Rivetti, Nicol{\\`o} and Querzoni, Leonardo and Anceaume, Emmanuelle and Busnel, Yann and "
+        "Sericola, Bruno",
+        "title": "Efficient Key Grouping for Near-Optimal Load Balancing in Stream Processing Systems",
+        "booktitle": "9th ACM International Conference on Distributed Event-Based Systems (DEBS)",
+        "year": "2015",
+    },
+)
+SKEWNESS_AND_VARIANCE = Paper(
+    key="fang2017parallel",
+    kind="inproceedings",
+    fields={
+        "author": "Fang, Junhua and Zhang, Rong and Fu, Tom Z. J. and Zhang, Zhenjie and Zhou, Aoying and Zhu, Junhua",
+        "title": "Parallel Stream Processing Against Workload Skewness and Variance",
+        "booktitle": "26th International Symposium on High-Performance Parallel and Distributed Computing (HPDC)",
+        "year": "2017",
+    },
+)
+PARTITIONING_FUNCTIONS = Paper(
+    key="gedik2014partitioning",
+    kind="article",
+    fields={
+        "author": "Gedik, Bu{\\u{g}}ra",
+        "title": "Partitioning functions for stateful data parallelism in stream processing",
+        "journal": "The VLDB Journal",
+        "volume": "23",
+        "number": "4",
+        "pages": "517--539",
+        "year": "2014",
+        "doi": "10.1007/s00778-013-0335-9",
+    },
+)
 PSTREAM = Paper(
     key="chen2021pstream",
     kind="article",

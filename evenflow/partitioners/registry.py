@@ -33,6 +33,9 @@ from evenflow.partitioners.grouping.cg import ConsistentGrouping
 from evenflow.partitioners.grouping.dagreedy import Dagreedy
 from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
 from evenflow.partitioners.grouping.pstream import PStream
+from evenflow.partitioners.migration.dkg_rivetti import DKGRivetti
+from evenflow.partitioners.migration.gedik import Gedik
+from evenflow.partitioners.migration.mixed import Mixed
 from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.partly.partly import PartLy
 from evenflow.partitioners.plain import PlainPartitioner
@@ -68,6 +71,9 @@ _ENTRIES: dict[str, _Entry] = {
     "dagreedy": _Entry(Dagreedy),
     "cg": _Entry(ConsistentGrouping),
     "dkg": _Entry(DynamicKeyGrouping),
+    "dkg-rivetti": _Entry(DKGRivetti),
+    "mixed": _Entry(Mixed),
+    "gedik": _Entry(Gedik),
     "dalton": _Entry(Dalton),
     "dalton-cooperative": _Entry(DaltonCooperative),
     "dalton-batch": _Entry(DaltonBatch),

@@ -106,6 +106,7 @@ PLACES = {
             "evenflow/metrics/sliding.py",
             "evenflow/partitioners/dalton",
             "evenflow/partitioners/grouping/cg.py",
+            "evenflow/partitioners/migration/table.py",
             "evenflow/partitioners/prompt/accumulator.py",
             "evenflow/sketches/hyperloglog.py",
             "evenflow/sketches/space_saving.py",
@@ -127,13 +128,18 @@ PLACES = {
             "evenflow/sketches",
         ),
         "of holders": ("evenflow/partitioners/evenflow",),
-        "of hashes": ("evenflow/partitioners/grouping/cg.py",),
+        "of hashes": (
+            "evenflow/keys.py",
+            "evenflow/partitioners/grouping/cg.py",
+            "evenflow/partitioners/migration",
+        ),
     },
     "cell": {
         "of keys": (
             "evenflow/keys.py",
             "evenflow/partitioners/evenflow",
             "evenflow/partitioners/former.py",
+            "evenflow/partitioners/migration/dkg_rivetti.py",
         ),
         "of counts": (
             "evenflow/metrics/loads.py",

@@ -18,8 +18,7 @@ key that drops out of the summary starts again with 2 workers.
 
 Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
 Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public. This is not the DKG of Rivetti,
-Querzoni, Anceaume, Busnel and Sericola (DEBS 2015), which keeps keys whole: it learns the frequent keys first, and then
-places these and the hashed rest once. evenflow does not have that one.
+Querzoni, Anceaume, Busnel and Sericola (DEBS 2015), which keeps keys whole: that one is `dkg-rivetti`.
 
 `a` may be on two workers, and gains a third worker in the end:
 
