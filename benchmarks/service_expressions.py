@@ -1,4 +1,4 @@
-"""What filters, derived columns, keys of several columns and lists cost a tuple, compared with a plain query."""
+"""How long a tuple takes with filters, derived columns, keys of several columns, lists and costs, and in a plain query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.spread import in_turns, ratios, spread
 from evenflow.settings import load_settings
 
 ID = "service-expressions"
-WHAT = "CPU and wall time of the router per tuple: filters, derived columns, keys of several columns, lists, against none"
+WHAT = "CPU and wall time of the router per tuple: filters, derived columns, keys of columns, lists, costs, against none"
 
 _START = 1_700_000_000_000
 _RECORD = (
@@ -54,19 +54,27 @@ WAYS: dict[str, dict[str, Any]] = {
     },
 }
 """By name: the settings that each query has in addition to those of the plain query."""
+COSTS = {
+    "cost: a column that the query reads": "amount",
+    "cost: an expression over it": "amount / 10",
+    "cost: a column that only the cost reads": "price",
+    "cost: an expression over it and another": "price * 2 + length(country)",
+}
+"""By name: what a tuple of the plain query costs."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
     """A row for each query. All queries are measured in turns."""
     count, repetitions = (5_000, 2) if smoke else (50_000, 15)
     plain_values, lists = _records(count), _lists(count)
-    values = {name: lists if name == LISTS else plain_values for name in WAYS}
-    for name, extra in WAYS.items():
-        _seconds(extra, values[name])  # compiles and warms up
-    found = in_turns(
-        {name: partial(_seconds, extra, values[name]) for name, extra in WAYS.items()},
-        repetitions,
-    )
+    asked = {
+        name: partial(_seconds, extra, lists if name == LISTS else plain_values)
+        for name, extra in WAYS.items()
+    }
+    asked |= {name: partial(_seconds, {}, plain_values, cost=cost) for name, cost in COSTS.items()}
+    for measure in asked.values():
+        measure()  # compiles and warms up
+    found = in_turns(asked, repetitions)
     plain = found[PLAIN]
     return {
         "tuples_in_a_block": count,
@@ -107,11 +115,12 @@ def _lists(count: int) -> list[bytes]:
     ]
 
 
-def _seconds(extra: dict[str, Any], values: list[bytes]) -> tuple[float, float]:
+def _seconds(extra: dict[str, Any], values: list[bytes], *, cost: str | None = None) -> tuple[float, float]:
     """CPU seconds and wall seconds of one block in the router."""
     settings = load_settings(
         query={"window": "60s", "slide": "1s", "types": _TYPES, "aggregates": _SUM} | extra,
         input={"format": "json", "partitions": 4},
+        partitioner={"cost": cost},
     )
     work = route_one_block(settings, values)
     began, cpu = time.perf_counter(), time.process_time()

@@ -201,7 +201,8 @@ def test_a_hundred_workers_and_instances_and_a_thousand_partitions_leave_panels_
     assert shown["Load of each worker"] == ("heatmap", WORKERS)
     assert shown["Unread records"][1] == 10
     too_many = {title: number for title, (kind, number) in shown.items() if number > MOST_LINES}
-    assert too_many == {"Load of each worker": WORKERS}
+    assert too_many == {"Load of each worker": WORKERS, "Tuples of each worker": WORKERS}
+    assert shown["Tuples of each worker"][0] == "heatmap"
     assert {number for kind, number in shown.values() if kind == "stat"} <= {0, 1}
 
 
