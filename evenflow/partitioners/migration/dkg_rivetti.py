@@ -73,7 +73,7 @@ def _learn(block: Block, mapping: Mapping, workers: int) -> None:
     cells = np.uint64(weights.shape[0])
     for row in range(keys.shape[0]):
         key = keys[row]
-        offer(mapping.summary, key)
+        offer(mapping.summary, key, 1)
         weights[candidate_kernel(key, salt, cells)] += 1
         out[row] = candidate_kernel(key, salt, np.uint64(workers))
 

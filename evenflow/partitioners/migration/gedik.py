@@ -74,7 +74,7 @@ def _route(block: Block, start: int, function: Function) -> int:
     row = start
     while row < keys.shape[0] and not due(function.clock, times[row]):
         key = keys[row]
-        offer(function.summary, key)
+        offer(function.summary, key, 1)
         worker = lookup(function.table, key)
         if worker == NOWHERE:
             worker = on_ring(function.ring, key)

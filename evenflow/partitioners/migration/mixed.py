@@ -85,7 +85,7 @@ def _route(block: Block, start: int, routing: Routing) -> int:
     row = start
     while row < keys.shape[0] and not due(clock, times[row]):
         key = keys[row]
-        offer(routing.summary, key)
+        offer(routing.summary, key, 1)
         worker = lookup(table, key)
         if worker == NOWHERE:
             worker = candidate_kernel(key, salt, workers)
