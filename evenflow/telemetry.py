@@ -52,6 +52,9 @@ def inputs_of(records: Iterable[PartitionerRecord], began_with: int) -> int:
 
 
 # JSON has no tuples. Pydantic's strict mode would refuse a list where a tuple is asked for.
+WorkerTimes = Annotated[
+    list[Annotated[tuple[Count, Count, Amount], Field(strict=False)]], Field(max_length=4_096)
+]
 Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)]
 
 
@@ -94,8 +97,8 @@ class HotKey(BaseModel):
     """One of the hottest keys of a period, by a sample.
 
     key: the key for people: escaped, and cut if it is long. length: how many bytes the key has. share: the key's share
-    of all tuples. holders: at how many workers the key was seen. workers: the first of these workers, that with most of
-    the key's tuples first. parts: the share of the key's tuples that each of `workers` got.
+    of all tuples, whatever they cost. holders: at how many workers the key was seen. workers: the first of these workers,
+    that with most of the key's tuples first. parts: the share of the key's tuples that each of `workers` got.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -179,6 +182,19 @@ class BatchesState(BaseModel):
     last: BatchState | None = None
 
 
+class CostsState(BaseModel):
+    """What an instance says of the costs of tuples, since `started`.
+
+    below: how many tuples had less than 1, or no number, and count as 1. above: how many had more than can be counted, and
+    count as the most.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    below: Count
+    above: Count
+
+
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
@@ -188,7 +204,8 @@ class PartitionerRecord(Record):
     rejected, filtered: numbers of records since `started` (older instances do not say read and filtered).
     lag: records of the owned partitions that are not read yet. event_time: largest event time seen. mark:
     least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
-    loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
+    loads: sum of the costs of tuples by worker since the last change of p, which is their number if each costs 1. costs:
+    None if each tuple costs 1. plans_ignored: records of the plan topic that were no
     plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
     record cannot be fetched. standing: what else stands still, as `/healthy/` says it. pages: `host:port` of the
     instance's pages. exchange: what it knows of the exchange, None if it is in none. batches: its micro-batches,
@@ -196,7 +213,7 @@ class PartitionerRecord(Record):
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
-    workers in use, as a share of the period's tuples, None if p changed in the period. hottest: its hottest keys.
+    workers in use, as a share of the period's load, None if p changed in the period. hottest: its hottest keys.
 
     Of the newest window that the marks have passed, as this instance routed it: window_imbalance: its
     imbalance, None if p changed in the window. window_end: its end.
@@ -233,6 +250,7 @@ class PartitionerRecord(Record):
     pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
     exchange: ExchangeState | None = None
     batches: BatchesState | None = None
+    costs: CostsState | None = None
 
 
 class PartWork(BaseModel):
@@ -243,7 +261,8 @@ class PartWork(BaseModel):
     partial rows that had been merged before. replication: about the replication factor of this micro-batch
     (1: no key is split). latencies: pairs (ms from the input topic to the end of the micro-batch, number of
     rows). result_latencies: pairs (ms from the newest tuple of an emitted window to the end of the
-    micro-batch, number of result rows). All latencies are upper bounds.
+    micro-batch, number of result rows). All latencies are upper bounds. workers: triples (worker, tuples of it that were
+    combined, ms that this took), if `partitioner.speeds` asks for them.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -257,6 +276,7 @@ class PartWork(BaseModel):
     replication: Amount | None = None
     latencies: Latencies = []
     result_latencies: Latencies = []
+    workers: WorkerTimes = []
 
     @property
     def spread(self) -> float | None:

@@ -3,7 +3,7 @@
 The data plane is a service of the Faust app with a thread of its own. Each half needs the other. If one of
 them dies, the process ends, and a restart brings both back.
 Faust has a consumer group of its own, one per instance, so that every instance sees every plan, and all that the others
-tell. It begins at the end of the sync topic, because what was told before is out of date.
+tell. It begins at the end of the sync topic and of telemetry, because what was told before is out of date.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.rebuild import continue_from_routed
+from partitioner_service.speeds import MeasuredSpeeds
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ _GRACE = 5.0
 _MOMENT = 2.0
 """Seconds in which tasks may react to being cancelled."""
 _MOST_TOLD = 8
-"""Records of the sync topic that wait in Faust. More of them wait in Kafka."""
+"""Records of the sync topic, or of telemetry, that wait in Faust. More of them wait in Kafka."""
 _TICK = 0.1
 """Seconds between two looks at the time of the open round."""
 
@@ -150,7 +151,7 @@ def build_app(
         web,
         ssl_context=app.conf.web_ssl_context,
     )
-    app.transport.Consumer = _consumer_of(settings.topic("sync"))  # type: ignore[misc]  # how Faust is given another one
+    app.transport.Consumer = _consumer_of(settings.topic("sync"), settings.topic("telemetry"))  # type: ignore[misc]  # how Faust is given another one
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
     @app.agent(plans)
@@ -160,6 +161,9 @@ def build_app(
 
     if plane.channel is not None:
         _follow_the_exchange(app, settings.topic("sync"), plane.channel)
+
+    if plane.speeds is not None:
+        _follow_telemetry(app, settings.topic("telemetry"), plane.speeds)
 
     # Faust's own sensors measure the control plane alone. Their page shows the whole registry, the data plane
     # included.
@@ -183,6 +187,17 @@ def _follow_the_exchange(app: faust.App, name: str, channel: Channel) -> None:
     @app.timer(interval=_TICK)
     async def end_overdue_rounds() -> None:
         await asyncio.to_thread(channel.tick)
+
+
+def _follow_telemetry(app: faust.App, name: str, speeds: MeasuredSpeeds) -> None:
+    """Hand over what Spark says of its micro-batches."""
+    telemetry = app.topic(name, value_serializer="raw", key_serializer="raw", internal=False, acks=False)
+    telemetry.maxsize = _MOST_TOLD
+
+    @app.agent(telemetry)
+    async def follow_telemetry(stream: Any) -> None:
+        async for event in stream.events():
+            speeds.offer(event.value)
 
 
 class DataPlaneService(Service):
@@ -301,13 +316,13 @@ class _Reader(aiokafka.AIOKafkaConsumerThread):
     """
 
     logger = _FAUST
-    newest_only: ClassVar[str]
-    """Name of a topic."""
+    newest_only: ClassVar[frozenset[str]]
+    """Names of topics."""
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """As Faust does it, but to the end of `newest_only`."""
         found = dict(await super().seek_to_committed())
-        newest = [tp for tp in found if tp.topic == self.newest_only]
+        newest = [tp for tp in found if tp.topic in self.newest_only]
         if newest:
             await self.call_thread(self._seek_to_end, newest)
         return {tp: offset for tp, offset in found.items() if tp not in newest}
@@ -339,9 +354,9 @@ class _Consumer(aiokafka.Consumer):
         return self.reader(self, loop=self.loop, beacon=self.beacon)
 
 
-def _consumer_of(newest_only: str) -> type[_Consumer]:
-    """Faust's consumer, for an app that begins at the end of this topic."""
-    reader = type("_Reader", (_Reader,), {"newest_only": newest_only})
+def _consumer_of(*newest_only: str) -> type[_Consumer]:
+    """Faust's consumer, for an app that begins at the end of these topics."""
+    reader = type("_Reader", (_Reader,), {"newest_only": frozenset(newest_only)})
     return type("_Consumer", (_Consumer,), {"reader": reader})
 
 

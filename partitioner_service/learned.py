@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow import partitioners
-from evenflow.errors import IncompatibleStateError
+from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.keys import hash_keys
 from evenflow.partitioners.fitting import fitted
 from evenflow.settings import Settings
@@ -101,12 +101,13 @@ class LearnedState:
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """The configured partitioner in its first state.
 
-    Raises ConfigError for an unknown name or option.
+    Raises ConfigError for an unknown name or option, for a partitioner that does not weigh tuples although the settings say
+    what they cost, and for one that cannot be told speeds although they are to be measured.
     """
     options = settings.partitioner
     if partitioners.is_plain_python(options.name):
         log.info("%s is plain Python, which takes a microsecond or more for each tuple", options.name)
-    return partitioners.create(
+    made = partitioners.create(
         options.name,
         workers=options.workers,
         seed=options.seed,
@@ -114,6 +115,19 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
         sources=options.instances,
         **fitted_options(settings),
     )
+    if options.cost is not None and not made.takes_costs:
+        why = "decides on whole batches and" if made.micro_batch else "counts tuples and"
+        weighing = [name for name in partitioners.built_in() if partitioners.takes_costs(name)]
+        raise ConfigError(
+            f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh them",
+            hint=f"leave partitioner.cost out, or take a partitioner that weighs: {', '.join(weighing)}",
+        )
+    if options.speeds == "measured" and not made.takes_speeds:
+        raise ConfigError(
+            f"partitioner.speeds is 'measured', but partitioner {options.name} cannot be told how fast workers are",
+            hint="leave partitioner.speeds out, or take partitioner 'evenflow'",
+        )
+    return made
 
 
 def source_number(instance: str, instances: int) -> int:

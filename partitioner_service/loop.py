@@ -108,6 +108,7 @@ class Loop:
             self.parts.router.session.stint = Stint.DUE
         self._learn_plans()
         self._hear_the_others()
+        self._tell_speeds()
         self._latest.progressed()
         self.parts.watch.check()
         self._begin_stint()
@@ -208,7 +209,9 @@ class Loop:
         self.work.tuples += routed.tuples
         self.work.read += routed.read
         self.work.filtered += routed.filtered
-        self.work.note_loads(routed.sent.loads)
+        self.work.note(routed.sent)
+        if self.parts.speeds is not None:
+            self.parts.speeds.note(routed.sent.counts, routed.sent.loads)
         self.work.rejected.note(routed.rejections)
         self.work.blocks += 1
 
@@ -370,6 +373,10 @@ class Loop:
             member.stand(partitioner, elected=ELECTING in states)
             member.tell(partitioner, furthest(states))
 
+    def _tell_speeds(self) -> None:
+        if self.parts.speeds is not None:
+            self.parts.speeds.tell(self.parts.router.plans.partitioner)
+
     # ---- plans, telemetry, status
 
     def _learn_plans(self) -> None:
@@ -394,6 +401,11 @@ class Loop:
         plans, reached = self.parts.router.plans, furthest(self.parts.source.states)
         return key_answer(self._settings, plans, key, reached=reached, seen=self._reports.seen)
 
+    def _worker_speeds(self) -> list[float]:
+        """The speeds that the partitioner was told last, relative to their mean. Empty before the first."""
+        told = None if self.parts.speeds is None else self.parts.speeds.told
+        return [] if told is None else (told / told.mean()).round(3).tolist()
+
     def _stuck(self) -> list[dict[str, Any]]:
         source = self.parts.source
         return source.unfetchable.standing_still(source.states)
@@ -415,6 +427,7 @@ class Loop:
                 "learned_at": self.parts.learned.kept_at,
                 "plans_ignored": self._plan_log.ignored,
                 "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
+                "worker_speeds": self._worker_speeds(),
                 "standing_still": [*standing, *self._schema_wait.standing_still(), *self._stuck()],
             }
         )

@@ -15,36 +15,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Int64s
+from evenflow.arrays import Bools, Float64s, Int64s
 from evenflow.expressions.apart import apart
 from evenflow.expressions.columns import Columns
 from evenflow.expressions.engine import Engine
 from evenflow.grammar.arrow_types import arrow_type
-from evenflow.grammar.column_types import decimal_scale
-from evenflow.grammar.paths import segments
 from evenflow.json_text import arrays
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
-from partitioner_service.reading.cells import Block, Cells, kind_of
-from partitioner_service.reading.csv_records import CsvReader
+from partitioner_service.costs import Pricing, only
+from partitioner_service.reading.beside import Reader, ReaderBeside
+from partitioner_service.reading.cells import Block, Cells, kinds_of
+from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
-from partitioner_service.reading.json_records import JsonReader
 from partitioner_service.reading.reasons import (
     FAR_TIME,
     FAR_TIMESTAMP,
     LARGE_REPEATED,
-    NO_DATE,
-    NO_DECIMAL,
     NO_KEY,
     NO_KEY_COLUMN,
     NO_NOTES,
     NO_TIME,
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
-    NO_TRUTH,
     NO_VALUE,
     NOT_DERIVED,
-    NOT_FINITE,
     Bad,
     Explainer,
     Faults,
@@ -53,9 +48,7 @@ from partitioner_service.reading.registered import RegisteredReader
 from partitioner_service.reading.schemas import Schemas, schemas_of
 from partitioner_service.reading.sizes import byte_lengths, note_large, texts_of, without_long
 from partitioner_service.reading.strings import texts
-from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
-from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,8 @@ class Parsed:
     these records, shape (m,). bad: the reason of every other row. counts: number of tuples of each readable
     record, shape (m,). It is 0 where `query.where` keeps nothing, and above 1 where `query.explode` takes a
     record apart. None means that each record is one tuple. keys: keys of the tuples in order, shape (n,).
-    values: the aggregated columns of the tuples, n rows.
+    values: the aggregated columns of the tuples, n rows. costs: what `partitioner.cost` computes for the tuples, not yet
+    whole or within the range, shape (n,). NaN where it is no number. None if each tuple costs 1.
     """
 
     rows: Int64s
@@ -75,6 +69,7 @@ class Parsed:
     values: pa.RecordBatch
     bad: Bad
     counts: Int64s | None = None
+    costs: Float64s | None = None
 
     @property
     def tuple_times(self) -> Int64s:
@@ -104,7 +99,8 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
         rows, times = parsed.rows[begin:stop] - first, parsed.times[begin:stop]
         counts = None if parsed.counts is None else parsed.counts[begin:stop]
         keys, bad = parsed.keys.slice(start, end - start), parsed.bad.between(first, last)
-        pieces.append(Parsed(rows, times, keys, values, bad, counts))
+        costs = None if parsed.costs is None else parsed.costs[start:end]
+        pieces.append(Parsed(rows, times, keys, values, bad, counts, costs))
     return pieces
 
 
@@ -117,24 +113,38 @@ class Parser:
 
     def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
         self._query = settings.query
+        schemas = schemas or schemas_of(settings)
         columns = settings.query.resolved
         self._types = settings.query.record_columns
         self._names = list(self._types)
-        self._kinds = np.array([kind_of(type_) for type_ in self._types.values()], np.int64)
+        self._kinds = kinds_of(self._types)
         derived = {name: derived.type for name, derived in columns.derived.items()}
         self._value_schema = pa.schema(
             [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
         self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
-        self._reader = _reader(settings, self._types, self._kinds, schemas)
+        self._elements = settings.query.element_columns
+        reader = reader_of(settings, self._types, self._kinds, schemas)
+        self._registered = reader if isinstance(reader, RegisteredReader) else None
+        self._reader: Reader = reader
+        cost, self._pricing = settings.cost, None
+        if cost is not None:
+            self._pricing = Pricing(
+                settings, cost, records=self._types, elements=self._elements, schemas=schemas
+            )
+            if self._pricing.beside_records:
+                types = {**self._types, **self._pricing.beside_records}
+                both = reader_of(settings, types, kinds_of(types), schemas)
+                self._reader = ReaderBeside(reader, both, first=len(self._types))
         self._explainer = self._of_elements = Explainer(
             self._types | derived, fields=len(settings.input.columns), most=self._most
         )
-        self._exploder, self._elements = None, settings.query.element_columns
+        self._exploder = None
         self._once, self._engine = None, _engine(columns)
         if settings.query.explosion is not None:
-            self._exploder = Exploder(settings.query.explosion, self._elements)
+            beside = None if self._pricing is None else self._pricing.beside_elements
+            self._exploder = Exploder(settings.query.explosion, self._elements, beside)
             self._of_elements = Explainer(self._elements | derived, most=self._most)
             self._once, self._engine = map(_engine, apart(columns, self._elements))
         self._repeated = settings.query.repeated_texts
@@ -174,7 +184,7 @@ class Parser:
         cells = self._reader.read(block, faults) if self._names else Cells.of(self._kinds, 0)
         found = self._columns(block, cells, faults)
         if self._exploder is not None:
-            return self._exploded(block, cells, faults, found, keys, timestamps)
+            return self._exploded(values, block, cells, faults, found, keys, timestamps)
         chosen = self._derive(self._engine, found, faults, self._explainer.places)
         keyed = chosen if self._query.filter_first else None
         raw = self._raw_keys(keys) if self.needs_key else None
@@ -190,23 +200,36 @@ class Parser:
         if chosen is not None and chosen.all():
             chosen = None
         if not len(bad) and chosen is None:
-            return Parsed(np.arange(len(values)), time, key, batch, bad)
+            costs = self._costs_of(values, block, cells, found)
+            return Parsed(np.arange(len(values)), time, key, batch, bad, costs=costs)
         good = faults.codes == 0
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
-        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts)
+        # Last of all: a fault of a column that the cost reads is noted too late to count.
+        costs = only(self._costs_of(values, block, cells, found), of_tuples)
+        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
+
+    def _costs_of(
+        self, values: Sequence[bytes | None], block: Block, cells: Cells, found: Mapping[str, pa.Array]
+    ) -> Float64s | None:
+        """What each record costs. None if each costs 1."""
+        if self._pricing is None:
+            return None
+        own = self._pricing.of_records(values, block if self._names else None, cells, self._reader.written)
+        return self._pricing.numbers(own, found, len(values))
 
     @property
     def _notes(self) -> Mapping[int, str]:
         """What reasons tell of the schema ids of the newest block."""
-        return self._reader.withheld if isinstance(self._reader, RegisteredReader) else NO_NOTES
+        return NO_NOTES if self._registered is None else self._registered.withheld
 
     def _exploded(
         self,
+        values: Sequence[bytes | None],
         block: Block,
         cells: Cells,
         faults: Faults,
-        found: _Columns,
+        found: CellColumns,
         keys: Sequence[bytes | None] | None,
         timestamps: Sequence[int] | None,
     ) -> Parsed:
@@ -224,8 +247,9 @@ class Parser:
                 found[name]  # reading a column notes its faults
         if not self._query.filter_first:
             self._need_outer(found, raw, faults, None)
+        as_taken = faults.copied() if self._pricing is not None and self._pricing.explodes else None
         taken = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
-        own = _Columns(
+        own = CellColumns(
             self._elements, taken.block, taken.cells, taken.faults, written=self._exploder.written, csv=False
         )
         for name in self._elements:
@@ -263,10 +287,35 @@ class Parser:
             bad = bad.and_others(of_elements.of_records(taken.parents, taken.places))
         kept = good[taken.parents] & chosen
         counts = np.bincount(taken.parents[kept], minlength=len(good))[good]
-        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts)
+        costs = only(self._costs_of_elements(values, block, cells, taken, as_taken, found, tuples), kept)
+        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts, costs)
+
+    def _costs_of_elements(
+        self,
+        values: Sequence[bytes | None],
+        block: Block,
+        cells: Cells,
+        taken: Elements,
+        as_taken: Faults | None,
+        found: CellColumns,
+        tuples: _Tuples,
+    ) -> Float64s | None:
+        """What each element costs. None if each costs 1. as_taken: the faults with which the records were taken apart."""
+        if self._pricing is None:
+            return None
+        assert self._exploder is not None
+        parents = taken.parents
+        own = self._pricing.of_records(values, block, cells, self._reader.written)
+        if not self._pricing.each:
+            return self._pricing.numbers(own, found, len(values))[parents]
+        own = {name: column.take(pa.array(parents)) for name, column in own.items()}
+        own |= self._pricing.of_elements(taken, self._exploder.written)
+        if as_taken is not None:
+            own |= self._pricing.taken_apart(block, cells, self._names, self._reader.written, as_taken)
+        return self._pricing.numbers(own, tuples, len(parents))
 
     def _once_a_record(
-        self, found: _Columns, raw: pa.BinaryArray | None, taken: Elements, faults: Faults
+        self, found: CellColumns, raw: pa.BinaryArray | None, taken: Elements, faults: Faults
     ) -> _Once:
         """Compute what reads the records alone, before their elements repeat it.
 
@@ -295,9 +344,9 @@ class Parser:
         columns = [pc.cast(found[field.name], field.type, safe=False) for field in self._value_schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
 
-    def _columns(self, block: Block, cells: Cells, faults: Faults) -> _Columns:
+    def _columns(self, block: Block, cells: Cells, faults: Faults) -> CellColumns:
         """The columns of the records. Each is read when it is first asked for."""
-        return _Columns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
+        return CellColumns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
 
     def _derive(
         self,
@@ -333,7 +382,7 @@ class Parser:
             faults.note(_missing(raw, keyed), NO_KEY)
 
     def _need_outer(
-        self, found: _Columns, raw: pa.BinaryArray | None, faults: Faults, keyed: Bools | None
+        self, found: CellColumns, raw: pa.BinaryArray | None, faults: Faults, keyed: Bools | None
     ) -> None:
         """Note a fault of each record that is taken apart and lacks what its tuples share of their key.
 
@@ -426,70 +475,13 @@ class _Once(NamedTuple):
     cut: Bools
 
 
-class _Columns(dict[str, pa.Array]):
-    """Columns of a block by name, with their declared types. They are read lazily.
-
-    A column is null where its record has nothing. A value that is not of the declared type is a fault.
-    """
-
-    def __init__(
-        self, types: Mapping[str, str], block: Block, cells: Cells, faults: Faults, *, written: int, csv: bool
-    ) -> None:
-        super().__init__()
-        self._types, self._names = types, list(types)
-        self._block, self._cells, self._faults = block, cells, faults
-        self._written, self._csv = written, csv
-
-    def __missing__(self, name: str) -> pa.Array:
-        column, type_ = self._names.index(name), self._types[name]
-        scale = decimal_scale(type_)
-        if type_ == "string":
-            found = self._texts(column)
-        elif type_ in ("int64", "float64"):
-            found = self._numbers(column, type_)
-        elif type_ == "bool" and not self._csv:
-            there = self._cells.there(column)
-            found = pa.array(self._cells.ints[column].astype(np.bool_), mask=~there)
-        elif type_ == "bool":
-            found = self._noted(column, NO_TRUTH, *truths(self._words(column)))
-        elif type_ == "date":
-            found = self._noted(column, NO_DATE, *dates(self._words(column)))
-        else:
-            assert scale is not None
-            found = self._noted(column, NO_DECIMAL, *decimals(self._words(column), scale))
-        self[name] = found
-        return found
-
-    def _texts(self, column: int) -> pa.StringArray:
-        return texts(self._block.data, self._cells, column, self._written)
-
-    def _words(self, column: int) -> pa.StringArray:
-        """The texts of a column, null where csv means null."""
-        found = self._texts(column)
-        return pc.if_else(pc.is_in(found, _NULLS), None, found) if self._csv else found
-
-    def _numbers(self, column: int, type_: str) -> pa.Array:
-        there = self._cells.there(column)
-        numbers = (self._cells.ints if type_ == "int64" else self._cells.floats)[column]
-        if type_ == "float64":
-            finite = np.isfinite(numbers)
-            if not finite.all():
-                self._faults.note(~finite, NOT_FINITE, column=column)
-        return pa.array(numbers) if there.all() else pa.array(numbers, mask=~there)
-
-    def _noted(self, column: int, code: int, found: pa.Array, wrong: Bools) -> pa.Array:
-        if wrong.any():
-            self._faults.note(wrong, code, column=column)
-        return found
-
-
 class _Tuples(dict[str, pa.Array]):
     """Columns of tuples by name: those of the elements, and those of the records that the elements come from.
 
     names: of the elements' own columns. parents: the record of each element.
     """
 
-    def __init__(self, own: _Columns, outer: _Columns, names: Container[str], parents: Int64s) -> None:
+    def __init__(self, own: CellColumns, outer: CellColumns, names: Container[str], parents: Int64s) -> None:
         super().__init__()
         self._own, self._outer, self._names = own, outer, names
         self._parents = pa.array(parents)
@@ -513,24 +505,6 @@ def _only(keys: pa.BinaryArray, values: pa.RecordBatch, keep: Bools) -> tuple[pa
     return keys.filter(mask), values.filter(mask) if values.num_columns else values
 
 
-_NULLS = pa.array(CSV_NULLS)
-
-
 def _engine(columns: Columns) -> Engine | None:
     """What computes the derived columns and the condition. None if there are none."""
     return Engine(columns) if columns.derived or columns.where is not None else None
-
-
-def _reader(
-    settings: Settings, types: Mapping[str, str], kinds: Int64s, schemas: Schemas | None
-) -> JsonReader | CsvReader | TextReader | RegisteredReader:
-    names = list(types)
-    if settings.input.format == "json":
-        return JsonReader([segments(name) for name in names], kinds)
-    if settings.input.format == "csv":
-        return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
-    if settings.input.registered:
-        found = schemas or schemas_of(settings)
-        assert found is not None  # the records need a registry
-        return RegisteredReader(settings, types, kinds, found)
-    return TextReader()

@@ -25,6 +25,7 @@ from partitioner_service.session import Session
 from partitioner_service.sink import Sink
 from partitioner_service.skips import SkipOrders
 from partitioner_service.source import Source
+from partitioner_service.speeds import MeasuredSpeeds
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics.watch import TopicWatch
@@ -37,7 +38,7 @@ _REJECTED_LIMIT = 1_048_588
 class Parts:
     """The parts of a data plane, all open. The source has not joined its group yet.
 
-    member: None if this instance tells others nothing.
+    member: None if this instance tells others nothing. speeds: None if no speeds are measured.
     """
 
     side: SideRecords
@@ -51,6 +52,7 @@ class Parts:
     added: Added
     watch: TopicWatch
     member: Member | None
+    speeds: MeasuredSpeeds | None
 
 
 def open_parts(
@@ -59,6 +61,7 @@ def open_parts(
     *,
     plan_log: PlanLog,
     channel: Channel | None,
+    speeds: MeasuredSpeeds | None,
     watchdog: Watchdog,
     stopping: Callable[[], bool],
     clock: Callable[[], float],
@@ -123,6 +126,7 @@ def open_parts(
         added=Added(settings, source, router, sink, watch=watch, clock=clock),
         watch=watch,
         member=None if channel is None else channel.member(side),
+        speeds=speeds,
     )
 
 

@@ -28,6 +28,7 @@ from partitioner_service.onlooker import Onlooker
 from partitioner_service.parts import open_parts
 from partitioner_service.questions import Questions
 from partitioner_service.reports import Reports
+from partitioner_service.speeds import MeasuredSpeeds
 from partitioner_service.status import Latest
 from partitioner_service.talk import Talk
 from partitioner_service.watchdog import Watchdog
@@ -63,6 +64,8 @@ class DataPlane:
         self._plan_log = PlanLog(settings)
         self.channel = Channel(settings, clock=clock) if settings.exchanges else None
         """What the other instances tell. None if they tell nothing."""
+        self.speeds = MeasuredSpeeds(settings) if settings.partitioner.speeds == "measured" else None
+        """How fast the workers are. None if nobody measures it."""
         self._reports = Reports(settings, clock=clock)
         self._talk = Talk(settings, clock=clock)
         self._watchdog = Watchdog() if watchdog is None else watchdog
@@ -129,6 +132,7 @@ class DataPlane:
             self._settings,
             plan_log=self._plan_log,
             channel=self.channel,
+            speeds=self.speeds,
             watchdog=self._watchdog,
             stopping=self._stop.is_set,
             clock=self.clock,

@@ -217,6 +217,7 @@ class Fold:
         self._rulings = rulings
         self._rejected = np.array(sorted(rulings), np.int64)
         self._routed = routed
+        settings = settings.without_cost()  # nothing is routed
         self._router = Router(settings, new_partitioner(settings), clock=_StatedClock(settings, rulings))
         parser = self._router.parser
         self._slicer = Slicer(

@@ -15,7 +15,15 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
 from evenflow.talking.words import printable
-from evenflow.telemetry import BatchesState, ExchangeState, HotKey, PartitionerRecord, Standstill, StuckAt
+from evenflow.telemetry import (
+    BatchesState,
+    CostsState,
+    ExchangeState,
+    HotKey,
+    PartitionerRecord,
+    Standstill,
+    StuckAt,
+)
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
@@ -49,7 +57,7 @@ class Period:
 
     seconds: length in processing time, at least a batch interval. A block that was in hand at the end of the
     period belongs to the period. tuples: how many were routed. keys: estimate of the distinct keys.
-    busy_seconds: time spent routing. imbalance: I(m) of the workers' loads, None if no tuple came or if the
+    busy_seconds: time spent routing. imbalance: I(m) of the workers' loads (sums of costs), None if no tuple came or if the
     number of workers changed. hottest: the hottest keys, the hottest first.
     """
 
@@ -226,6 +234,9 @@ class Reports:
             pages=self.pages,
             exchange=exchange,
             batches=batches,
+            costs=None
+            if self._settings.partitioner.cost is None
+            else CostsState(below=work.costs_below, above=work.costs_above),
         )
 
 

@@ -16,21 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Bools, Int32s, Int64s, Rows, UInt64s, no_rows, records
+from evenflow.arrays import Bools, Float64s, Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import hash_keys
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import Partitioner
+from evenflow.partitioners.costs import Weighed, weighed
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
 from partitioner_service.ahead import Ahead, Clock, LiveClock
+from partitioner_service.costs import only
 from partitioner_service.framing import Framer, Shares, Stretch
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
 from partitioner_service.session import Session, Stint
-from partitioner_service.window_loads import PaneLoads, block_loads
+from partitioner_service.window_loads import PaneLoads, block_loads, sums
 
 UNREADABLE = "unreadable"
 TOO_LARGE = "too-large"
@@ -118,14 +120,17 @@ class Sent:
 
     All three have shape (tuples,).
 
-    loads: number of tuples by worker, shape (routed partitions,). by_pane: these loads by pane.
+    counts: number of tuples by worker, shape (routed partitions,). loads: sum of their costs by worker, which is `counts`
+    if each tuple costs 1. by_pane: these loads by pane. costs: what the tuples cost, None if each costs 1.
     """
 
     keys: pa.BinaryArray
     hashes: UInt64s
     workers: Int32s
+    counts: Int64s
     loads: Int64s
     by_pane: PaneLoads
+    costs: Weighed | None = None
 
 
 @dataclass(frozen=True)
@@ -160,16 +165,18 @@ class Routed:
 
 @dataclass(frozen=True)
 class Accepted:
-    """Tuples that are in time."""
+    """Tuples that are in time. costs: as of `Parsed`."""
 
     keys: pa.BinaryArray
     times: Int64s
     values: pa.RecordBatch
+    costs: Float64s | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes that the tuples take."""
-        return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes)
+        costs = 0 if self.costs is None else self.costs.nbytes
+        return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes + costs)
 
     @classmethod
     def together(cls, parts: Sequence[Accepted]) -> Accepted:
@@ -181,13 +188,15 @@ class Accepted:
         if values.num_columns:
             values = pa.Table.from_batches([part.values for part in parts]).combine_chunks().to_batches()[0]
         times = np.concatenate([part.times for part in parts])
-        return cls(pa.concat_arrays([part.keys for part in parts]), times, values)
+        costs = [part.costs for part in parts if part.costs is not None]
+        keys = pa.concat_arrays([part.keys for part in parts])
+        return cls(keys, times, values, np.concatenate(costs) if costs else None)
 
     def only(self, keep: Bools) -> Accepted:
         """The tuples for which `keep` is true. keep: shape (tuples,)."""
         mask = pa.array(keep)
         values = self.values.filter(mask) if self.values.num_columns else self.values
-        return Accepted(self.keys.filter(mask), self.times[keep], values)
+        return Accepted(self.keys.filter(mask), self.times[keep], values, only(self.costs, keep))
 
 
 class Reached(NamedTuple):
@@ -201,13 +210,15 @@ class Reached(NamedTuple):
 class Routing:
     """Where tuples go. hashes, cells: shape (tuples,).
 
-    hashes: of the keys. cells: worker * stretches + number of the stretch.
+    hashes: of the keys. cells: worker * stretches + number of the stretch. costs: what the tuples cost, None if each
+    costs 1.
     """
 
     tuples: Accepted
     hashes: UInt64s
     cells: Int32s
     stretches: tuple[Stretch, ...]
+    costs: Weighed | None = None
 
     @property
     def workers(self) -> Int32s:
@@ -289,6 +300,7 @@ class Router:
             keys=pa.array([], pa.binary()),
             hashes=np.empty(0, np.uint64),
             workers=np.empty(0, np.int32),
+            counts=nobody,
             loads=nobody,
             by_pane=block_loads(nobody[:0], nobody[:0], nobody),
         )
@@ -483,7 +495,7 @@ class Router:
             *_refused(piece.partition, rows, times, judged),
             *_ahead(piece.partition, rows, times, ahead),
         ]
-        good = Accepted(parsed.keys, parsed.tuple_times, parsed.values)
+        good = Accepted(parsed.keys, parsed.tuple_times, parsed.values, parsed.costs)
         # Rows are ascending, so the records before the end of the partition come first. The others stay
         # rejected.
         keep = np.zeros(len(parsed.rows), dtype=bool)
@@ -534,16 +546,23 @@ class Router:
         panes = pane_of(tuples.times, self._query.slide_ms)
         rows = self._batch(tuples, panes).take(pa.array(order))
         shares = Shares(rows=rows, stretches=stretches, bounds=bounds)
-        loads = np.diff(bounds).reshape(self._routed, len(stretches)).sum(axis=1)
-        sent = Sent(tuples.keys, routing.hashes, workers, loads, block_loads(workers, panes, loads))
+        counts = loads = np.diff(bounds).reshape(self._routed, len(stretches)).sum(axis=1)
+        costs = None if routing.costs is None else routing.costs.costs
+        if costs is not None:
+            loads = sums(costs, workers, size=self._routed)
+        by_pane = block_loads(workers, panes, loads, costs)
+        sent = Sent(tuples.keys, routing.hashes, workers, counts, loads, by_pane, routing.costs)
         return sent, shares
 
     def assigned(self, tuples: Accepted, hashes: UInt64s) -> Routing:
         """What the partitioner decides for these tuples, one by one. hashes: of their keys."""
-        cells, stretches = self._assigned(hashes, tuples.times)
-        return Routing(tuples, hashes, cells, stretches)
+        costs = None if tuples.costs is None else weighed(tuples.costs)
+        cells, stretches = self._assigned(hashes, tuples.times, None if costs is None else costs.costs)
+        return Routing(tuples, hashes, cells, stretches, costs)
 
-    def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[Stretch, ...]]:
+    def _assigned(
+        self, hashes: UInt64s, times: Int64s, costs: Int64s | None
+    ) -> tuple[Int32s, tuple[Stretch, ...]]:
         """The cell of each tuple, and a stretch for each plan.
 
         Tuples are assigned by event time. A block holds stretches of several input partitions, and the event
@@ -553,17 +572,21 @@ class Router:
         off by as much event time as a block spans.
         """
         if not bool((times[1:] < times[:-1]).any()):
-            return self._in_order(hashes, times)
+            return self._in_order(hashes, times, costs)
         order = np.argsort(times, kind="stable")
         cells = np.empty(len(times), np.int32)
-        cells[order], stretches = self._in_order(hashes[order], times[order])
+        in_order = None if costs is None else costs[order]
+        cells[order], stretches = self._in_order(hashes[order], times[order], in_order)
         return cells, stretches
 
-    def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[Stretch, ...]]:
+    def _in_order(
+        self, hashes: UInt64s, times: Int64s, costs: Int64s | None
+    ) -> tuple[Int32s, tuple[Stretch, ...]]:
         """As `_assigned`, for tuples in order of event time."""
         workers, stretches = [], []
         for stretch in self.plans.stretches(times):
-            workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch]))
+            of_stretch = None if costs is None else costs[stretch]
+            workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch], of_stretch))
             stretches.append(Stretch(epoch=self.plans.epoch))
         cells = [mine * len(stretches) + number for number, mine in enumerate(workers)]
         return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(stretches)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from evenflow.arrays import Int64s
+from evenflow.partitioners.costs import MAX_COST
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.rejected import Rejected
-from partitioner_service.route import Router
+from partitioner_service.route import Router, Sent
 from partitioner_service.source import Source
+
+log = logging.getLogger(__name__)
 
 _RATE_SECONDS = 2.0
 
@@ -67,15 +71,44 @@ class Work:
     blocks: int = 0
     commits: int = 0
     busy_seconds: float = 0.0
-    loads: Int64s | None = None
+    counts: Int64s | None = None
     """Tuples by worker, under all plans together. None before the first block."""
+    loads: Int64s | None = None
+    """Sum of the costs of these tuples by worker. It is `counts` if each tuple costs 1."""
+    costs_below: int = 0
+    """Tuples whose cost was below 1, or no number."""
+    costs_above: int = 0
+    """Tuples whose cost was above `MAX_COST`."""
     tuples_per_second: float = 0.0
     """Rate over the last `_RATE_SECONDS` or a little more."""
     _measured: tuple[float, int] | None = None
 
-    def note_loads(self, loads: Int64s) -> None:
-        """Add the loads of a block, by worker."""
-        self.loads = loads if self.loads is None else self.loads + loads
+    def note(self, sent: Sent) -> None:
+        """Add what was sent of a block. Warns of the first costs that are out of range, on either side."""
+        self.counts = sent.counts if self.counts is None else self.counts + sent.counts
+        self.loads = sent.loads if self.loads is None else self.loads + sent.loads
+        if sent.costs is None:
+            return
+        of, below, above = len(sent.costs.costs), sent.costs.below, sent.costs.above
+        if below and not self.costs_below:
+            log.warning(
+                "partitioner.cost: %s of %s tuples cost less than 1, or have no number as cost. They count as 1, which "
+                "changes the balance and no result. Is the column there, and the unit small enough (size * 1000)? This is "
+                "said once; evenflow_costs_out_of_range_total counts them",
+                f"{below:,}",
+                f"{of:,}",
+            )
+        if above and not self.costs_above:
+            log.warning(
+                "partitioner.cost: %s of %s tuples cost more than %s. They count as that, which changes the balance and no "
+                "result. Choose a larger unit (size / 1000). This is said once; evenflow_costs_out_of_range_total counts "
+                "them",
+                f"{above:,}",
+                f"{of:,}",
+                f"{MAX_COST:,}",
+            )
+        self.costs_below += below
+        self.costs_above += above
 
     def measure(self, now: float) -> None:
         """Measure the rate anew if the last measurement is long enough ago. now: of the loop's clock (s)."""
@@ -134,7 +167,11 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         "rebalances": source.rebalances,
         "workers": observed.workers,
         "loads": observed.loads.tolist(),
-        "worker_tuples": [] if work.loads is None else work.loads.tolist(),
+        "worker_tuples": [] if work.counts is None else work.counts.tolist(),
+        "worker_costs": [] if work.loads is None else work.loads.tolist(),
+        "cost": settings.partitioner.cost,
+        "costs_below": work.costs_below,
+        "costs_above": work.costs_above,
     }
 
 

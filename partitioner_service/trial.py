@@ -92,7 +92,7 @@ def tried(
 
     first: by partition, in offset order, without markers. wall: seconds since 1970.
     """
-    parser = Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
+    parser = Parser(settings.without_cost(), schemas=schemas_of(settings, ask_for=math.inf))
     clock = LiveClock(settings, wall=wall)
     trial = Trial()
     for partition, records in first.items():

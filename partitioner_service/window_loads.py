@@ -27,7 +27,7 @@ _MOST_CELLS_OF_A_BLOCK = 1 << 15
 class PaneLoads(NamedTuple):
     """The loads of a block by pane.
 
-    panes: the panes that have tuples, ascending. loads: number of tuples by pane and worker, shape (panes,
+    panes: the panes that have tuples, ascending. loads: sum of the costs of tuples by pane and worker, shape (panes,
     workers). Both are empty if the block has no tuples, or if it spans so many panes that they were not
     counted. last: the last pane of the block, None if the block has no tuples.
     """
@@ -37,10 +37,21 @@ class PaneLoads(NamedTuple):
     last: int | None
 
 
-def block_loads(workers: npt.NDArray[np.integer[Any]], panes: Int64s, loads: Int64s) -> PaneLoads:
+def sums(costs: Int64s | None, places: npt.NDArray[np.integer[Any]], *, size: int) -> Int64s:
+    """The sum of the costs of the tuples in each place, shape (size,). costs: None if each tuple costs 1."""
+    if costs is None:
+        return np.bincount(places, minlength=size)
+    # bincount adds up floats. They are exact up to 2^53, and no block has 2^33 tuples.
+    return np.bincount(places, weights=costs, minlength=size).astype(np.int64)
+
+
+def block_loads(
+    workers: npt.NDArray[np.integer[Any]], panes: Int64s, loads: Int64s, costs: Int64s | None = None
+) -> PaneLoads:
     """The loads of a block by pane. Nearly free in the usual case that all tuples are in one pane.
 
-    workers, panes: of each tuple, shape (tuples,). loads: number of tuples by worker, shape (workers,).
+    workers, panes: of each tuple, shape (tuples,). loads: sum of the costs by worker, shape (workers,). costs: of each
+    tuple, shape (tuples,). None: each costs 1.
     """
     n, nothing = len(loads), np.empty(0, np.int64)
     if not len(panes):
@@ -51,7 +62,7 @@ def block_loads(workers: npt.NDArray[np.integer[Any]], panes: Int64s, loads: Int
     size = (last - first + 1) * n
     if size > _MOST_CELLS_OF_A_BLOCK:
         return PaneLoads(nothing, np.empty((0, n), np.int64), last)
-    cells = np.bincount((panes - first) * n + workers, minlength=size).reshape(-1, n)
+    cells = sums(costs, (panes - first) * n + workers, size=size).reshape(-1, n)
     present = np.flatnonzero(cells.any(axis=1))
     return PaneLoads(present + first, cells[present], last)
 

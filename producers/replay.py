@@ -385,10 +385,14 @@ def check_source(settings: Settings, source: Source) -> None:
     missing = [name for name in settings.needed_columns if name not in sends]
     if form.format != "csv":  # a path such as a.b needs only the column a, which holds the field
         missing = [name for name in missing if paths.segments(name)[0] not in sends]
+    cost = settings.cost
+    if cost is not None and form.format != "csv":  # of csv, the settings are checked against input.columns
+        missing += [name for name in cost.of_record if paths.segments(name)[0] not in sends]
     if missing:
         raise ConfigError(
             f"the query reads {', '.join(map(repr, missing))}, which records of {source.name} do not carry",
-            hint=f"they carry {', '.join(sends)}: change query.key, query.time, the aggregates or --columns",
+            hint=f"they carry {', '.join(sends)}: change query.key, query.time, the aggregates, partitioner.cost or "
+            "--columns",
         )
     if query.time == source.time and query.time_unit != source.time_unit:
         raise ConfigError(

@@ -8,7 +8,7 @@ the blob. So the number of tasks changes no result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from time import sleep
+from time import perf_counter, sleep
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -28,19 +28,28 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def combined(
-    frames: DataFrame, layout: Layout, *, tasks: int, told: Told | None, wait_us: float = 0
+    frames: DataFrame,
+    layout: Layout,
+    *,
+    tasks: int,
+    told: Told | None,
+    wait_us: float = 0,
+    measured: bool = False,
 ) -> DataFrame:
     """Blobs (columns BLOBS) of a stream of routed records (partition, offset, value).
 
     tasks: how many Spark tasks share the routed partitions. told: each task hands it the tally of what the
-    task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments.
+    task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments. measured: the
+    tallies say how long each routed partition took.
     """
     # `coalesce` joins whole partitions without a shuffle, so
     # the rows of a routed partition stay together, in order.
-    return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told, wait_us), BLOBS)
+    return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told, wait_us, measured=measured), BLOBS)
 
 
-def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Callable[[Batches], Batches]:
+def combine_stream(
+    layout: Layout, told: Told | None, wait_us: float = 0, *, measured: bool = False
+) -> Callable[[Batches], Batches]:
     """The function that one task applies to its record batches (partition, offset, value)."""
 
     def task(batches: Batches) -> Batches:
@@ -49,12 +58,19 @@ def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Cal
         def tell(tally: Tally) -> None:
             if wait_us:
                 sleep(tally.tuples * wait_us / 1_000_000)
+                tally = tally.slowed(wait_us / 1_000)
             if told is not None:
                 told(watch.timed(tally))
 
         # `tell` also does the waiting, so it is needed for `wait_us` even if nobody listens.
         asked = told is not None or wait_us
-        blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=tell if asked else None)
+        blobs = combine_task(
+            layout.plan,
+            layout,
+            _Rows(batches).stretches(),
+            told=tell if asked else None,
+            clock=perf_counter if measured else None,
+        )
         yield blob_batch(blobs, layout.receivers)
 
     return task

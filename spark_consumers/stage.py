@@ -203,6 +203,7 @@ def stage_frame(
         tasks=_combine_tasks(spark, settings),
         told=told,
         wait_us=settings.spark.combine_wait,
+        measured=settings.partitioner.speeds == "measured",
     )
     if stage == "combine":
         return blobs.select(

@@ -244,6 +244,9 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
             roles.setdefault(column, []).append(f"derives {name}")
     for column in query.resolved.where.columns if query.resolved.where is not None else ():
         roles.setdefault(column, []).append("where")
+    cost = settings.cost
+    for column in () if cost is None else cost.types:
+        roles.setdefault(column, []).append("cost")
     if query.key == "@key":
         yield "@key", "the record key, any bytes: key"
     if query.time == "@timestamp":
@@ -252,6 +255,9 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
         what = query.time_unit if roles.get(name) == ["event time"] else type_
         found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
         yield printable(name), f"read as {what}: {', '.join(roles.get(name, ['read']))}{found}"
+    for name, type_ in () if cost is None else (*cost.of_record.items(), *cost.of_element.items()):
+        found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
+        yield printable(name), f"read as {type_}: cost{found}"
     for name, expression in derived.items():
         yield printable(name), f"{expression.type} = {query.columns[name]}: {', '.join(roles.get(name, []))}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,11 +131,16 @@ def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario
     )
 
 
-def full_windows(made: KeyedStream, name: str, scenario: Scenario) -> Figures:
-    """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a silence."""
-    workers = route(made, entrant(name), scenario).workers
+def full_windows(made: KeyedStream, name: str, scenario: Scenario, *, blind: bool = False) -> Figures:
+    """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a silence.
+
+    They are of costs, if tuples have some. blind: the partitioner is not told what tuples cost.
+    """
+    workers = route(replace(made, costs=None) if blind else made, entrant(name), scenario).workers
     panes, window = scenario.panes(made.times), scenario.panes_per_window
-    found = window_figures(workers, made.codes, panes, scenario.workers, panes_per_window=window)
+    found = window_figures(
+        workers, made.codes, panes, scenario.workers, panes_per_window=window, costs=made.costs
+    )
     # Tuples come without a silence of a window in each stretch of panes from `first` to `last`.
     seen = np.unique(panes)
     breaks = np.flatnonzero(np.diff(seen) > window) + 1

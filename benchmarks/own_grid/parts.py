@@ -23,6 +23,7 @@ from benchmarks.own_grid.measuring import (
     scenario_of,
 )
 from benchmarks.own_grid.passing import passing, seeds
+from benchmarks.own_grid.weighing import work
 from benchmarks.own_grid.writing import title, verdict
 from benchmarks.pictures import SPLIT_LEAST, keep
 from evenflow.metrics import fragmentation, worker_loads
@@ -246,6 +247,7 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "passing": passing,
     "seeds": seeds,
     "weights": weights,
+    "work": work,
     "steady": steady,
     "cost": cost,
 }

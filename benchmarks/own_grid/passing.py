@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def passing(size: Size) -> Iterator[str]:
     yield "|---" * (len(RIVALS) + 3) + "|"
     for line in lines:
         ours, *others = (found[line, name] for name in (OURS, *RIVALS))
-        cells = [_range(ours), *("{:.1e} / {:.3f}".format(*np.median(pairs, axis=0)) for pairs in others)]
+        cells = [as_range(ours), *("{:.1e} / {:.3f}".format(*np.median(pairs, axis=0)) for pairs in others)]
         yield f"| `{line[0]}` | {line[3]} | " + " | ".join(cells) + " |"
 
 
@@ -69,10 +69,10 @@ def seeds(size: Size) -> Iterator[str]:
         ours, others = found[line, OURS], found[line, RIVAL]
         times = others[:, 0] / ours[:, 0]
         shown = f"{np.median(times):.2g} ({times.min():.2g}-{times.max():.2g})"
-        yield f"| {line[0]} {line[1]:g} | {line[3]} | {_range(ours)} | {_range(others)} | {shown} |"
+        yield f"| {line[0]} {line[1]:g} | {line[3]} | {as_range(ours)} | {as_range(others)} | {shown} |"
 
 
-def _range(pairs: np.ndarray) -> str:
+def as_range(pairs: np.ndarray) -> str:
     """The medians of imbalance and KSR over the seeds, each with its range. pairs: shape (seeds, 2)."""
     (level, ksr), (low, few), (high, many) = np.median(pairs, axis=0), pairs.min(axis=0), pairs.max(axis=0)
     return f"{level:.1e} ({low:.1e}-{high:.1e}) / {ksr:.3f} ({few:.3f}-{many:.3f})"
@@ -87,17 +87,23 @@ def _pairs(size: Size, lines: Sequence[Line], names: Sequence[str]) -> dict[tupl
     chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
     cells = [(size, Cell(*line, name, seed)) for line, seed, name in product(lines, chosen, names)]
     # Names of the same stream and seed lie together, so that a process generates few streams twice.
-    if len(size.seeds) > 1:
-        with ProcessPoolExecutor() as pool:
-            found = list(pool.map(_measured, cells, chunksize=len(names)))
-    else:
-        found = [_measured(cell) for cell in cells]
-    pairs = np.array(found).reshape(len(lines), len(chosen), len(names), 2)
+    found = in_processes(_measured, cells, at_once=len(names), size=size)
+    pairs = found.reshape(len(lines), len(chosen), len(names), 2)
     return {
         (line, name): pairs[row, :, column]
         for row, line in enumerate(lines)
         for column, name in enumerate(names)
     }
+
+
+def in_processes(
+    measure: Callable[[Any], tuple[float, float]], cells: Sequence[Any], *, at_once: int, size: Size
+) -> np.ndarray:
+    """What `measure` gives for each cell, shape (cells, 2). at_once: cells in a row that one process measures."""
+    if len(size.seeds) == 1:
+        return np.array([measure(cell) for cell in cells])
+    with ProcessPoolExecutor() as pool:
+        return np.array(list(pool.map(measure, cells, chunksize=at_once)))
 
 
 def _measured(one: tuple[Size, Cell]) -> tuple[float, float]:

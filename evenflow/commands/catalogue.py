@@ -37,7 +37,7 @@ def partitioners(
             if as_json:
                 typer.echo(json.dumps(known.as_json()))
             else:
-                _show(known.name, known.marked, known.options)
+                _show(known.name, known.marked + " Takes costs." * known.takes_costs, known.options)
 
 
 def policies(

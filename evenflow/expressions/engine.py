@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from evenflow.arrays import Bools
+from evenflow.arrays import Bools, Float64s
 from evenflow.errors import ConfigError
 from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
@@ -72,29 +72,60 @@ class Engine:
         type is null, and the second mapping says for each column which rows have such a value. The condition
         says for which tuples `where` is true, and is None without `where`.
         """
-        frame = self._frame(columns, rows)
+        frame = _frame(columns, self._types, rows)
         computed: dict[str, pa.Array] = {}
         wrong: dict[str, Bools] = {}
         for name, (expression, type_) in self._derived.items():
             computed[name], wrong[name] = _narrowed(_of_each(frame, expression), type_)
             # A later derived column and the condition may read this one, as its type holds it.
-            frame = frame.with_columns(self._widened(name, computed[name], type_))
+            frame = frame.with_columns(_widened(name, computed[name], type_))
         if self._where is None:
             return computed, wrong, None
         return computed, wrong, _of_each(frame, self._where).fill_null(False).to_numpy()
 
-    def _frame(self, columns: Mapping[str, pa.Array], rows: int) -> pl.DataFrame:
-        series = [self._widened(name, column, self._types[name]) for name, column in columns.items()]
-        return self._polars.DataFrame([*series, self._polars.Series(_ONE, np.ones(rows))])
 
-    def _widened(self, name: str, column: pa.Array, type_: str) -> pl.Series:
-        """The column as Polars computes with it: whole numbers get 128 bits, and decimals get 38 digits."""
-        polars = self._polars
-        series: pl.Series = polars.Series(name, polars.from_arrow(column))
-        if type_ == "int64":
-            return series.cast(polars.Int128)
-        scale = decimal_scale(type_)
-        return series if scale is None else series.cast(polars.Decimal(MOST_DIGITS, scale))
+class Numbers:
+    """Computes one expression that yields numbers, for blocks of tuples.
+
+    types: of the columns that the expression reads. what: name of the setting, for messages. Raises ConfigError for an
+    expression that Polars cannot compute.
+    """
+
+    def __init__(self, expression: Typed, types: Mapping[str, str], what: str) -> None:
+        import polars  # not at the top of the file: polars is an optional dependency
+
+        self._types = {name: types[name] for name in expression.columns}
+        self._expression = polars.sql_expr(rewritten(expression))
+        try:
+            self.compute({name: pa.nulls(1, arrow_type(type_)) for name, type_ in self._types.items()}, 1)
+        except polars.exceptions.PolarsError as error:
+            raise ConfigError(f"{what} = {expression.text!r} cannot be computed: {error}") from None
+
+    def compute(self, columns: Mapping[str, pa.Array], rows: int) -> Float64s:
+        """The value for each of `rows` tuples, NaN where it is null. columns: by name. Shape (rows,)."""
+        import polars
+
+        value = _of_each(_frame(columns, self._types, rows), self._expression)
+        numbers: Float64s = value.cast(polars.Float64).fill_null(float("nan")).to_numpy()
+        return numbers
+
+
+def _frame(columns: Mapping[str, pa.Array], types: Mapping[str, str], rows: int) -> pl.DataFrame:
+    import polars
+
+    series = [_widened(name, column, types[name]) for name, column in columns.items()]
+    return polars.DataFrame([*series, polars.Series(_ONE, np.ones(rows))])
+
+
+def _widened(name: str, column: pa.Array, type_: str) -> pl.Series:
+    """The column as Polars computes with it: whole numbers get 128 bits, and decimals get 38 digits."""
+    import polars
+
+    series: pl.Series = polars.Series(name, polars.from_arrow(column))
+    if type_ == "int64":
+        return series.cast(polars.Int128)
+    scale = decimal_scale(type_)
+    return series if scale is None else series.cast(polars.Decimal(MOST_DIGITS, scale))
 
 
 def _of_each(frame: pl.DataFrame, expression: pl.Expr) -> pl.Series:

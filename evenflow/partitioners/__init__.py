@@ -19,6 +19,7 @@ from evenflow.partitioners.registry import (
     is_plain_python,
     names,
     restore,
+    takes_costs,
 )
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "is_plain_python",
     "names",
     "restore",
+    "takes_costs",
 ]

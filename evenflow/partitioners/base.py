@@ -17,8 +17,12 @@ Laws (`checking.py` tries each of them, and test_state_bounds.py and others of t
 * an algorithm that weighs tuples by their costs (`takes_costs`) does without costs what it does with costs of 1. Any other
   refuses costs.
 
+Costs: a load is a sum of costs, and so is the frequency of a key, because what must be split is what brings much work. A
+number of tuples that is only a clock (a warm-up, the tuples between two looks) stays a number of tuples.
+
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
-implements `_start`, `_assign` (a numba kernel over the whole block), `_state`, `_load_state` and `_explain`. Its
+implements `_start`, `_assign` (a numba kernel over the whole `Block`: keys, times, costs, and the workers to be written),
+`_state`, `_load_state` and `_explain`. It sets `takes_costs` if it counts `block.costs` wherever it counts load. Its
 `variable_state` names the arrays whose size depends on the stream. All other arrays must fit exactly on `restore`.
 An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances tell each other what
 they know sets `tells`, and implements `tells_at`, `tell`, `hear` and `merger`. The code that routes does not know what
@@ -37,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, as_records, plain
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
 from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError
 from evenflow.kernels import kernel
@@ -49,6 +53,8 @@ from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 
 MAX_WORKERS = 1 << 20
+SLOWEST, FASTEST = 1e-3, 1e3
+"""Bounds of a worker's speed."""
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
 """hashing: a key always has the same worker. affinity: a key stays on its worker while it is in the window. splitting: a
@@ -152,6 +158,8 @@ class Partitioner(ABC):
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
     takes_costs: ClassVar[bool] = False
     """Whether tuples may cost differently. The loads are then sums of costs."""
+    takes_speeds: ClassVar[bool] = False
+    """Whether the algorithm can be told how fast the workers are while it runs."""
     tells: ClassVar[bool] = False
     """Whether the instances on one stream tell each other what they know."""
     papers: ClassVar[tuple[Paper, ...]] = ()
@@ -291,6 +299,23 @@ class Partitioner(ABC):
         self._sent = np.zeros(workers, np.int64)
         self._rescale()
 
+    def set_speeds(self, speeds: Float64s) -> None:
+        """Take the workers for this fast from the next tuple on, relative to each other. Call it between two blocks.
+
+        speeds: shape (workers,), from `SLOWEST` to `FASTEST`. Raises ConfigError for an algorithm without `takes_speeds`,
+        and ValueError for another shape or range. A rescale keeps the speeds of the workers that stay.
+        """
+        if not self.takes_speeds:
+            raise ConfigError(
+                f"{self.name} cannot be told how fast workers are while it runs", hint="take `evenflow`"
+            )
+        speeds = np.array(speeds, np.float64)
+        if speeds.shape != (self.workers,):
+            raise ValueError(f"{self.workers} workers but speeds of shape {speeds.shape}")
+        if not bool(np.all((speeds >= SLOWEST) & (speeds <= FASTEST))):
+            raise ValueError(f"a speed must be from {SLOWEST} to {FASTEST}")
+        self._set_speeds(speeds)
+
     @property
     def tells_at(self) -> int | None:
         """Event time (ms) from which on `tell` is to be asked. None: at once.
@@ -334,8 +359,8 @@ class Partitioner(ABC):
     def explain(self, key: int, now: int | None = None) -> Explanation:
         """Where the next tuple of this key goes, and why. For people: it may take milliseconds. It changes nothing.
 
-        key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no slide ends before it. An
-        algorithm that decides on whole batches says what it knows of the key from earlier batches.
+        The tuple costs 1. key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no slide
+        ends before it. An algorithm that decides on whole batches says what it knows of the key from earlier batches.
         """
         return self._explain(np.uint64(key), now)
 
@@ -499,6 +524,10 @@ class Partitioner(ABC):
     @abstractmethod
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         """As `explain`. It reads the state as it is, and allows for the slides that end by `now`."""
+
+    def _set_speeds(self, speeds: Float64s) -> None:
+        """As `set_speeds`. Implemented by an algorithm with `takes_speeds`."""
+        raise NotImplementedError(self.name)
 
     def _choices(self) -> int:
         return 1

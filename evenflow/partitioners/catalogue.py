@@ -22,9 +22,12 @@ def algorithms_markdown() -> str:
         "Examples route six tuples: `keys` are the hashes of a, a, b, a, c, a, and `times` are 0 to 5 ms. `create` is",
         "that of `evenflow.partitioners` ([library.md](library.md)).",
         "",
-        "| name | decides on | what it does |",
-        "|---|---|---|",
-        *(f"| [`{d.name}`](#{_anchor(d)}) | {_unit(d)} | {d.marked} |" for d in known),
+        "Those that take costs weigh tuples: `assign(keys, times, costs)`, where a cost says how much work a tuple is.",
+        "Their loads are sums of costs. All others refuse costs.",
+        "",
+        "| name | decides on | takes costs | what it does |",
+        "|---|---|---|---|",
+        *(f"| [`{d.name}`](#{_anchor(d)}) | {_unit(d)} | {_costs(d)} | {d.marked} |" for d in known),
     ]
     for _, group in groupby(known, _section):
         members = list(group)
@@ -47,6 +50,10 @@ def bibtex() -> str:
 
 def _unit(description: Description) -> str:
     return "micro-batches" if description.micro_batch else "tuples"
+
+
+def _costs(description: Description) -> str:
+    return "yes" if description.takes_costs else "no"
 
 
 def _anchor(description: Description) -> str:

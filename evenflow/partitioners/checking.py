@@ -21,6 +21,7 @@ from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.contracts import CounterExample, Law, demand
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.costs import MAX_COST
 from evenflow.partitioners.registry import create, describe, restore
 
 Stream = tuple[UInt64s, Int64s]
@@ -62,6 +63,13 @@ def backwards(tuples: int) -> Stream:
     return keys, times * 20 - np.random.default_rng(3).integers(0, 5000, tuples)
 
 
+def costs_of(tuples: int, *, seed: int = 8) -> Int64s:
+    """Costs of so many tuples: most of them small, some of any size."""
+    rng = np.random.default_rng(seed)
+    small, any_size = rng.integers(1, 50, tuples), rng.integers(1, MAX_COST + 1, tuples)
+    return np.where(rng.random(tuples) < 0.05, any_size, small)
+
+
 STREAMS: Mapping[str, Stream] = {
     "zipf": zipf(6000),
     "one key": one_key(2000),
@@ -89,13 +97,18 @@ class Case:
         return f"{what}; workers={workers}{options}"
 
 
-def run(p: Partitioner, stream: Stream, cuts: Sequence[int] = ()) -> Int32s:
-    """Assign the stream, cut at these positions. A micro-batch algorithm gets batches of 500 instead."""
+def run(p: Partitioner, stream: Stream, cuts: Sequence[int] = (), *, costs: Int64s | None = None) -> Int32s:
+    """Assign the stream, cut at these positions. A micro-batch algorithm gets batches of 500 instead.
+
+    costs: of the tuples, shape (n,). None: nothing is said of costs.
+    """
     keys, times = stream
     if p.micro_batch:
         cuts = range(_BATCH, len(keys), _BATCH)
     edges = [0, *sorted(cuts), len(keys)]
-    return np.concatenate([p.assign_batch(keys[a:b], times[a:b]) for a, b in pairwise(edges)])
+    if costs is None:
+        return np.concatenate([p.assign_batch(keys[a:b], times[a:b]) for a, b in pairwise(edges)])
+    return np.concatenate([p.assign_batch(keys[a:b], times[a:b], costs[a:b]) for a, b in pairwise(edges)])
 
 
 def _alike(example: str, expected: Int32s, got: Int32s) -> None:
@@ -132,9 +145,8 @@ def _one_worker_in_range(case: Case) -> None:
 
 def _statistics_fit(example: str, p: Partitioner, out: Int32s) -> None:
     seen = p.observe()
-    counts = np.bincount(out, minlength=p.workers).tolist()
     demand(seen.tuples == len(out), example, expected=f"observe().tuples is {len(out)}", got=seen.tuples)
-    demand(seen.loads.tolist() == counts, example, expected=f"loads are {counts}", got=seen.loads.tolist())
+    _loads_are(example, p, out, np.ones(len(out), np.int64))
     demand(
         1 <= seen.choices <= p.workers,
         example,
@@ -144,6 +156,14 @@ def _statistics_fit(example: str, p: Partitioner, out: Int32s) -> None:
     demand(
         seen.state_bytes >= 0, example, expected="observe().state_bytes is not negative", got=seen.state_bytes
     )
+
+
+def _loads_are(example: str, p: Partitioner, out: Int32s, costs: Int64s) -> None:
+    """Refuse loads that are not the sums of these costs."""
+    sums = np.zeros(p.workers, np.int64)
+    np.add.at(sums, out, costs)
+    loads = p.observe().loads.tolist()
+    demand(loads == sums.tolist(), example, expected=f"loads are {sums.tolist()}", got=loads)
 
 
 def _twice_the_same(case: Case) -> None:
@@ -347,30 +367,118 @@ def _state_within_its_bound(case: Case) -> None:
 
 def _explains_truly(case: Case) -> None:
     for stream, (keys, times) in STREAMS.items():
-        p = case.made(7, source=1, sources=3)
-        p.assign(keys, times)
-        now = int(times.max()) if len(times) else 0
-        for turn, wait in enumerate(_LATER):
-            key = int(keys[-1 - 7 * turn]) if len(keys) else turn
-            before = p.snapshot()
-            explained = p.explain(key, now + wait)
-            example = case.says(f"stream {stream!r}, key {key} {wait} ms later", workers=7)
-            _unchanged(f"{example}, explained", before, p)
-            again = restore(before).explain(key, now + wait)
-            demand(
-                again == explained,
-                f"{example}, from a snapshot",
-                expected=f"explained as {explained}",
-                got=again,
-            )
-            now += wait
-            worker = int(p.assign(np.array([key], np.uint64), np.array([now], np.int64))[0])
-            demand(
-                explained.workers is None or worker in explained.workers,
-                example,
-                expected=f"one of the workers {explained.workers}",
-                got=f"worker {worker}",
-            )
+        _explains_next(case, stream, (keys, times), None)
+        if case.made(2).takes_costs:
+            _explains_next(case, f"{stream} with costs", (keys, times), costs_of(len(keys)))
+
+
+def _explains_next(case: Case, stream: str, tuples: Stream, costs: Int64s | None) -> None:
+    """Explain some keys after these tuples, and see where their next tuples go, which cost 1."""
+    keys, times = tuples
+    p = case.made(7, source=1, sources=3)
+    p.assign(keys, times, costs)
+    now = int(times.max()) if len(times) else 0
+    for turn, wait in enumerate(_LATER):
+        key = int(keys[-1 - 7 * turn]) if len(keys) else turn
+        before = p.snapshot()
+        explained = p.explain(key, now + wait)
+        example = case.says(f"stream {stream!r}, key {key} {wait} ms later", workers=7)
+        _unchanged(f"{example}, explained", before, p)
+        again = restore(before).explain(key, now + wait)
+        demand(
+            again == explained,
+            f"{example}, from a snapshot",
+            expected=f"explained as {explained}",
+            got=again,
+        )
+        now += wait
+        worker = int(p.assign(np.array([key], np.uint64), np.array([now], np.int64))[0])
+        demand(
+            explained.workers is None or worker in explained.workers,
+            example,
+            expected=f"one of the workers {explained.workers}",
+            got=f"worker {worker}",
+        )
+
+
+def _costs_of_one_change_nothing(case: Case) -> None:
+    for stream, tuples in STREAMS.items():
+        p, q = case.made(7), case.made(7)
+        example = case.says(f"stream {stream!r}, without costs and with costs of 1", workers=7)
+        _alike(example, run(p, tuples), run(q, tuples, costs=np.ones(len(tuples[0]), np.int64)))
+        _unchanged(example, p.snapshot(), q)
+
+
+def _costs_make_loads(case: Case) -> None:
+    for stream, tuples in STREAMS.items():
+        costs = costs_of(len(tuples[0]))
+        for workers in (1, 7):
+            p = case.made(workers)
+            example = case.says(f"stream {stream!r} with costs", workers=workers)
+            _loads_are(example, p, run(p, tuples, costs=costs), costs)
+
+
+def _cuts_with_costs_do_not_matter(case: Case) -> None:
+    for stream, (keys, times) in STREAMS.items():
+        few, costs = (keys[:1000], times[:1000]), costs_of(min(1000, len(keys)))
+        whole = run(case.made(6), few, costs=costs)
+        for cuts in ([1, 2, 499], range(1, len(few[0]))):
+            example = case.says(f"stream {stream!r} with costs, cut at {list(cuts)[:5]}", workers=6)
+            _alike(example, whole, run(case.made(6), few, cuts, costs=costs))
+
+
+def _restored_continues_with_costs(case: Case) -> None:
+    for stream, (keys, times) in STREAMS.items():
+        half, costs = len(keys) // 2, costs_of(len(keys))
+        p = case.made(12, source=1, sources=3)
+        run(p, (keys[:half], times[:half]), costs=costs[:half])
+        before = p.snapshot()
+        q = restore(before)
+        example = case.says(f"stream {stream!r} with costs, with a snapshot after tuple {half}", workers=12)
+        _unchanged(example, before, q)
+        rest = keys[half:], times[half:]
+        _alike(example, run(p, rest, costs=costs[half:]), run(q, rest, costs=costs[half:]))
+        mine, theirs = p.observe().loads.tolist(), q.observe().loads.tolist()
+        demand(mine == theirs, example, expected=f"loads are {mine}", got=theirs)
+
+
+def _rescaled_with_costs(case: Case) -> None:
+    stream, costs = zipf(1500), costs_of(1500)
+    bounded = _has_bound(case.made(2))
+    keys = len(np.unique(stream[0]))
+    for path in ((4, 9), (9, 4), (1, 5)):
+        p, twin = case.made(path[0]), case.made(path[0])
+        for workers in path:
+            p.rescale(workers)
+            twin.rescale(workers)
+            example = case.says(f"with costs, rescaled along {path}, now {workers}", workers=path[0])
+            out = run(p, stream, costs=costs)
+            _loads_are(example, p, out, costs)
+            _alike(f"{example}, with and without a snapshot", out, run(twin, stream, [700], costs=costs))
+            twin = restore(twin.snapshot())
+            if bounded:
+                seen, bound = p.observe().state_bytes, p.state_bound(keys)
+                demand(seen <= bound, example, expected=f"at most {bound} bytes", got=f"{seen} bytes")
+
+
+def _refuses_costs(case: Case) -> None:
+    keys, times = zipf(1000)
+    costs = costs_of(1000)
+    p, q = case.made(6), case.made(6)
+    run(p, (keys[:500], times[:500]))
+    run(q, (keys[:500], times[:500]))
+    example = case.says("tuples with costs", workers=6)
+    for call in (p.assign_batch,) if p.micro_batch else (p.assign, p.assign_batch):
+        for given in (costs[500:], np.ones(500, np.int64)):
+            try:
+                call(keys[500:], times[500:], given)
+            except ConfigError as error:
+                demand(error.hint is not None, example, expected="a ConfigError with a hint", got=error)
+            else:
+                raise CounterExample(example, expected="refused (takes_costs is False)", got="no error")
+    _unchanged(f"{example}, refused", q.snapshot(), p)
+    rest = keys[500:], times[500:]
+    _alike(f"{example}, refused, and the stream behind them", run(q, rest), run(p, rest))
 
 
 def _hashing_never_splits(case: Case) -> None:
@@ -445,6 +553,18 @@ OF_ONLINE: tuple[Law[Case], ...] = (
     Law("a late tuple counts as if it came at the greatest time so far", _late_as_if_at_the_greatest_time),
     Law("a batch is a block like any other to an algorithm that decides on tuples", _batch_is_a_block),
 )
+OF_WEIGHING: tuple[Law[Case], ...] = (
+    Law("costs of 1 are no costs", _costs_of_one_change_nothing),
+    Law("loads are the sums of costs", _costs_make_loads),
+    Law(
+        "the workers of tuples with costs do not depend on how the stream is cut",
+        _cuts_with_costs_do_not_matter,
+    ),
+    Law("a snapshot amid tuples with costs continues identically", _restored_continues_with_costs),
+    Law("rescaling keeps the laws of costs", _rescaled_with_costs),
+)
+"""Of algorithms that weigh tuples by their costs."""
+REFUSES_COSTS: Law[Case] = Law("an algorithm that does not weigh tuples refuses costs", _refuses_costs)
 EXPLAINED: Law[Case] = Law(
     "explain changes nothing and names the workers that the next tuple may go to", _explains_truly
 )
@@ -462,6 +582,7 @@ def laws_of(case: Case) -> tuple[Law[Case], ...]:
     p = case.made(2)
     first, second, *rest = OF_ALL
     laws = [first, second, *(OF_MICRO_BATCH if p.micro_batch else OF_ONLINE), *rest]
+    laws += OF_WEIGHING if p.takes_costs else (REFUSES_COSTS,)
     if not p.micro_batch:
         laws.append(EXPLAINED)
     if _has_bound(p):

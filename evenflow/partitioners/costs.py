@@ -2,16 +2,19 @@
 
 A cost is a whole number from 1 to `MAX_COST`, in a unit that the user chooses: rows, bytes, microseconds. So sums of costs
 are exact, and the same on every machine. Without costs each tuple costs 1.
+
+A unit in which most tuples cost less than a hundred is fine enough for balance. It also keeps d-choices, w-choices and
+rr-head fast, whose summary of frequent keys passes all counts between the old and the new count of a key.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Float64s, Int64s
 
 MAX_COST = 1_000_000
 _ONES = 1 << 16
@@ -41,3 +44,24 @@ def checked_costs(costs: npt.NDArray[Any], tuples: int) -> Int64s:
         bad = int(costs[(costs < 1) | (costs > MAX_COST)][0])
         raise ValueError(f"a cost must be from 1 to {MAX_COST:,}, not {bad:,}")
     return _read_only(np.require(costs, requirements=["C", "A"]).view())
+
+
+class Weighed(NamedTuple):
+    """What tuples cost. costs: shape (tuples,), from 1 to `MAX_COST`.
+
+    below: how many tuples had less than 1, or no number, and count as 1. above: how many had more than `MAX_COST`, and
+    count as that.
+    """
+
+    costs: Int64s
+    below: int
+    above: int
+
+
+def weighed(numbers: Float64s) -> Weighed:
+    """These numbers as costs: each rounded to a whole number, and brought into the range. NaN counts as 1."""
+    rounded = np.rint(numbers)
+    above = rounded > MAX_COST
+    below = ~(rounded >= 1)  # NaN is neither
+    costs = np.where(below, 1, np.where(above, MAX_COST, rounded)).astype(np.int64)
+    return Weighed(costs, int(np.count_nonzero(below)), int(np.count_nonzero(above)))

@@ -92,6 +92,8 @@ class Description:
     """Name of each option -> its default."""
     tells: bool
     """Whether the instances on one stream tell each other what they know."""
+    takes_costs: bool
+    """Whether tuples may cost differently."""
     papers: tuple[Paper, ...]
     """What to cite for the algorithm."""
     text: str
@@ -122,6 +124,7 @@ class Description:
             "decides_on": "micro-batches" if self.micro_batch else "tuples",
             "key_policy": self.key_policy,
             "tells": self.tells,
+            "takes_costs": self.takes_costs,
             "papers": [paper.key for paper in self.papers],
             "options": options,
             "package": self.package,
@@ -149,6 +152,11 @@ def options_type(name: str) -> type[Options]:
 def tells(name: str) -> bool:
     """Whether the instances of this algorithm tell each other what they know. ConfigError for an unknown name."""
     return _entry(name).algorithm.tells
+
+
+def takes_costs(name: str) -> bool:
+    """Whether tuples may cost differently for this algorithm. ConfigError for an unknown name."""
+    return _entry(name).algorithm.takes_costs
 
 
 def is_plain_python(name: str) -> bool:
@@ -245,6 +253,7 @@ def _described_if_loaded(name: str) -> Description:
             options={},
             defaults={},
             tells=False,
+            takes_costs=False,
             papers=(),
             text="",
             package=PARTITIONERS.package(name),
@@ -282,6 +291,7 @@ def describe(name: str) -> Description:
         },
         defaults=defaults,
         tells=entry.algorithm.tells,
+        takes_costs=entry.algorithm.takes_costs,
         papers=entry.algorithm.papers,
         text=inspect.cleandoc(getattr(inspect.getmodule(entry.algorithm), "__doc__", None) or ""),
         package=None if name in _ENTRIES else PARTITIONERS.package(name),

@@ -10,6 +10,7 @@ from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_valid
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
+from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
 from evenflow.nearest import did_you_mean
 from evenflow.settings.control import ControlSettings
@@ -152,6 +153,20 @@ class PartitionerSettings(Section):
         le=1024,
         description="Partitions of the routed topic, which is the largest possible number of workers. Fixed for the life of "
         "a query. None: equal to workers.",
+    )
+    cost: str | None = Field(
+        default=None,
+        description="How much work a tuple is for its worker: a column of numbers, or a SQL expression as in "
+        "'length(text) / 100' (docs/expressions.md). It is rounded to a whole number from 1 to 1,000,000. Only some "
+        "partitioners weigh tuples. This affects the balance, never the results, and may change at any restart. None: each "
+        "tuple costs 1.",
+    )
+    speeds: Literal["settings", "measured"] = Field(
+        default="settings",
+        description="How fast the workers are. settings: as an option of the partitioner says (evenflow's weights), or all "
+        "alike. measured: Spark measures how long each worker's tuples take to combine, and workers that take longer get "
+        "less, whether their machine is slow or their tuples are much work. Only 'evenflow' can be told. This affects the "
+        "balance, never the results.",
     )
     seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
     instance: str = Field(
@@ -363,6 +378,7 @@ class Settings(BaseSettings):
         self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
         self._check_batches()
         self._check_exploded()
+        self._check_cost()
         if self.input.format == "csv":
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
@@ -399,6 +415,51 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"explode = {self.query.explode!r} takes lists in JSON apart, but input.format is {self.input.format!r}: "
                 f"write \"split({explosion.column}, ';')\" or 'words({explosion.column})', which take texts apart"
+            )
+
+    def _check_cost(self) -> None:
+        try:
+            cost = self.cost
+        except ConfigError as error:
+            raise ValueError(str(error)) from None  # pydantic reports only a ValueError as a wrong setting
+        if cost is None:
+            return
+        form, own = self.input, list(cost.of_record)
+        named = f"partitioner.cost = {self.partitioner.cost!r} reads"
+        if form.format == "csv":
+            missing = [name for name in own if name not in form.columns]
+            if missing:
+                raise ValueError(
+                    f"{named} {', '.join(missing)}, which input.columns lacks{did_you_mean(missing[0], form.columns)}"
+                )
+        elif form.format == "text":
+            missing = [name for name in own if name != "value"]
+            if missing:
+                raise ValueError(
+                    f"{named} {', '.join(missing)}, but text records have the one column 'value'"
+                )
+        else:
+            paths.check(own + list(cost.of_element))
+            paths.check_together(own)
+            paths.check_together(list(cost.of_element))
+        self._check_cost_of_elements(cost, named)
+
+    def _check_cost_of_elements(self, cost: Cost, named: str) -> None:
+        """Refuse texts of the record that would be repeated for each of its elements because of the cost alone."""
+        explosion, query = self.query.explosion, self.query
+        if explosion is None:
+            return
+        if explosion.way != "list" and set(cost.of_element.values()) - {"string"}:
+            raise ValueError(
+                f"{named} {', '.join(cost.of_element)} as a number, but explode = {query.explode!r} makes texts: "
+                "length(...) of a text is a number"
+            )
+        texts = [name for name in cost.repeated if name not in query.repeated_texts]
+        if texts:
+            raise ValueError(
+                f"{named} the text {', '.join(map(repr, texts))} of the record beside something of its elements, so each "
+                "element would repeat the text: take a column of numbers, or only columns of the elements, or only of the "
+                "record"
             )
 
     def _check_places(self) -> None:
@@ -439,6 +500,29 @@ class Settings(BaseSettings):
     def needed_columns(self) -> list[str]:
         """Columns that must be parsed from the record's value, so neither '@key' nor '@timestamp'."""
         return list(self.query.record_columns)
+
+    @property
+    def cost(self) -> Cost | None:
+        """What a tuple costs (`partitioner.cost`). None if each costs 1.
+
+        ConfigError if the setting is wrong. Columns that only the cost reads are not in `needed_columns`: what they hold
+        is no reason to reject a record.
+        """
+        if self.partitioner.cost is None:
+            return None
+        query = self.query.origin
+        explosion = query.explosion
+        return cost_of(
+            self.partitioner.cost,
+            query.resolved,
+            lambda name: explosion is not None and explosion.within(name) is not None,
+            "partitioner.cost",
+        )
+
+    def without_cost(self) -> Settings:
+        """These settings for one who routes nothing: each tuple costs 1."""
+        how = self.partitioner.model_copy(update={"cost": None})
+        return self._changed(self._origin, partitioner=how)
 
     @property
     def input_partitions(self) -> int:

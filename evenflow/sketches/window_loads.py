@@ -1,4 +1,4 @@
-"""Load of each worker within a sliding window of whole slides.
+"""Load of each worker within a sliding window of whole slides: the sum of what its tuples cost.
 
 The window is the current slide and the `slides - 1` slides before it. The clock never runs backwards: a tuple that is
 older than the current slide counts in the current slide. A gap longer than the window empties the window.
@@ -25,7 +25,7 @@ class WindowLoads(NamedTuple):
 
     loads: Int64s
     ring: Int64s
-    """(slides, workers): the tuples of each slide."""
+    """(slides, workers): the costs of the tuples of each slide."""
     clock: Rows
     """One of CLOCK."""
 
@@ -96,16 +96,16 @@ def _move(window: WindowLoads, time: Whole) -> None:
 
 
 @inlined
-def add(window: WindowLoads, worker: Whole) -> None:
-    """Count one tuple of this worker in the current slide and in its load."""
-    window.loads[worker] += 1
-    note(window, worker)
+def add(window: WindowLoads, worker: Whole, cost: Whole) -> None:
+    """Count a tuple of this worker, which costs so much, in the current slide and in its load."""
+    window.loads[worker] += cost
+    note(window, worker, cost)
 
 
 @inlined
-def note(window: WindowLoads, worker: Whole) -> None:
-    """Count one tuple of this worker in the current slide. The caller has counted it in the worker's load already."""
-    window.ring[window.clock[()]["row"], worker] += 1
+def note(window: WindowLoads, worker: Whole, cost: Whole) -> None:
+    """Count a tuple of this worker in the current slide. The caller has counted its cost in the worker's load already."""
+    window.ring[window.clock[()]["row"], worker] += cost
 
 
 def moves(clock: Rows, now: int | None) -> bool:

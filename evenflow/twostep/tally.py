@@ -46,7 +46,8 @@ class Work:
     partial rows reduced. repeated: partial rows that had been merged before, and changed nothing. keys:
     registers of a HyperLogLog over the rows' keys, empty if there were no rows. held: distinct keys of each
     worker, added up over the workers. came: when the rows came into the input topic. emitted: result rows of
-    emitted windows, by the time when the newest tuple of their window came.
+    emitted windows, by the time when the newest tuple of their window came. workers: by routed partition, how many of its
+    tuples were combined, and the time (ms) that this took.
     """
 
     tasks: int = 0
@@ -58,6 +59,7 @@ class Work:
     held: int = 0
     came: Since = field(default_factory=dict)
     emitted: Since = field(default_factory=dict)
+    workers: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -70,6 +72,7 @@ class Work:
             held=self.held + other.held,
             came=together(self.came, other.came),
             emitted=together(self.emitted, other.emitted),
+            workers=_summed(self.workers, other.workers),
         )
 
     @property
@@ -78,6 +81,18 @@ class Work:
         if not self.keys:
             return 0.0
         return HyperLogLog.from_values(np.frombuffer(self.keys, np.uint8)).estimate()
+
+
+def _summed(
+    one: Mapping[int, tuple[int, float]], other: Mapping[int, tuple[int, float]]
+) -> Mapping[int, tuple[int, float]]:
+    if not one or not other:
+        return one or other
+    total = dict(one)
+    for worker, (rows, took_ms) in other.items():
+        before = total.get(worker, (0, 0.0))
+        total[worker] = before[0] + rows, before[1] + took_ms
+    return total
 
 
 def _union(one: bytes, other: bytes) -> bytes:
@@ -134,6 +149,16 @@ class Tally:
     def windows(self) -> int:
         """Number of windows that were emitted, as counted by the bucket that emitted most."""
         return max(self.closed.values(), default=0)
+
+    def slowed(self, ms: float) -> Tally:
+        """This tally as if each tuple had taken its worker so much longer."""
+        work = {
+            at: replace(
+                done, workers={w: (rows, took + rows * ms) for w, (rows, took) in done.workers.items()}
+            )
+            for at, done in self.work.items()
+        }
+        return replace(self, work=work)
 
     def in_batch(self, batch: int, took_ms: float) -> Tally:
         """This tally as told by one task of micro-batch `batch` that took `took_ms`."""

@@ -92,14 +92,25 @@ WATERMARK = _gauge(
 ASLEEP = _gauge(
     "evenflow_input_idle", "1 for an input partition without data that no window waits for.", "partition"
 )
-WORKER_TUPLES = _counter("evenflow_worker_tuples", "Load of a worker: tuples that it was given.", "worker")
+WORKER_TUPLES = _counter("evenflow_worker_tuples", "Tuples that a worker was given.", "worker")
+WORKER_COST = _counter(
+    "evenflow_worker_cost",
+    "Load of a worker: sum of the costs of the tuples that it was given. Without `partitioner.cost` each tuple costs 1.",
+    "worker",
+)
+COSTS_OUT_OF_RANGE = _counter(
+    "evenflow_costs_out_of_range",
+    "Tuples whose `partitioner.cost` is out of range: below 1 or no number (they count as 1), or above 1,000,000 (they "
+    "count as that).",
+    "reason",
+)
 IMBALANCE = _gauge(
-    "evenflow_imbalance_ratio", "(max load - mean load) / tuples over the workers, of the last period."
+    "evenflow_imbalance_ratio", "(max load - mean load) / all load over the workers, of the last period."
 )
 WINDOW_IMBALANCE = _gauge(
     "evenflow_window_imbalance_ratio",
-    "(max load - mean load) / tuples over the workers, of the newest event-time window that the watermark of this instance "
-    "has passed, as far as it routed it.",
+    "(max load - mean load) / all load over the workers, of the newest event-time window that the watermark of this "
+    "instance has passed, as far as it routed it.",
 )
 DISTINCT_KEYS = _gauge("evenflow_distinct_keys", "About how many distinct keys the last period had.")
 HEAD_KEYS = _gauge("evenflow_head_keys", "Keys that the partitioner may split now.")

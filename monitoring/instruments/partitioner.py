@@ -101,6 +101,10 @@ class PartitionerInstruments(Instruments):
             self._write_batches(sheet, batches)
         for worker, tuples in enumerate(status["worker_tuples"]):
             sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
+        for worker, cost in enumerate(status["worker_costs"]):
+            sheet.put(c.WORKER_COST, cost, worker=worker)
+        for reason in ("below", "above"):
+            sheet.put(c.COSTS_OUT_OF_RANGE, status[f"costs_{reason}"], reason=reason)
 
     def _write_exchange(self, sheet: Sheet, exchange: Mapping[str, Any]) -> None:
         sheet.put(c.EXCHANGE_ELECTED, int(exchange["elected"]))

@@ -167,7 +167,8 @@ class Glance:
     """Everything that is shown.
 
     at: ms since 1970. rate: tuples/s routed. read_rate: records/s read. lag: records not read yet. rejected:
-    records, in all. workers: p. loads: tuples/s by worker in the last periods. points: (ms since 1970, stage,
+    records, in all. workers: p. loads: tuples/s by worker in the last periods, or
+    the sum of their costs per second if `weighed`. points: (ms since 1970, stage,
     W) of the last micro-batches. verdicts: by question.
     """
 
@@ -181,6 +182,7 @@ class Glance:
     workers: int | None
     imbalance: float | None
     loads: list[float]
+    weighed: bool
     instances: list[InstanceGlance]
     stages: list[StageGlance]
     results: ResultsGlance | None

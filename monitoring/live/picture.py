@@ -56,7 +56,7 @@ class _Instance:
     record: PartitionerRecord
     at: float
     loads: list[float] = field(default_factory=list)
-    """Tuples/s by worker, between the two newest records. Empty if these two cannot be compared."""
+    """Load per second by worker, between the two newest records. Empty if these two cannot be compared."""
     rejected: float | None = None
     read: float | None = None
     """Records/s, likewise. None if the two newest records cannot be compared."""
@@ -177,6 +177,7 @@ class Picture:
             workers=max((instance.record.workers for instance in known), default=None),
             imbalance=imbalance,
             loads=[round(load, 1) for load in loads],
+            weighed=any(instance.record.costs is not None for instance in alive),
             instances=[_instance(instance, now) for instance in known],
             stages=stages,
             results=self._results(),
@@ -263,7 +264,7 @@ def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -
 
 
 def _load_rates(old: list[int], new: list[int], seconds: float) -> list[float]:
-    """Tuples/s by worker between two records. Empty if p has changed in between."""
+    """Load per second by worker between two records. Empty if p has changed in between."""
     # Loads are counted from the last change of p on. If one has fallen, p has changed and changed back.
     if len(old) != len(new) or any(a > b for a, b in zip(old, new, strict=True)):
         return []

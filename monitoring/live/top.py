@@ -172,11 +172,12 @@ def workers(glance: Glance) -> Iterator[Text]:
     most, mean = max(glance.loads), sum(glance.loads) / len(glance.loads)
     order = sorted(range(len(glance.loads)), key=lambda worker: (-glance.loads[worker], worker))
     shown = sorted(order[:_MOST_WORKERS])
+    unit = " of cost" if glance.weighed else ""
     for worker in shown:
         load = glance.loads[worker]
         colour = "dark_orange" if load > 1.5 * mean else "blue"
         bar = "█" * round(_BAR * load / most) if most else ""
-        yield Text.assemble(f"{worker:>4} ", (bar, colour), f" {load:,.0f}/s")
+        yield Text.assemble(f"{worker:>4} ", (bar, colour), f" {load:,.0f}{unit}/s")
     if len(order) > len(shown):
         yield Text(f"and {len(order) - len(shown)} workers with less", "dim")
 

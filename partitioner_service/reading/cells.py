@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,11 @@ _KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": 
 def kind_of(type_: str) -> int:
     """What a column of this declared type needs. The type `list` is that of a column that is taken apart."""
     return _KINDS.get(type_, NUMBER)  # the only other type is decimal(s)
+
+
+def kinds_of(types: Mapping[str, str]) -> Int64s:
+    """What the columns of these declared types need."""
+    return np.array([kind_of(type_) for type_ in types.values()], np.int64)
 
 
 class Cells(NamedTuple):

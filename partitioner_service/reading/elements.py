@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS, Explosion
 from evenflow.kernels import kernel
-from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells, kind_of
+from partitioner_service.reading.beside import ReaderBeside
+from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells, kinds_of
 from partitioner_service.reading.characters import (
     BACKSLASH,
     CLOSE_LIST,
@@ -153,17 +154,29 @@ def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int
 
 
 class Exploder:
-    """Takes the records of a block apart. columns: the columns of an element, with their types."""
+    """Takes the records of a block apart.
 
-    def __init__(self, explosion: Explosion, columns: Mapping[str, str]) -> None:
+    columns: the columns of an element, with their types. beside: more of them, which are no reason to reject a record
+    (`ReaderBeside`). Only of lists in JSON, and only beside others.
+    """
+
+    def __init__(
+        self, explosion: Explosion, columns: Mapping[str, str], beside: Mapping[str, str] | None = None
+    ) -> None:
         self._explosion = explosion
-        self.kinds = np.array([kind_of(type_) for type_ in columns.values()], np.int64)
-        self._reader = None
+        self.kinds = kinds_of(columns)
+        self._reader: JsonReader | ReaderBeside | None = None
         self.written = PLAIN
         if explosion.way == "list":
-            within = [explosion.within(name) for name in columns]
-            self._reader = JsonReader([("", *(path or ())) for path in within], self.kinds)
+            self._reader = self._reading(columns)
             self.written = self._reader.written
+            if beside:
+                both = self._reading({**columns, **beside})
+                self._reader = ReaderBeside(self._reader, both, first=len(columns))
+
+    def _reading(self, columns: Mapping[str, str]) -> JsonReader:
+        within = [self._explosion.within(name) for name in columns]
+        return JsonReader([("", *(path or ())) for path in within], kinds_of(columns))
 
     def explode(
         self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults

@@ -116,6 +116,10 @@ class Faults(NamedTuple):
         """No faults yet, for so many records."""
         return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64))
 
+    def copied(self) -> Faults:
+        """A copy. What is noted in one of the two is not in the other."""
+        return Faults(self.codes.copy(), self.columns.copy(), self.at.copy())
+
     def note(self, wrong: Bools, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
         """Note a fault of these records. A record that already has a fault keeps it.
 

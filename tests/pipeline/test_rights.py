@@ -95,7 +95,7 @@ def settings(broker: EmbeddedBroker, query_name: str, tmp_path: Path) -> Setting
         query_name,
         tmp_path,
         spark={"wiring": "split", "buckets": 4},
-        partitioner={"instances": 2},
+        partitioner={"instances": 2, "speeds": "measured"},
     ).with_input_partitions(4)
     ensure_topics(admin.kafka, pipeline_topics(admin).values())
     users = [one for one in manifests(admin, cluster="kafka") if one["kind"] == "KafkaUser"]

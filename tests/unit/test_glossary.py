@@ -144,6 +144,7 @@ PLACES = {
         "of a table": (
             "evenflow/settings/describe.py",
             "monitoring/live/top.py",
+            "partitioner_service/costs.py",
             "partitioner_service/parse.py",
             "partitioner_service/reading",
             "workbench",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Int64s
+from evenflow.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Settings
 from partitioner_service.parse import Parsed, Parser
 from partitioner_service.reading.reasons import Bad
@@ -83,7 +83,8 @@ class Facts:
 
     unreadable: one entry for each reason, the commonest first. keys: how many different keys there are. hottest: the
     commonest key and its number of tuples. None if there is no tuple. keyless: records without a record key. filtered:
-    readable records of which no tuple is kept. kept: tuples that are kept.
+    readable records of which no tuple is kept. kept: tuples that are kept. costs: theirs as `partitioner.cost` computes
+    them, not yet whole or within the range. None if each tuple costs 1.
     """
 
     topic: str
@@ -96,6 +97,7 @@ class Facts:
     keyless: int
     filtered: int
     kept: int
+    costs: Float64s | None = None
 
     @property
     def rejected(self) -> int:
@@ -134,11 +136,12 @@ def facts_of(
     schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
     parser = Parser(settings, schemas=schemas)
     reasons = _Reasons()
-    parts, keys, filtered = [], [], 0
+    parts, keys, costs, filtered = [], [], [], 0
     for stretch in sample.stretches:
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
         reasons.add(stretch, parsed.bad)
         keys.append(parsed.keys.cast(pa.large_binary()))
+        costs += [] if parsed.costs is None else [parsed.costs]
         pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(stretch, parsed))
         rejected = len(parsed.times) - sum(len(piece.times) for piece in pieces)
         filtered += parsed.empty
@@ -159,6 +162,7 @@ def facts_of(
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
         filtered=filtered,
         kept=sum(map(len, keys)),
+        costs=np.concatenate(costs) if costs else None,
     )
 
 

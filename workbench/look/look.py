@@ -11,6 +11,7 @@ from topics.registry import Lookup
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, facts_of
 from workbench.look.judge_columns import judge_columns
+from workbench.look.judge_costs import judge_costs
 from workbench.look.judge_records import (
     judge_filter,
     judge_format,
@@ -125,4 +126,5 @@ def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) ->
         *judge_partitions(settings, facts),
         *judge_filter(settings, facts),
         *judge_keys(settings, facts),
+        *judge_costs(settings, facts),
     )

@@ -62,10 +62,12 @@ def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> li
 def _partitioner(settings: Settings) -> list[Right]:
     query = settings.query.name
     exchange = [_may(settings, operation, "sync") for operation in _BOTH] if settings.exchanges else []
+    measured = [_may(settings, "Read", "telemetry")] if settings.partitioner.speeds == "measured" else []
     return [
         *(_may(settings, "Read", role) for role in ("input", "plan")),
         *(_may(settings, "Write", role) for role in ("routed", "rejected", "telemetry", "snapshots")),
         *exchange,
+        *measured,
         Right("group", settings.data_plane_group, ("Read",)),
         Right("group", f"{query}.control.", ("Read",), prefix=True),
         Right("group", f"{query}.plan-reader", ("Read",)),

@@ -10,6 +10,7 @@ keys per register every key goes to F_1, which is hashing. All of this holds for
 several sources has its own worker for a key, so the key may be on as many workers as there are sources, and on
 d at most.
 
+Costs of tuples count in its figures, and change nothing else.
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that a worker has, O(d) for a new key. With hll O(d). State: as `cm`.
 Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
@@ -58,7 +59,7 @@ class Affine(NamedTuple):
     pool: HolderPool
     window: WindowLoads
     burden: Int64s
-    """By what a new key chooses its worker: the distinct keys C (am) or the tuples L (cam) of each worker."""
+    """By what a new key chooses its worker: the distinct keys C (am) or the load L (cam) of each worker."""
 
 
 @kernel
@@ -67,7 +68,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
 
     A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     pool, window, d = known.pool, known.window, among.family.shape[0]
     while row < keys.shape[0]:
         key = keys[row]
@@ -84,7 +85,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
         else:
             best = least_loaded(key, among, d, known.burden)
             touch_holder(pool, key, best)
-        add(window, best)
+        add(window, best, costs[row])
         out[row] = best
         row += 1
     return row

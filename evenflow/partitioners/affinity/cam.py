@@ -3,7 +3,7 @@
 Idea: cam works as `am` does, but a key that no worker has in the window goes to the candidate among
 F_1(k)..F_d(k) with the fewest tuples (the first candidate on a tie). No key is split, and the tuples are spread
 more evenly than by hashing. As with `am`, HyperLogLog may split a key, and each of several sources may have its
-own worker for a key.
+own worker for a key. With costs the least loaded candidate is the one whose tuples cost the least together.
 
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that a worker has, O(d) for a new key. With hll O(d), and no estimate
@@ -37,7 +37,7 @@ from evenflow.sketches.window_loads import advance as advance_loads
 def _route_sketched(
     block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities
 ) -> None:
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(sketches.clock, times[row]):
@@ -49,7 +49,7 @@ def _route_sketched(
         else:
             best = least_loaded(key, among, among.family.shape[0], window.loads)
             touch_sketch(sketches, best, hashed)
-        add(window, best)
+        add(window, best, costs[row])
         out[row] = best
 
 
@@ -58,7 +58,7 @@ class Cam(Am):
 
     @property
     def _rule(self) -> str:
-        return "the one with the fewest tuples"
+        return "the least loaded"
 
     def _burden(self, holders: WindowHolders) -> Int64s:
         return self._loads.loads

@@ -1,4 +1,6 @@
-"""What cm, am, cam and lm share: the distinct keys C[w] and the tuples L[w] of each worker w in a window.
+"""What cm, am, cam and lm share: the distinct keys C[w] and the load L[w] of each worker w in a window.
+
+A load is the number of a worker's tuples, or with costs the sum of what they cost.
 
 C is exact or estimated. Exact sets (`sketches.window_holders`) cost O(1) amortised, and their memory grows with
 the distinct keys of the window. A HyperLogLog per worker (`window_cardinalities`) takes 2^precision bytes per
@@ -74,6 +76,7 @@ class CardinalityPartitioner(Partitioner):
 
     options_type = CardinalityOptions
     papers = (HOLISTIC_VIEW,)
+    takes_costs = True
     options: CardinalityOptions
     variable_state = _VARIABLE
 

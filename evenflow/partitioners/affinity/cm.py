@@ -6,6 +6,7 @@ candidate on a tie). So a key is on at most d workers. Once all keys have been s
 and from then on every key goes to the same candidate. The imbalance of tuples may then exceed PKG's by far, and
 it depends on the seed.
 
+Costs of tuples count in its figures, and change nothing else.
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(d), and O(1) amortised for the window. State: exact sets grow with the distinct keys of the
 window. hll takes 2^precision bytes per worker, and slides + 2 times as much if the window slides.

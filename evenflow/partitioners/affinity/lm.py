@@ -4,12 +4,14 @@ Idea: where a worker's effort grows with its tuples and with its keys, both are 
 to the candidate among F_1(k)..F_d(k) with the least H = p L' + (1-p) C' (the first candidate on a tie). L' is a
 worker's load and C' the number of its distinct keys. Both are scaled to 0..1 by the least and the largest value
 over all workers. Where these two are equal, which the paper leaves undefined, the scaled value is 0. p = 1 is
-PKG over the window, and p = 0 is CM.
+PKG over the window, and p = 0 is CM. With costs a worker's load is the sum of what its tuples cost. Its keys
+are counted all the same.
 
 Parameters: `p` weight of the tuples (0.5). `d` candidates (2). `cardinality` exact or hll, `precision`.
 `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(d). The least and the largest value are tracked. When the last worker leaves the minimum, that
-costs O(n), which is O(1) amortised while loads only grow. A slide costs O(n). State: as `cam`.
+costs O(n), which is O(1) amortised while loads only grow by one. With costs that differ, it may be O(n) for
+every tuple of the least loaded worker. A slide costs O(n). State: as `cam`.
 Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).
 
 Both the tuples and the keys of a worker count, so `a` is split:
@@ -110,7 +112,7 @@ def _route_exact(
     block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid
 ) -> int:
     """Route until the pool has no room. Returns how many tuples were routed."""
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     loads, distinct = window.loads, pool.distinct
     _measure(hybrid.loads)
     _measure(hybrid.keys)
@@ -127,8 +129,8 @@ def _route_exact(
         best = _least_hybrid(keys[row], among, hybrid)
         if touch_holder(pool, keys[row], best):
             _raised(hybrid.keys, distinct[best] - 1, distinct[best])
-        add(window, best)
-        _raised(hybrid.loads, loads[best] - 1, loads[best])
+        add(window, best, costs[row])
+        _raised(hybrid.loads, loads[best] - costs[row], loads[best])
         out[row] = best
         row += 1
     return row
@@ -138,7 +140,7 @@ def _route_exact(
 def _route_sketched(
     block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities, hybrid: Hybrid
 ) -> None:
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     loads, estimates = window.loads, sketches.whole.estimates
     _measure(hybrid.loads)
     unknown = True
@@ -161,8 +163,8 @@ def _route_sketched(
             after = estimate(sketches.whole, best)
             if after > before:
                 _raised(hybrid.keys, before, after)
-        add(window, best)
-        _raised(hybrid.loads, loads[best] - 1, loads[best])
+        add(window, best, costs[row])
+        _raised(hybrid.loads, loads[best] - costs[row], loads[best])
         out[row] = best
 
 

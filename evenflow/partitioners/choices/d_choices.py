@@ -17,8 +17,12 @@ tumbling. `head`: a key is head by all tuples so far, whatever the window of the
 paper), or by recent tuples (window, see `head`). Whether a key is head is tested after its present tuple was
 counted. Estimates are counts (upper bounds).
 
-Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head. When d = n, the least loaded
-worker is read in O(1) and kept up to date in at most O(log n). State: 84 to 100 bytes x counters, 48 to 64 x n.
+Costs: loads, N and est are sums of costs, so `growth` is a growth of the costs. `warm_up` counts tuples. Shares
+and eps are shares of all costs.
+
+Cost per tuple: O(1) for the summary without costs, 2 candidates for the tail, d for the head. With costs the
+summary takes O(groups of counters that a tuple passes). When d = n, the least loaded worker is read in O(1) and
+kept up to date in at most O(log n). State: 84 to 100 bytes x counters, 48 to 64 x n.
 Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
 
 From the third tuple on, a key with 60 % of the tuples is head and gets more than two workers:
@@ -58,7 +62,7 @@ from evenflow.sketches.space_saving import Summary, count_of
 from evenflow.sketches.window_loads import advance, note
 
 SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
-"""Number of tuples at which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
+"""N at which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
 _KEPT = ("next", "d")
 """What a snapshot has of the schedule. `mark` is not kept: `seen` is not kept either, and both start together at 0."""
 
@@ -116,7 +120,7 @@ def _optimal_choices(p: Float64s, heads: int, n: int, eps: float) -> int:
 def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
     """Least d (2 <= d <= n) that satisfies inequality (3) of 002 for every prefix of the head.
 
-    `p_sorted`: the frequencies of the head keys as shares of all tuples, descending, shape (head keys,). The
+    `p_sorted`: the frequencies of the head keys as shares of the stream, descending, shape (head keys,). The
     search starts at max(2, ceil(p1*n)). The result n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and
     P_h the share of the h hottest keys: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
     """
@@ -160,7 +164,7 @@ def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosin
 
 @kernel
 def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> None:
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     window, loads = head.window, head.window.loads
     schedule, tree = choosing.schedule[()], choosing.tree
     n = loads.shape[0]
@@ -171,12 +175,12 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
         key = keys[row]
         if is_older(head, times[row]):
             forget(head, times[row])
-            # N was halved, so the number of tuples at which d is due means nothing any more.
+            # N was halved, so the N at which d is due means nothing any more.
             schedule["next"] = 0
         if rule.head.windowed and advance(window, times[row]) and d >= n:
             rebuild(tree, loads)
-        if not offered_is_head(head, key, rule.head):
-            best = send_to_one_of_two(head, key)
+        if not offered_is_head(head, key, costs[row], rule.head):
+            best = send_to_one_of_two(head, key, costs[row])
         else:
             total = np.int64(head.summary.meta[()]["total"])
             if total >= schedule["next"]:
@@ -193,9 +197,9 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
                 best = _least_loaded_distinct(key, head, d, choosing)
             else:
                 best = least_loaded(key, head.among, d, loads)
-            loads[best] += 1
+            loads[best] += costs[row]
         if rule.head.windowed:
-            note(window, best)
+            note(window, best, costs[row])
         if d >= n:
             raised(tree, loads, best)
         out[row] = best

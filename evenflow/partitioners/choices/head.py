@@ -1,9 +1,10 @@
 """The head of a stream: what d-choices, w-choices and rr-head share (002, section 4 of its Algorithm 1).
 
 A SpaceSaving summary counts every tuple. A key is *head* (frequent) while est(k) >= theta*N, where N is the
-number of tuples so far and est(k) is the key's count in the summary, an upper bound. All other keys are *tail*
-and take the less loaded of F_1, F_2, as in PKG. Early on, while N < 1/theta, every key is head, as in the paper.
-This costs a few extra copies of keys, which `warm_up` > 0 avoids.
+number of tuples so far and est(k) is the key's count in the summary, an upper bound. With costs both are sums
+of costs, because what has to be split is what brings much work. `warm_up` stays a number of tuples. All other
+keys are *tail* and take the less loaded of F_1, F_2, as in PKG. Early on, while N < 1/theta, every key is head,
+as in the paper. This costs a few extra copies of keys, which `warm_up` > 0 avoids.
 
 `head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, former hot keys
 stay head for long, and new hot keys become head late. `head=window` forgets: every half window, all counts and N
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Rows, State, Whole, record
+from evenflow.arrays import LAST_TIME, NEVER, Int64s, Rows, State, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidates, workers_of
 from evenflow.partitioners.base import Partitioner
@@ -52,6 +53,8 @@ class Head(NamedTuple):
     summary: Summary
     ages: Rows
     """One of AGES."""
+    tuples: Int64s
+    """(1,): tuples that the summary has counted, halved whenever it is. By them `warm_up` ends."""
     window: WindowLoads
     among: Candidates
 
@@ -66,11 +69,12 @@ class HeadRule(NamedTuple):
 
 
 @inlined
-def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
-    """Count one tuple of this key. Returns whether the key is head now."""
-    at = offer(head.summary, key)
+def offered_is_head(head: Head, key: np.uint64, cost: np.int64, rule: HeadRule) -> bool:
+    """Count one tuple of this key and cost. Returns whether the key is head now."""
+    at = offer(head.summary, key, cost)
+    head.tuples[0] += 1
     total = head.summary.meta[()]["total"]
-    return bool(total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total)
+    return bool(head.tuples[0] > rule.warm_up and count_of(head.summary, at) >= rule.theta * total)
 
 
 @inlined
@@ -89,14 +93,15 @@ def forget(head: Head, time: Whole) -> None:
     if ages["half"] != NEVER:
         for _ in range(passed(_HALVINGS, ages["half"], now)):
             halve(head.summary)
+            head.tuples[0] //= 2
     ages["half"] = now
     ages["end"] = end_of(now, ages["length"])
 
 
 @inlined
-def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
+def send_to_one_of_two(head: Head, key: np.uint64, cost: np.int64) -> np.int64:
     """Send a tuple of a tail key to the less loaded of F_1 and F_2. Returns the worker."""
-    return sent_to_one_of_two(key, head.among, head.window.loads)
+    return sent_to_one_of_two(key, cost, head.among, head.window.loads)
 
 
 @kernel
@@ -142,25 +147,31 @@ class HeadOptions(Window):
         return record(AGES, half=NEVER, length=max(1, self.window_ms // 2), end=NEVER)
 
 
-_VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors"), ("counters",))
+_VARIABLE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("keys", "counts", "errors"), ("counters",)),
+    "heavy": ("figures",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
     """What the summary says of a key once its next tuple has been counted.
 
-    halvings: how often the summary forgets half before that tuple. count: upper bound of the key's tuples. total: N.
+    halvings: how often the summary forgets half before that tuple. count: upper bound of what the key's tuples cost.
+    total: N. tuples: how many there are.
     """
 
     halvings: int
     count: int
     total: int
+    tuples: int
 
 
 class HeadPartitioner(Partitioner):
     """Keeps the summary, the loads and the candidates. A subclass implements `_assign`."""
 
     papers = (TWO_CHOICES,)
+    takes_costs = True
     options: HeadOptions
     variable_state = _VARIABLE
 
@@ -168,6 +179,7 @@ class HeadPartitioner(Partitioner):
         self._shape()
         self._heavy = SpaceSaving(self._capacity)
         self._ages = self.options.new_ages()
+        self._counted_tuples = np.zeros(1, np.int64)
 
     def _rescale(self) -> None:
         self._shape()
@@ -184,7 +196,7 @@ class HeadPartitioner(Partitioner):
         self._among = candidates(self.seed, 2, n)
 
     def _head(self) -> Head:
-        return Head(self._heavy.summary, self._ages, self._loads, self._among)
+        return Head(self._heavy.summary, self._ages, self._counted_tuples, self._loads, self._among)
 
     def _rule(self) -> HeadRule:
         return HeadRule(self.options.windowed, self._theta, self.options.warm_up)
@@ -192,11 +204,11 @@ class HeadPartitioner(Partitioner):
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         counted = self._counted(key, now)
         share = counted.count / counted.total
-        if counted.total > self.options.warm_up and counted.count >= self._theta * counted.total:
+        if counted.tuples > self.options.warm_up and counted.count >= self._theta * counted.total:
             return self._explain_head(key, now, counted)
         two = workers_of(int(key), candidates(self.seed, 2, self.workers))
         return Explanation(
-            rule=f"not frequent (below {self._theta:.3g} of the tuples): the less loaded of its two candidates",
+            rule=f"not frequent (below {self._theta:.3g} of the stream): the less loaded of its two candidates",
             workers=tuple(dict.fromkeys(two)),
             home=two[0],
             holders=holders_of(two, self._loads.loads),
@@ -226,13 +238,19 @@ class HeadPartitioner(Partitioner):
             halvings = min(_HALVINGS, now // int(ages["length"]) - int(ages["half"]))
         # A key without a counter takes over the least count.
         count, total = heavy.estimate(int(key)) >> halvings, heavy.total >> halvings
-        return Counted(halvings=halvings, count=count + 1, total=total + 1)
+        tuples = int(self._counted_tuples[0]) >> halvings
+        return Counted(halvings=halvings, count=count + 1, total=total + 1, tuples=tuples + 1)
 
     def _state(self) -> State:
         keys, counts, errors = self._heavy.counters()
+        total, tuples = self._heavy.total, int(self._counted_tuples[0])
+        figures = [total, self._heavy.least]
+        # Without costs they are equal, and a snapshot has two figures, as it had before there were costs.
+        if tuples != total:
+            figures.append(tuples)
         return {
             **self._loads._asdict(),
-            "heavy": np.array([self._heavy.total, self._heavy.least], np.int64),
+            "heavy": np.array(figures, np.int64),
             "ages": self._ages,
             "keys": keys,
             "counts": counts,
@@ -242,20 +260,20 @@ class HeadPartitioner(Partitioner):
     def _load_state(self, state: State) -> None:
         self._loads = loads_from(state)
         self._ages = state["ages"]
-        total, least = (int(value) for value in state["heavy"])
+        total, least, *tuples = (int(value) for value in state["heavy"])
+        (self._counted_tuples[0],) = tuples or (total,)
         self._heavy = SpaceSaving.from_counters(
             self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
         )
 
     def _head_keys(self) -> int:
-        total = self._heavy.total
-        return (
-            int(_head_size(self._heavy.summary, self._theta * total)) if total > self.options.warm_up else 0
-        )
+        if self._counted_tuples[0] <= self.options.warm_up:
+            return 0
+        return int(_head_size(self._heavy.summary, self._theta * self._heavy.total))
 
     def _state_bytes(self) -> int:
-        arrays = (*self._heavy.summary, self._ages, *self._loads, self._among.family, *self._more())
-        return sum(array.nbytes for array in arrays)
+        known = (*self._heavy.summary, self._ages, self._counted_tuples)
+        return sum(array.nbytes for array in (*known, *self._loads, self._among.family, *self._more()))
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
         """Further arrays that the subclass keeps: they count in `state_bytes`."""

@@ -1,10 +1,10 @@
 """PKG (partial key grouping, "the power of both choices"): the less loaded of d fixed candidates.
 
-Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far (the
-first candidate on a tie). So a key is on at most d workers. While no key has more than d/n of the stream,
-the imbalance nearly vanishes. With a hotter key it is at least p1/d - 1/n, where p1 is the share of the
-hottest key. Two candidates of a key are equal, F_i(k) = F_j(k), with probability 1/n. Such candidates are
-kept, as the analysis assumes.
+Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far (the first
+candidate on a tie). So a key is on at most d workers. While no key has more than d/n of the stream, the
+imbalance nearly vanishes. With a hotter key it is at least p1/d - 1/n, where p1 is the share of the hottest
+key. With costs a load is the sum of what its tuples cost. Two candidates of a key are equal, F_i(k) = F_j(k),
+with probability 1/n. Such candidates are kept, as the analysis assumes.
 
 Parameters: `d` choices (2, `pk5` is d = 5). `window` cumulative (002), sliding (000) or tumbling (004).
 A worker's load is what this instance sent to it. Each of several sources balances its own share.
@@ -37,8 +37,8 @@ _SIGN = np.int64(63)
 
 
 @inlined
-def sent_to_one_of_two(key: np.uint64, among: Candidates, loads: Int64s) -> np.int64:
-    """Send a tuple to the less loaded of F_1 and F_2. Returns the worker.
+def sent_to_one_of_two(key: np.uint64, cost: np.int64, among: Candidates, loads: Int64s) -> np.int64:
+    """Send a tuple of this cost to the less loaded of F_1 and F_2. Returns the worker.
 
     The choice is arithmetic on the sign of the difference. A conditional expression would become a branch, and
     a processor cannot predict which of two balanced loads is less. The new load is made from the load that was
@@ -49,14 +49,14 @@ def sent_to_one_of_two(key: np.uint64, among: Candidates, loads: Int64s) -> np.i
     gap = loads[second] - loads[first]
     less = gap >> _SIGN  # all bits set, or none
     best = first ^ ((first ^ second) & less)
-    loads[best] = loads[first] + (gap & less) + 1
+    loads[best] = loads[first] + (gap & less) + cost
     return best
 
 
 @kernel
 def _route_two(block: Block, among: Candidates, loads: Int64s) -> None:
     for row in range(block.keys.shape[0]):
-        block.out[row] = sent_to_one_of_two(block.keys[row], among, loads)
+        block.out[row] = sent_to_one_of_two(block.keys[row], block.costs[row], among, loads)
 
 
 @kernel
@@ -64,7 +64,7 @@ def _route_many(block: Block, among: Candidates, loads: Int64s) -> None:
     d = among.family.shape[0]
     for row in range(block.keys.shape[0]):
         best = least_loaded(block.keys[row], among, d, loads)
-        loads[best] += 1
+        loads[best] += block.costs[row]
         block.out[row] = best
 
 
@@ -74,7 +74,7 @@ def _route_windowed(block: Block, among: Candidates, window: WindowLoads) -> Non
     for row in range(block.keys.shape[0]):
         advance(window, block.times[row])
         best = least_loaded(block.keys[row], among, d, window.loads)
-        add(window, best)
+        add(window, best, block.costs[row])
         block.out[row] = best
 
 
@@ -108,6 +108,7 @@ class Pkg(Partitioner):
 
     options_type = PkgOptions
     papers = (BOTH_CHOICES,)
+    takes_costs = True
     options: PkgOptions
 
     def _start(self) -> None:

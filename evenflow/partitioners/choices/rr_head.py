@@ -12,8 +12,10 @@ or tumbling. `head`: a key is head by all tuples so far, whatever the window of 
 the paper), or by recent tuples (window).
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in step.
 (The paper says nothing about sources. A single source starts at worker 0.)
-Cost per tuple: O(1) for the summary, 2 candidates for the tail, one comparison for the head. State: 76 to 92
-bytes x counters, 2n loads, the next worker.
+Costs: the loads that the tail sees and the frequencies of keys are sums of costs. `warm_up` counts tuples, and
+a turn is a tuple, whatever it costs. Cost per tuple: O(1) for the summary (with costs O(groups of counters that
+a tuple passes)), 2 candidates for the tail, one comparison for the head. State: 76 to 92 bytes x counters, 2n
+loads, the next worker.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").
 
 From the third tuple on, a key with 60 % of the tuples is head and takes turns:
@@ -46,7 +48,7 @@ from evenflow.sketches.window_loads import advance, note
 
 @kernel
 def _route(block: Block, head: Head, turn: Int64s, rule: HeadRule) -> None:
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     window, loads = head.window, head.window.loads
     n = loads.shape[0]
     for row in range(keys.shape[0]):
@@ -55,14 +57,14 @@ def _route(block: Block, head: Head, turn: Int64s, rule: HeadRule) -> None:
             forget(head, times[row])
         if rule.windowed:
             advance(window, times[row])
-        if offered_is_head(head, key, rule):
+        if offered_is_head(head, key, costs[row], rule):
             best = turn[0]
             turn[0] = best + 1 if best + 1 < n else 0
-            loads[best] += 1
+            loads[best] += costs[row]
         else:
-            best = send_to_one_of_two(head, key)
+            best = send_to_one_of_two(head, key, costs[row])
         if rule.windowed:
-            note(window, best)
+            note(window, best, costs[row])
         out[row] = best
 
 

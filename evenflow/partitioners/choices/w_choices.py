@@ -10,9 +10,11 @@ Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of t
 `warm_up` tuples before which no key is head (0). `window` of the loads: cumulative, sliding or tumbling.
 `head`: a key is head by all tuples so far, whatever the window of the loads is (cumulative, as in the paper),
 or by recent tuples (window).
-Cost per tuple: O(1) for the summary, 2 candidates for the tail. The least loaded worker is read off a
-tournament in O(1). Every tuple then updates the tournament in at most O(log n). State: 76 to 92 bytes x
-counters, 32 to 48 x n.
+Costs: loads and the frequencies of keys are sums of costs. `warm_up` counts tuples. A head key goes to the
+worker with the least load before its tuple, whatever the tuple costs. Cost per tuple: O(1) for the summary
+(with costs O(groups of counters that a tuple passes)), 2 candidates for the tail. The least loaded worker is
+read off a tournament in O(1). Every tuple then updates the tournament in at most O(log n). State: 76 to 92
+bytes x counters, 32 to 48 x n.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.
 
 From the third tuple on, a key with 60 % of the tuples is head and goes to the least loaded worker:
@@ -49,7 +51,7 @@ from evenflow.sketches.window_loads import advance, note
 
 @kernel
 def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     window, loads = head.window, head.window.loads
     rebuild(tree, loads)
     for row in range(keys.shape[0]):
@@ -59,13 +61,13 @@ def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
         # Loads fall only when slides leave. The tournament follows single loads, so it has to be played anew then.
         if rule.windowed and advance(window, times[row]):
             rebuild(tree, loads)
-        if offered_is_head(head, key, rule):
+        if offered_is_head(head, key, costs[row], rule):
             best = winner(tree)
-            loads[best] += 1
+            loads[best] += costs[row]
         else:
-            best = send_to_one_of_two(head, key)
+            best = send_to_one_of_two(head, key, costs[row])
         if rule.windowed:
-            note(window, best)
+            note(window, best, costs[row])
         raised(tree, loads, best)
         out[row] = best
 

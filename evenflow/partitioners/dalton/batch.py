@@ -103,7 +103,7 @@ def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule:
         if rule.by_batch:
             loads[chosen] += 1
         else:
-            add(window, chosen)
+            add(window, chosen, 1)
         total += 1
         out[i] = chosen
         if hot:

@@ -24,6 +24,11 @@ a window begins. At most 4n keys are hot at once. (While the load grows from win
 threshold.) Each source explores with a generator (splitmix64) of its own. A rescale forgets loads, holders and values,
 because they belong to workers. Exact counts of keys stay.
 
+With costs, loads, the counts of keys and the load of a statistics window are sums of costs. The test for a hot key
+then asks whether the key has more than the cost of its present tuple, which means a second tuple in the window. A
+tuple of a hot key is rewarded once, whatever it costs, and `eps` is a share of tuples.
+`dalton-cooperative` counts tuples alone: its messages have whole tuples, of which a common hot key needs two.
+
 X(k) is exact for every key that is hot or was hot in the window. Any other key can only have been at F_1(k). It gets
 hot by its second tuple of a statistics window at the earliest. So the exact counts of that window know whether and when
 F_1(k) last had the key. (The sketch does not know it, and takes the present slide.)
@@ -78,8 +83,8 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _REACH = 1 << 61
 STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
-"""`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: its tuples so far. `previous`: the load
-that a key's count is compared with. `inside`: tuples in the sliding window."""
+"""`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: the costs of its tuples so far.
+`previous`: the load that a key's count is compared with. `inside`: the costs of the tuples in the sliding window."""
 
 
 class Learned(NamedTuple):
@@ -158,30 +163,36 @@ def end_interval(known: Learned, rule: Rule, time: Whole, oldest: Whole) -> None
 
 
 @inlined
-def _counted(known: Learned, rule: Rule, key: np.uint64) -> tuple[np.int64, np.int64, np.int64]:
-    """Count one tuple of this key. Returns (the key's count in the statistics window, its place, when F_1(k) last had it).
+def _counted(
+    known: Learned, rule: Rule, key: np.uint64, cost: np.int64
+) -> tuple[np.int64, np.int64, np.int64]:
+    """Count a tuple of this key and cost.
 
-    The place is that among the exact counts. It is 0 with the sketch, which knows no slide and gives the present one.
+    Returns (the key's count in the statistics window, its place, when F_1(k) last had it). The place is that among the
+    exact counts. It is 0 with the sketch, which knows no slide and gives the present one.
     """
-    known.stats[()]["seen"] += 1
+    known.stats[()]["seen"] += cost
     place, had = np.int64(0), known.window.clock[()]["slide"]
     if rule.exact:
         cells = known.counts.cells
         place = slot_of(known.counts, key, np.int64(known.stats[()]["window"]))
-        cells[place]["count"] += 1
+        cells[place]["count"] += cost
         count, had = cells[place]["count"], cells[place]["last"]
     else:
-        count = increment(known.sketch, key)
+        count = increment(known.sketch, key, cost)
     return count, place, had
 
 
 @inlined
-def _row_of(known: Learned, rule: Rule, key: np.uint64, count: Whole, home: Home) -> np.int64:
-    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and the next."""
+def _row_of(known: Learned, rule: Rule, key: np.uint64, cost: np.int64, count: Whole, home: Home) -> np.int64:
+    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and the next.
+
+    `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the window.
+    """
     stats, table = known.stats[()], known.table
     r = find(table, key)
     # count >= previous / n, without a division.
-    if count * known.others.shape[0] >= stats["previous"] and count > 1 and stats["previous"] > 0:
+    if count * known.others.shape[0] >= stats["previous"] and count > cost and stats["previous"] > 0:
         expiry = stats["window"] + 1
         if r >= 0 and table.row[r]["expiry"] != COLD:
             table.row[r]["expiry"] = max(table.row[r]["expiry"], expiry)
@@ -196,7 +207,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
 
     It stops where the caller must make room, and with `rule.manual` where a statistics window ends.
     """
-    keys, out = block.keys, block.out
+    keys, costs, out = block.keys, block.costs, block.out
     window, others, stats, table = known.window, known.others, known.stats[()], known.table
     loads, clock, cells, row = window.loads, window.clock[()], known.counts.cells, table.row
     policy = rule.policy
@@ -222,15 +233,15 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
         # Before anything of this tuple is counted: the caller makes room and comes back with the same tuple.
         if is_full(known.counts) or has_no_room(table):
             return i
-        key = keys[i]
+        key, cost = keys[i], costs[i]
         home = candidate_kernel(key, rule.salt, workers)
-        count, place, had = _counted(known, rule, key)
+        count, place, had = _counted(known, rule, key, cost)
         # A new row takes over when F_1(k) last had the key.
-        r = _row_of(known, rule, key, count, Home(home, had, oldest))
-        stats["inside"] += 1
+        r = _row_of(known, rule, key, cost, count, Home(home, had, oldest))
+        stats["inside"] += cost
         # The usual way: the key is not hot, and only its home can hold it.
         if r < 0:
-            add(window, home)
+            add(window, home, cost)
             if rule.exact:
                 cells[place]["last"] = clock["slide"]
             out[i] = home
@@ -238,7 +249,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
         # A row without heat is kept for its holders only: its key is hashed.
         hot = row[r]["expiry"] != COLD
         worker = choose(table, known.rng, r, policy.eps, oldest) if hot else home
-        add(window, worker)
+        add(window, worker, cost)
         hold(table, r, worker, clock["slide"], oldest)
         if hot:
             load, inside = loads[worker] + others[worker], stats["inside"] + elsewhere
@@ -453,6 +464,7 @@ class DaltonOptions(BanditOptions):
 class Dalton(BanditPartitioner):
     """Hot keys are split by a learned policy, all other keys are hashed."""
 
+    takes_costs = True
     options_type = DaltonOptions
     options: DaltonOptions
 

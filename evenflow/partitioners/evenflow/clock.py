@@ -13,6 +13,7 @@ from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import fade, halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
+from evenflow.partitioners.evenflow.holders import fewest_of
 from evenflow.partitioners.evenflow.placements import cell_of, keys_of, move_to, put
 from evenflow.partitioners.evenflow.state import (
     NO_RELIEF,
@@ -25,6 +26,7 @@ from evenflow.partitioners.evenflow.state import (
     whole_column,
     worker_of_column,
 )
+from evenflow.partitioners.evenflow.weights import fade_costs, work_out
 from evenflow.sketches.window_loads import end_of, passed
 
 _SIGMAS, _FEW = 2, 8
@@ -37,7 +39,7 @@ _AGES = 16
 
 @kernel
 def tuples_per_cell(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> float:
-    """Tuples that a cell brings its worker in a window: the mean over the live cells."""
+    """Cost of the tuples that a cell brings its worker in a window: the mean over the live cells."""
     whole = 0.0
     for worker in range(tail.shape[0]):
         whole += (tail[worker] - credit[worker]) / step[worker]
@@ -75,6 +77,8 @@ def _shift(water: Water, time: Whole) -> None:
         credit[worker] = left
         water.relieved[worker] = np.int64(water.relieved[worker] * kept)
     clock["slide"], clock["end"], clock["row"] = now, end_of(now, clock["length"]), now % slides
+    if water.scale[()]["weighed"]:
+        fade_costs(water.scale, water.moments, kept)
 
 
 @kernel
@@ -87,6 +91,8 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     time = _reached(water, time)
     if time - progress["since"] >= slides * clock["length"] and not silence:
         progress["full"] = progress["tuples"]
+    if water.scale[()]["weighed"]:
+        work_out(water.summary, water.scale, water.moments, fewest_of(rule.sources))
     _shift(water, time)
     now = clock["slide"]
     move_to(water.places, now)
@@ -104,7 +110,8 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     live = water.places.meta[()]["live"]
     brings = tuples_per_cell(water.tail, water.credit, rule.step, live)
     # While the window fills, a cell has brought less than it will.
-    brings = max(brings + np.int64(not full and progress["known"] == 0), float(progress["known"]))
+    more = water.scale[()]["mean"] * np.int64(not full and progress["known"] == 0)
+    brings = max(brings + more, float(progress["known"]))
     progress["cell"] = brings_later(water.again, brings)
     water.relief[0] = _relief(water, rule)
     for count in range(water.again.shape[0]):
@@ -121,8 +128,8 @@ def _relief(water: Water, rule: Rule) -> np.int64:
     if full == 0 or not rule.remembers:
         return np.int64(NO_RELIEF)
     # After a silence or a rescale the window can have more than the last one that was full.
-    mean = max(full, water.progress[()]["tuples"]) / n
-    chance = _FEW + (math.sqrt(2.0 * math.log(n)) + _SIGMAS) * math.sqrt(mean)
+    mean, grain = max(full, water.progress[()]["tuples"]) / n, water.scale[()]["grain"]
+    chance = _FEW * grain + (math.sqrt(2.0 * math.log(n)) + _SIGMAS) * math.sqrt(mean * grain)
     rare = rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * mean
     most = max(chance + rare, rule.level * mean * n)
     return np.int64(min(most, _MOST_RELIEF) * rule.unit)
@@ -130,7 +137,7 @@ def _relief(water: Water, rule: Rule) -> np.int64:
 
 @kernel
 def brings_later(again: Int64s, brings: float) -> np.int64:
-    """Tuples that a cell brings its worker after the slide in which it is placed. `brings`: those in a window.
+    """Cost of what a cell brings its worker after the slide in which it is placed. `brings`: of what it brings in a window.
 
     A run of tuples is over before another cell could be placed by it. Credit for it would only keep others away.
     """
@@ -165,11 +172,13 @@ def _believe(water: Water, rule: Rule) -> None:
         worker = worker_of_column(column, n)
         if rule.remembers:
             put(water.places, cell_of(water.places, doubt["high"]), doubt["home"])
-        loads[worker] += step[worker]
-        tail[worker] += step[worker] if is_whole_column(column, n) else 0
-        sent[clock["row"], column] += step[worker]
-    sent[clock["row"], tuples_column(n)] += progress["doubted"]
-    progress["tuples"] += progress["doubted"]
+        cost = water.doubted_costs[at]
+        load = step[worker] * cost
+        loads[worker] += load
+        tail[worker] += load if is_whole_column(column, n) else 0
+        sent[clock["row"], column] += load
+        sent[clock["row"], tuples_column(n)] += cost
+        progress["tuples"] += cost
     progress["doubted"] = 0
 
 
@@ -187,6 +196,7 @@ def _confirm(water: Water, rule: Rule, reached: Whole) -> None:
         if doubt["time"] > reached:
             kept["high"], kept["home"] = doubt["high"], doubt["home"]
             kept["column"], kept["time"] = doubt["column"], doubt["time"]
+            water.doubted_costs[left] = water.doubted_costs[at]
             left += 1
         elif rule.remembers:
             put(water.places, cell_of(water.places, doubt["high"]), doubt["home"])
@@ -207,11 +217,12 @@ def doubted_home(water: Water, cell: Whole) -> np.int64:
 
 
 @kernel
-def doubt_it(water: Water, high: Whole, home: Whole, column: Whole, time: Whole) -> None:
+def doubt_it(water: Water, high: Whole, home: Whole, column: Whole, time: Whole, cost: Whole) -> None:
     """Remember this tuple, which may come from a wrong clock, or be the first one after a silence."""
     progress = water.progress[()]
     doubt = water.doubts[progress["doubted"]]
     doubt["high"], doubt["home"], doubt["column"], doubt["time"] = high, home, column, time
+    water.doubted_costs[progress["doubted"]] = cost
     progress["doubted"] += 1
 
 

@@ -11,8 +11,8 @@ from evenflow.kernels import kernel
 from evenflow.keys import Candidates, mix64, workers_of
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.costs import ones
-from evenflow.partitioners.evenflow.frequent import find
-from evenflow.partitioners.evenflow.holders import below_mean, fewest_of
+from evenflow.partitioners.evenflow.frequent import FINE, find
+from evenflow.partitioners.evenflow.holders import below_mean
 from evenflow.partitioners.evenflow.placements import home_of
 from evenflow.partitioners.evenflow.route import route
 from evenflow.partitioners.evenflow.state import Lowest, Rule, Water
@@ -37,12 +37,17 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
     ring = [] if at < 0 else _ring(water, at)
     holders = tuple(_holder(water, edge) for edge in ring)
     slack = _HALVES if ends else 0
-    watched = (certain + 1) * rule.watched + slack >= seen + 1 and certain + 1 >= fewest_of(rule.sources)
+    weighed = bool(water.scale["weighed"])
+    # What the tuple will cost is not known. The words are for one of mean cost.
+    one = FINE if weighed else 1
+    watched = (certain + one) * rule.watched + slack >= seen + one and certain + one >= water.scale["fewest"]
     known: list[int] | None = None if home is None else [home, *(holder.worker for holder in holders)]
-    if watched and known is not None:
+    if (watched or weighed) and known is not None:
         # It may buy one of these: a candidate that several sources share, or the least loaded worker.
         shared = workers_of(int(key), Candidates(rule.family, np.uint64(n)))[1:]
         known = None if ends else [*known, *shared, int(np.argmin(loads))]
+        if weighed and known is not None:
+            known = [*known, int(np.argmin(water.tail))]
     if known is not None and rule.remembers:
         # It may move away from its home (rule 7).
         next_worker = _routed(water, rule, key, now)

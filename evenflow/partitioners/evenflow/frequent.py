@@ -12,6 +12,9 @@ A counter also knows how many tuples its key had in about the last window: of th
 in as many as there are slides. So a key that lasts has its share of the window's tuples here, and a burst has no more
 tuples than it brought. The law: while the clock stands, this is at most the key's occurrences since it got its counter.
 
+Where tuples cost differently, a tuple is counted with its weight: its cost over the mean cost, in `FINE` parts. `lasting`
+then adds up costs. Below, "tuples" and "occurrences" are such weights.
+
 Cost per tuple: 16 comparisons, eight at once. Halving adds capacity/memory of a step, and a slide adds a visit to each
 counter. State: 24 bytes per counter.
 Rule: Metwally et al., ICDT 2005. Sets replace the global order, as in a set-associative cache.
@@ -29,7 +32,9 @@ from evenflow.kernels import inlined, kernel
 
 WAYS = WIDTH
 PARTS = 1024
-"""Parts of a tuple in `lasting`."""
+"""Parts of a tuple, or of a unit of cost, in `lasting`."""
+FINE = 256
+"""Parts of a tuple of mean cost in the counts, once tuples cost differently."""
 META = np.dtype([("seen", np.int64), ("memory", np.int64)])
 """Tuples that were counted and not yet forgotten, and the memory in tuples."""
 MAX_MEMORY = 1 << 29
@@ -49,7 +54,7 @@ class Frequent(NamedTuple):
 
 
 def frequent(capacity: int, memory: int) -> Frequent:
-    """An empty summary of at least `capacity` counters: a power of two, at least one set."""
+    """An empty summary of at least `capacity` counters: a power of two, at least one set. memory: in counts."""
     counters = max(WAYS, 1 << (capacity - 1).bit_length())
     return Frequent(
         key=np.zeros(counters, np.uint64),
@@ -76,8 +81,10 @@ def least(s: Frequent, spot: np.uint64) -> np.int64:
 
 
 @inlined
-def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, np.int64]:
-    """Count one occurrence. Returns (the key's counter, taken over).
+def offer(
+    s: Frequent, spot: np.uint64, wanted: np.uint64, weight: Whole, cost: Whole
+) -> tuple[np.uint64, np.int64]:
+    """Count one occurrence of this weight and cost. Returns (the key's counter, taken over).
 
     The second is -1 if the counter was just taken over from another key, else 0. Call `halve` afterwards if it is
     `due`. A processor cannot predict whether a key has a counter, so nothing branches on it: both answers are
@@ -95,9 +102,9 @@ def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, n
     key[at] = wanted
     # If the counter was taken over, its whole count may belong to former keys.
     errors[at] = error ^ ((error ^ count) & taken)
-    counts[at] = count + 1
-    lasting[at] = (lasting[at] & ~taken) + PARTS
-    s.meta[()]["seen"] += 1
+    counts[at] = count + weight
+    lasting[at] = (lasting[at] & ~taken) + PARTS * cost
+    s.meta[()]["seen"] += weight
     return at, taken
 
 
@@ -123,6 +130,29 @@ def halve(s: Frequent) -> None:
         count[at] //= 2
         # Rounded up, so that count - error is never more than the half of the key's occurrences.
         error[at] = min(count[at], (error[at] + 1) // 2)
+
+
+@kernel
+def change_unit(s: Frequent, old: Whole, new: Whole) -> None:
+    """Count in units of `new` from now on. They were units of `old`."""
+    count, error, meta = s.counts, s.errors, s.meta[()]
+    # Counts are int32. What is forgotten here would be forgotten with the next tuple.
+    while meta["seen"] * old // new >= 2 * meta["memory"]:
+        halve(s)
+    meta["seen"] = meta["seen"] * old // new
+    for at in range(count.shape[0]):
+        scaled = np.int64(count[at]) * old // new
+        count[at] = scaled
+        # Rounded up, so that count - error is never more than the key's occurrences.
+        error[at] = min(scaled, (np.int64(error[at]) * old + new - 1) // new)
+
+
+@kernel
+def count_finely(s: Frequent) -> None:
+    """Count in `FINE` parts of a tuple from now on. They were whole tuples."""
+    meta = s.meta[()]
+    meta["memory"] = min(meta["memory"] * FINE, MAX_MEMORY)
+    change_unit(s, FINE, 1)
 
 
 @inlined

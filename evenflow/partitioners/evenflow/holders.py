@@ -146,7 +146,7 @@ def fewest_of(sources: int) -> int:
 def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
     """All bits if the key may not be split (rule 2), because it has too little of the recent stream. Else none."""
     # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
-    short = certain * rule.watched - water.summary.meta[()]["seen"] | certain - fewest_of(rule.sources)
+    short = certain * rule.watched - water.summary.meta[()]["seen"] | certain - water.scale[()]["fewest"]
     return np.int64(short >> _SIGN)
 
 
@@ -218,7 +218,7 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
     to = lowest_of(lowest.tail, water.tail)
     if to == home:
         return np.int64(home)
-    brings = max(np.int64(1), water.progress[()]["cell"])
+    brings = max(water.scale[()]["mean"], water.progress[()]["cell"])
     for worker, tuples in ((home, -brings), (to, brings)):
         water.credit[worker] += tuples * rule.step[worker]
         water.tail[worker] += tuples * rule.step[worker]
@@ -242,7 +242,7 @@ def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
     # The first tuple alone would promise an endless window. So the factor is bounded by the time that has passed, by
     # `_INSTANTS` and by `_FILLED`.
     span = progress["latest"] - progress["since"] + 1
-    filled = _FILLED * rule.watched / tuples
+    filled = _FILLED * rule.watched * water.scale[()]["mean"] / tuples
     return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled))
 
 

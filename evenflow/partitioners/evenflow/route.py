@@ -24,6 +24,7 @@ from evenflow.partitioners.evenflow.holders import (
     Owner,
     below_mean,
     buy,
+    fewest_of,
     holder,
     lowest_of,
     may_pay,
@@ -41,13 +42,14 @@ from evenflow.partitioners.evenflow.state import (
     tuples_column,
     whole_column,
 )
+from evenflow.partitioners.evenflow.weights import note_cost, weight_of, work_out
 from evenflow.sketches.least_loaded import rebuild
 from evenflow.sketches.window_loads import due, passed
 
 _MARGIN = 3
 """Tuples that chance explains. The next holder must be below the target by this much. An overload up to this much buys
 nothing. With S sources the first counts 1 / sqrt(S) times, as chance does. The second counts 1 / S times, because a worker
-that is overloaded is so at every source."""
+that is overloaded is so at every source. Where tuples cost differently, a tuple here is the grain (`state.SCALE`)."""
 _MANY = np.int64(1 << 40)
 """More holders than any ring has."""
 
@@ -77,7 +79,7 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
 
 @kernel
 def _write_down(water: Water, fresh: Whole) -> None:
-    """Count `fresh` more tuples in the window and in the current slide."""
+    """Count tuples of the cost `fresh` in the window and in the current slide."""
     water.progress[()]["tuples"] += fresh
     sent, row = water.window.ring, water.window.clock[()]["row"]
     sent[row, tuples_column(water.window.loads.shape[0])] += fresh
@@ -103,7 +105,7 @@ def _believe(water: Water, time: Whole) -> None:
 
 @kernel
 def _begin_slide(water: Water, rule: Rule, time: Whole, fresh: Whole, silence: bool) -> bool:
-    """Rule 5: end the slide, with `fresh` more tuples, and begin that of `time`. Returns whether more cells are needed."""
+    """Rule 5: end the slide, after tuples of the cost `fresh`, and begin that of `time`. Returns whether cells are short."""
     _write_down(water, fresh)
     next_slide(water, rule, time, silence)
     return bool(rule.remembers and crowded(water.places))
@@ -111,14 +113,20 @@ def _begin_slide(water: Water, rule: Rule, time: Whole, fresh: Whole, silence: b
 
 @kernel
 def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
-    """Route from row `first` on. Returns the row before which more cells are needed (`placements.grown`), or the end."""
+    """Route from row `first` on. Returns the row before which the caller has to do something, or the end.
+
+    If tuples are not weighed yet and that row costs other than 1, they are to be weighed. Else more cells are needed
+    (`placements.grown`).
+    """
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
-    margin = _MARGIN * rule.unit / math.sqrt(rule.sources)
-    tolerated = _MARGIN * rule.unit / rule.sources
+    scale, weighed = water.scale[()], water.scale[()]["weighed"] != 0
     share = rule.unit / n
-    below = below_mean(rule.sources) * rule.unit
+    margins, tolerances = _MARGIN / math.sqrt(rule.sources), _MARGIN / rule.sources
+    belows = below_mean(rule.sources)
+    grain = rule.unit * scale["grain"]
+    margin, tolerated, below = margins * grain, tolerances * grain, belows * grain
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
     doubted = False
@@ -127,7 +135,10 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     rebuild(lowest.loads, loads)
     rebuild(lowest.tail, tail)
     for row in range(first, block.keys.shape[0]):
-        key, time = block.keys[row], block.times[row]
+        key, time, cost = block.keys[row], block.times[row], block.costs[row]
+        if cost != 1 and not weighed:
+            _write_down(water, fresh)
+            return row
         if rule.windowed:
             due_now = due(window.clock, time)
             silence = due_now and _ends_silence(water, time)
@@ -144,10 +155,19 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 rebuild(lowest.tail, tail)
             if not doubted:
                 _believe(water, time)
-        fresh += 1
+        fresh += cost
+        weight = np.int64(1)
+        if weighed:
+            if water.moments[0] >= scale["next"]:
+                work_out(water.summary, water.scale, water.moments, fewest_of(rule.sources))
+            # A slide may have begun, too.
+            grain = rule.unit * scale["grain"]
+            margin, tolerated, below = margins * grain, tolerances * grain, belows * grain
+            note_cost(water.moments, cost)
+            weight = weight_of(cost, scale["unit"])
         # One hash serves two tables: its low bits find the summary's set, its high bits the cell.
         spot = mix64(key ^ rule.salt)
-        at, taken = offer(water.summary, spot, key)
+        at, taken = offer(water.summary, spot, key, weight, cost)
         # "Split and taken over" as one branch that is rarely taken: `taken` has all bits set or none, so the bound is 0
         # or `_MANY`. The holders were those of the counter's former key.
         if holders.ring[at]["size"] > (_MANY & ~taken):
@@ -187,14 +207,14 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         # the others count for where new homes go.
         split = holders.ring[at]["size"] > 0 and lasts(water.summary, at, certain, tuples + fresh)
         column = split_column(worker) if split else whole_column(worker, n)
-        load = rule.step[worker]
+        load = rule.step[worker] * cost
         loads[worker] += load
         sent[clock["row"], column] += load
         tail[worker] += np.int64(0) if split else load
-        water.again[0] += np.int64(not split)
-        water.again[1] += np.int64(0) if split else soon
+        water.again[0] += np.int64(0) if split else cost
+        water.again[1] += np.int64(0) if split else soon * cost
         block.out[row] = worker
         if doubted:
-            doubt_it(water, high, home, column, time)
+            doubt_it(water, high, home, column, time, cost)
     _write_down(water, fresh)
     return block.keys.shape[0]

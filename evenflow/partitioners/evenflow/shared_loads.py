@@ -1,4 +1,4 @@
-"""What the sources of one stream tell each other: how many tuples of the window they sent each worker.
+"""What the sources of one stream tell each other: how many tuples of the window they sent each worker, or what these cost.
 
 A message is the loads of one source, and a table is the sum over the messages of a round. Both are int64, little-endian,
 one number for each worker. So the length says for how many workers they are.
@@ -29,8 +29,10 @@ _MOST_BIAS = 3
 """Tuples that a source's bias can be. It is a matter of what chance and whole tuples leave, which is about one."""
 _LEARNING = 0.05
 """Share of an overload that one table adds to the bias. It averages over some 20 slides, most of which is chance."""
-_MOST = 1 << 40
-"""Tuples of one worker that a source can have sent. So no sum over all sources leaves int64."""
+_MOST = 1 << 52
+"""Load of one worker that a source can have sent."""
+_MOST_IN_ALL = 1 << 60
+"""A sum stays there. So it never leaves int64, whatever the sources tell."""
 _NUMBER = np.dtype("<i8")
 
 
@@ -56,7 +58,8 @@ def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
     source. Each source takes that for chance, which it cannot level further. In the sum it is not chance. Only
     overloads count, because the fullest worker is what hurts. The mean stays 0, so that there is room for all tuples.
 
-    overload: the common imbalance by worker, per source, in units of load. unit: load of a tuple.
+    overload: the common imbalance by worker, per source, in units of load. unit: load of a tuple (of the grain, where tuples
+    cost differently).
     """
     most = _MOST_BIAS * unit
     # A great overload is a change of the stream, which splitting levels. It teaches no more than a small one.
@@ -74,7 +77,7 @@ class LoadsMerger(Merger):
     def check(self, message: Message) -> None:
         """IncompatibleStateError for a message that has no loads."""
         if int(from_bytes(message.body).max()) > _MOST:
-            raise IncompatibleStateError(f"there is a load above {_MOST:,} tuples")
+            raise IncompatibleStateError(f"there is a load above {_MOST:,}")
 
     def merge(self, messages: Sequence[Message]) -> bytes:
         """The sum of the loads."""
@@ -82,7 +85,7 @@ class LoadsMerger(Merger):
         for message in messages:
             loads = from_bytes(message.body)
             if len(loads) == self.workers:
-                total += loads
+                total = np.minimum(total + loads, _MOST_IN_ALL)
         return to_bytes(total)
 
     def rescale(self, workers: int) -> None:

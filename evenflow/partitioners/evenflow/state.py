@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt64s, Whole
+from evenflow.arrays import Float64s, Int64s, Rows, UInt64s, Whole
 from evenflow.kernels import inlined
 from evenflow.partitioners.evenflow.frequent import Frequent
 from evenflow.partitioners.evenflow.holder_rings import Rings
@@ -19,15 +19,22 @@ clock is not taken for a silence."""
 PROGRESS = np.dtype(
     [(name, np.int64) for name in ("since", "latest", "cell", "tuples", "known", "full", "doubted", "aged")]
 )
-"""`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: tuples that a
-cell brings in a window after the slide in which it is placed. `tuples`: tuples in the window.
-`known`: what a cell brought before a rescale, believed until the window has filled anew. `full`: tuples in the last
-window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
+"""`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: cost of the
+tuples that a cell brings in a window after the slide in which it is placed. `tuples`: cost of the tuples in the window.
+`known`: what a cell brought before a rescale, believed until the window has filled anew. `full`: cost of the tuples in the
+last window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
 DOUBT = np.dtype([(name, np.int64) for name in ("high", "home", "column", "time")])
 """Of a doubted tuple: the high half of its key's hash, whose low bits are the cell (there may be more cells when the doubt
 ends), the key's home, the column of the window's row in which the tuple counts, and its time in ms."""
 
 
+SCALE = np.dtype([(name, np.int64) for name in ("weighed", "mean", "grain", "unit", "fewest", "next")])
+"""What tuples cost. `weighed`: 1 once a tuple has cost other than 1. Until then every tuple is 1 in every unit. `mean`: the
+mean cost, about. `grain`: the mean over units of cost, of the tuple that a unit belongs to: as much as one tuple makes loads
+differ by chance. `unit`: the cost of a tuple that the summary counts as one. `fewest`: counts of the summary from which a
+key's share is believed. `next`: tuples of `moments` at which all this is worked out again, if no slide begins before."""
+MOMENTS = 3
+"""Of the tuples of about a window: how many, the sum of their costs, the sum of the squares of these."""
 NO_RELIEF = 1 << 62
 """No worker is so far above the mean: no whole key moves."""
 REFERENCE = 0.1
@@ -35,7 +42,7 @@ REFERENCE = 0.1
 
 
 # The columns of the window's ring. A row, which is a slide, has the load of split keys by worker, then the load of whole
-# keys by worker, then the number of tuples.
+# keys by worker, then the cost of its tuples.
 
 
 def columns(workers: int) -> int:
@@ -57,7 +64,7 @@ def whole_column(worker: Whole, workers: Whole) -> np.int64:
 
 @inlined
 def tuples_column(workers: Whole) -> np.int64:
-    """The column with the number of tuples of the slide."""
+    """The column with the cost of the tuples of the slide."""
     return np.int64(2 * workers)
 
 
@@ -82,7 +89,7 @@ class Rule(NamedTuple):
     """The settings, which do not change between two rescales: what kernels take as one argument."""
 
     step: Int64s
-    """(n,): load that a tuple is to each worker. A fast worker has a small step."""
+    """(n,): load that a unit of cost is to each worker. A fast worker has a small step."""
     family: UInt64s
     """Salts of the candidates: that of a hashed home, then those that are tried first as holders."""
     salt: np.uint64
@@ -92,7 +99,7 @@ class Rule(NamedTuple):
     remembers: bool
     """Homes are remembered, not hashed."""
     unit: int
-    """Load that a tuple is to a worker of mean speed."""
+    """Load that a unit of cost is to a worker of mean speed. A tuple costs 1 if nothing is said of costs."""
     watched: int
     """Keys that may be split at a time."""
     sources: int
@@ -119,9 +126,16 @@ class Water(NamedTuple):
     progress: Rows
     """One of PROGRESS."""
     again: Int64s
-    """(2,): tuples of whole keys in about the last window, and those whose cell had a tuple in the same slide before."""
+    """(2,): cost of tuples of whole keys in about the last window, and of those whose cell had a tuple in the same slide
+    before."""
     doubts: Rows
     """(DOUBTS,) of DOUBT."""
+    doubted_costs: Int64s
+    """(DOUBTS,): what the doubted tuples cost."""
+    scale: Rows
+    """One of SCALE."""
+    moments: Float64s
+    """(MOMENTS,): they fade as the window moves."""
 
 
 class Lowest(NamedTuple):

@@ -39,6 +39,11 @@ counts as if the window were full already, so that the noise of small loads buys
 the share of the homes that they are to carry is given up and placed anew. The keys of these homes are split once,
 within the window of the rescale. Without that the new workers would stay idle.
 
+Tuples may cost differently. Loads then are sums of costs, and a key's share of the stream is its share of the costs. So a
+hot key of cheap tuples stays whole, and a key of few dear tuples may be split. Where chance is spoken of, a tuple is one
+that a unit of cost belongs to, on average. A tuple is never divided: a worker that gets one of a thousandth of the window's
+cost is above the mean by that.
+
 Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it is
 needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 270 to 470 x watch x n, 3n loads
 (windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts more
@@ -66,8 +71,9 @@ from evenflow.keys import mix64, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.evenflow.clock import brings_later, tuples_per_cell
 from evenflow.partitioners.evenflow.explain import explain
-from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
+from evenflow.partitioners.evenflow.frequent import FINE, Frequent, frequent, move_all
 from evenflow.partitioners.evenflow.holder_rings import Rings, rings
+from evenflow.partitioners.evenflow.holders import fewest_of
 from evenflow.partitioners.evenflow.placements import (
     Placements,
     bound,
@@ -91,6 +97,7 @@ from evenflow.partitioners.evenflow.shared_loads import (
 from evenflow.partitioners.evenflow.state import (
     DOUBT,
     DOUBTS,
+    MOMENTS,
     NO_RELIEF,
     PROGRESS,
     Lowest,
@@ -99,6 +106,7 @@ from evenflow.partitioners.evenflow.state import (
     columns,
     loads_of_slide,
 )
+from evenflow.partitioners.evenflow.weights import begin_to_weigh, new_scale
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.window import SlidingWindow
@@ -118,7 +126,7 @@ _REACH = 1 << 61
 """Times are cut to this, ms, so that the end of a slide stays within int64."""
 _MOST_LOAD = 1 << 62
 _FINE = 1024
-"""Units of load that a tuple is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
+"""Units of load that a unit of cost is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
 
 
 def watch_factor(sources: int) -> float:
@@ -201,7 +209,10 @@ class Evenflow(Partitioner):
     later_state: ClassVar[tuple[frozenset[str], ...]] = (
         frozenset({"told", "rounds", "bias"}),
         frozenset({"summary.lasting", "again", "relieved", "relief"}),
+        frozenset({"doubted_costs", "scale", "moments", "speeds"}),
     )
+    takes_costs = True
+    takes_speeds = True
 
     def _start(self) -> None:
         options = self.options
@@ -214,11 +225,14 @@ class Evenflow(Partitioner):
             else placements(_COUNTING, options.slides)
         )
         self._rounds = record(ROUNDS, due=NEVER, told=NOT_TOLD)
+        self._speeds = np.zeros(self.workers)
+        self._scale, self._moments = new_scale(fewest_of(self.sources)), np.zeros(MOMENTS)
         self._shape()
         self._window = self._no_loads()
         self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
         self._doubts = records(DOUBTS, DOUBT)
         self._again = np.zeros(2, np.int64)
+        self._doubted_costs = np.ones(DOUBTS, np.int64)
 
     def _rescale(self) -> None:
         """Keep what is known of keys, and all homes but those that added workers need.
@@ -229,6 +243,7 @@ class Evenflow(Partitioner):
         idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
+        self._speeds = self._speeds_of(self.workers)
         brings = np.int64(
             tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
         )
@@ -264,7 +279,8 @@ class Evenflow(Partitioner):
         """Everything but homes and loads, made for the present number of workers."""
         n, options = self.workers, self.options
         self._watched = math.ceil(options.watch * n * watch_factor(self.sources))
-        self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
+        fine = FINE if self._scale["weighed"] else 1
+        self._summary = frequent(4 * self._watched, fine * max(LEAST_MEMORY, MEMORY * self._watched))
         self._rings = rings(len(self._summary.key), HOLDERS * self._watched)
         self._credit, self._tail, self._relieved = (np.zeros(n, np.int64) for _ in range(3))
         self._others, self._told = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -273,11 +289,44 @@ class Evenflow(Partitioner):
         self._relief = np.full(1, NO_RELIEF, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
+        self._weigh_workers()
+
+    def _weigh_workers(self) -> None:
+        """The load that a unit of cost is to each worker, by the speeds that are known."""
+        n, options = self.workers, self.options
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
+        # Of a worker that nobody has measured, the settings say how fast it is.
+        weights = np.where(self._speeds > 0, self._speeds, weights)
         self._weights = weights
         even = np.all(weights == weights[0])
         self._unit = 1 if even else _FINE
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
+
+    def _speeds_of(self, workers: int) -> Float64s:
+        """The speeds that were told, for so many workers. A new worker is as fast as they are on average."""
+        old = self._speeds
+        mean = old.mean() if len(old) and old[0] > 0 else 0.0
+        return np.concatenate([old[:workers], np.full(max(0, workers - len(old)), mean)])
+
+    def _set_speeds(self, speeds: Float64s) -> None:
+        """Loads are what the tuples of the window are to workers of these speeds, as if they had always been so fast."""
+        n, old, unit = self.workers, self._step, self._unit
+        self._speeds = speeds
+        self._weigh_workers()
+        window, step = self._window, self._step
+        # The load of a slide is a whole number of steps, so nothing is lost.
+        for columns_of in (slice(0, n), slice(n, 2 * n)):
+            window.ring[:, columns_of] = window.ring[:, columns_of] // old * step
+        own = (window.loads - self._others) // old * step
+        whole = (self._tail - self._credit) // old * step
+        for load in (self._credit, self._relieved):
+            load[:] = load // old * step
+        self._tail[:] = whole + self._credit
+        self._others = self._others * self._unit // unit
+        self._bias = self._bias * self._unit // unit
+        window.loads[:] = own + self._others
+        if self._relief[0] < NO_RELIEF:
+            self._relief[:] = self._relief * self._unit // unit
 
     def _no_loads(self) -> WindowLoads:
         """Empty loads of the workers, with a ring of more columns than workers."""
@@ -288,7 +337,10 @@ class Evenflow(Partitioner):
         done = 0
         # A kernel cannot allocate, so it stops when more cells are needed and goes on after `grown`.
         while (done := self._route(block, done)) < len(block.keys):
-            self._places = grown(self._places)
+            if block.costs[done] != 1 and not self._scale["weighed"]:
+                begin_to_weigh(self._water())
+            else:
+                self._places = grown(self._places)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         return explain(self._water(), self._rule(), key, now)
@@ -323,10 +375,15 @@ class Evenflow(Partitioner):
             progress=self._progress,
             again=self._again,
             doubts=self._doubts,
+            doubted_costs=self._doubted_costs,
+            scale=self._scale,
+            moments=self._moments,
         )
 
     def window_tuples(self, now: int | None = None) -> Int64s:
-        """Tuples that this source sent each worker within the window, shape (workers,). The other sources hear their sum.
+        """What this source sent each worker within the window, shape (workers,). The other sources hear their sum.
+
+        That is the cost of the tuples, and their number if nothing is said of costs.
 
         `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by then
         do not count.
@@ -405,7 +462,8 @@ class Evenflow(Partitioner):
         common = self._off_level(own + others)
         # One source alone has no sum to correct. After a silence of a window what it learned has left the window.
         learns = members > 1 and bool(own.any() or others.any())
-        self._bias = learned(self._bias, common / members, self._unit) if learns else np.zeros_like(own)
+        grain = self._unit * int(self._scale["grain"])
+        self._bias = learned(self._bias, common / members, grain) if learns else np.zeros_like(own)
         # Loads are whole. Sources round at different points, so that the shares come to the whole. The turns give each
         # source another point for each worker.
         turn = (np.arange(self.workers) + rank) % members
@@ -434,6 +492,10 @@ class Evenflow(Partitioner):
             "progress": self._progress,
             "again": self._again,
             "doubts": self._doubts,
+            "doubted_costs": self._doubted_costs,
+            "scale": self._scale,
+            "moments": self._moments,
+            "speeds": self._speeds,
             "others": self._others,
             "told": self._told,
             "bias": self._bias,
@@ -453,7 +515,9 @@ class Evenflow(Partitioner):
         self._tail, self._credit, self._relieved = state["tail"], state["credit"], state["relieved"]
         self._relief = state["relief"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
-        self._again = state["again"]
+        self._again, self._doubted_costs = state["again"], state["doubted_costs"]
+        self._scale, self._moments, self._speeds = state["scale"], state["moments"], state["speeds"]
+        self._weigh_workers()
         self._told, self._rounds, self._bias = state["told"], state["rounds"], state["bias"]
 
     def _choices(self) -> int:

@@ -5,11 +5,16 @@ number of virtual workers) and takes the first virtual worker that has room. A v
 load stays within (1 + eps) x average, rounded up (PoRC). So a rare key stays where its first probe leads, a
 frequent key fills as many virtual workers as its share needs, and all virtual workers carry about the same.
 
+With costs a load is the sum of what its tuples cost. A virtual worker has room for a tuple of any cost while
+its load before the tuple is below the bound. So it may exceed the bound by less than one tuple costs, and a
+place is found even for a tuple that costs more than the bound. `check` counts tuples.
+
 Each virtual worker is owned by a real worker, in numbers that follow the capacities. Every `check` tuples at
 most one virtual worker moves. It moves from the worker with the most load per capacity to the worker with the
-least, on two conditions: the load of the first is above (1 + eps) x its share by more than rounding explains,
-and the greater of the two loads per capacity falls by the move. A worker's load is here that of the virtual
-workers which it owns now. So a move takes effect at once, and no move is repeated because of loads of the past.
+least, on two conditions: the load of the first is above (1 + eps) x its share by more than rounding explains (a
+cost of 1 for each virtual worker), and the greater of the two loads per capacity falls by the move. A worker's
+load is here that of the virtual workers which it owns now. So a move takes effect at once, and no move is
+repeated because of loads of the past.
 
 Parameters: `eps` slack of a virtual worker (0.01). `alpha` virtual workers for each worker (10). With 50,
 measured, keys are copied a seventh more often at the same bound. More virtual workers follow unequal capacities
@@ -23,9 +28,10 @@ moves as few as the capacities demand, so that few keys move. It starts afresh w
 workers for each worker would be left.
 
 Cost per tuple: one probe for a rare key. A key with share p probes up to p*alpha*n full virtual workers. These
-stay full until the bound rises, which happens every alpha*n/(1 + eps) tuples. So a small cache remembers where
-the last search of a key ended. It saves time and never changes a result. State: 20 bytes for each virtual
-worker, and 24 to 48 for the cache. With a window slides x 8 more.
+stay full until the bound rises, which happens whenever the load has grown by alpha*n/(1 + eps). So a small
+cache remembers where the last search of a key ended. (It is of less use where a tuple costs so much that it
+raises the bound.) It saves time and never changes a result. State: 20 bytes for each virtual worker, and 24 to
+48 for the cache. With a window slides x 8 more.
 Paper: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", arXiv 1705.09073.
 
 Tuples pass over a virtual worker that is full, so `a` moves on:
@@ -53,7 +59,8 @@ from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, advance, moves, note
 
 META = np.dtype([(name, np.int64) for name in ("total", "room", "step", "since")])
-"""Tuples that count, tuples that a virtual worker may hold, how often that has changed, tuples since the last check."""
+"""Costs of the tuples that count, the load that a virtual worker may have, how often that has changed, tuples since the
+last check."""
 _MAX_VIRTUAL = 1 << 24
 
 
@@ -67,7 +74,7 @@ class VirtualWorkers(NamedTuple):
     owned: Int64s
     """(n,): how many virtual workers each worker owns. Scratch space of `_rebalance`."""
     sums: Int64s
-    """(n,): tuples of the virtual workers that each worker owns. Scratch space of `_rebalance`."""
+    """(n,): loads of the virtual workers that each worker owns, summed up. Scratch space of `_rebalance`."""
     shares: Float64s
     """(n,): capacity of each worker as a share of all."""
     meta: Rows
@@ -137,7 +144,7 @@ def _rebalance(virtual: VirtualWorkers, eps: float) -> None:
             high = worker
         if sums[worker] / shares[worker] < sums[low] / shares[low]:
             low = worker
-    # Each virtual worker may hold one tuple more than its share, because the bound is rounded up.
+    # Each virtual worker may have a load of 1 more than its share, because the bound is rounded up.
     if sums[high] <= (1.0 + eps) * shares[high] * total + owned[high]:
         return
     moved, heaviest = -1, np.int64(0)
@@ -171,7 +178,7 @@ def _deal(owner: Int32s, shares: Float64s) -> None:
 
 @kernel
 def _route(block: Block, virtual: VirtualWorkers, cache: Cache, rule: VirtualRule) -> None:
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     window, meta = virtual.window, virtual.meta[()]
     loads = window.loads
     slack = (1.0 + rule.eps) / loads.shape[0]
@@ -183,7 +190,7 @@ def _route(block: Block, virtual: VirtualWorkers, cache: Cache, rule: VirtualRul
             # Loads have fallen, so full virtual workers may have room again. Room 0 makes a new step begin below, and a
             # cached probe is valid for one step only.
             meta["room"] = 0
-        meta["total"] += 1
+        meta["total"] += costs[row]
         room = np.int64(math.ceil(meta["total"] * slack))
         if room != meta["room"]:
             meta["room"] = room
@@ -195,9 +202,9 @@ def _route(block: Block, virtual: VirtualWorkers, cache: Cache, rule: VirtualRul
         # A search of two probes costs less than the cache. A walk in line has no probe number, so it is not cached.
         if probe > 2 and probe <= loads.shape[0]:
             cache.key[slot], cache.step[slot], cache.probe[slot] = key, meta["step"], probe
-        loads[at] += 1
+        loads[at] += costs[row]
         if rule.windowed:
-            note(window, at)
+            note(window, at, costs[row])
         out[row] = virtual.owner[at]
         meta["since"] += 1
         if meta["since"] >= rule.check:
@@ -234,6 +241,7 @@ class ConsistentGrouping(Partitioner):
 
     options_type = CGOptions
     papers = (HETEROGENEOUS,)
+    takes_costs = True
     options: CGOptions
     variable_state = _VARIABLE
 

@@ -8,7 +8,7 @@ largest score
 X(k) are the workers that hold the key in the window, L_i the tuples of worker i in the window, and avg the mean
 of L_i before this tuple. So with alpha = 1/2 a key leaves a worker whose load exceeds that of the least loaded
 worker by more than the average load. On a tie F_1(k) wins if it is among the best, else the lowest number.
-While all loads are 0, the load term is 0.
+While all loads are 0, the load term is 0. With costs, loads and counts of keys are sums of costs.
 
 A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are two
 at least. It stays hot until the end of the next slide. The score need not be computed for every worker: the
@@ -112,7 +112,7 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
 
     `stop` then says what has to grow.
     """
-    keys, times, out = block.keys, block.times, block.out
+    keys, times, costs, out = block
     window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
     loads = window.loads
     n = loads.shape[0]
@@ -140,12 +140,12 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
             known.stop[0] = _FULL_COUNTS
             return row
         best = candidate_kernel(key, rule.salt, workers)
-        if count(counts, rule.theta, key):
+        if count(counts, rule.theta, key, costs[row]):
             best = _best(key, best, known, rule.alpha, total / n)
         touch(pool, key, best)
-        add(window, best)
+        add(window, best, costs[row])
         raised(tree, loads, best)
-        total += 1
+        total += costs[row]
         out[row] = best
         row += 1
     return row
@@ -176,6 +176,7 @@ class Dagreedy(Partitioner):
 
     options_type = DagreedyOptions
     papers = (DISTRIBUTION_AWARE, DALTON)
+    takes_costs = True
     options: DagreedyOptions
     variable_state = _VARIABLE
 

@@ -129,7 +129,7 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
         meta["now"] = now
         if meta["begin"] == NEVER:
             meta["begin"] = now
-        at = offer(summary, key)
+        at = offer(summary, key, 1)
         if width[at] == 0 or owner[at] != key:  # new in the summary
             owner[at] = key
             width[at] = min(2, n)
@@ -147,7 +147,7 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
                 width[at] += change
                 changed[at] = now
                 best = _lightest(first, width[at], loads)
-        add(window, best)
+        add(window, best, 1)
         meta["total"] += 1
         out[row] = best
 

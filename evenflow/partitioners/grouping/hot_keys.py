@@ -7,6 +7,9 @@ in the first window. After a pause (windows without tuples) no key is hot, and t
 counts as the window before. At most 1/share keys become hot per window, times the growth of the window over
 the window before.
 
+With costs, what the tuples of a key and of a window cost takes the place of their number. A key that has had
+one tuple in the window is not hot all the same, whatever the tuple costs.
+
 Structure: a hash table with linear probing. An entry says in which window its count was made. So the end of a
 window costs nothing, and nothing is ever deleted. When the table is three quarters full, the kernel stops
 (`crowded`) and Python keeps the entries that still mean something (`make_room`). Cost: O(1) per tuple,
@@ -30,8 +33,8 @@ CLOCK = np.dtype(
         for name in ("window", "length", "end", "ordinal", "seen", "before", "used", "hot", "fresh")
     ]
 )
-"""The present window: its number, its length in ms, its end in ms, its ordinal, its tuples so far. Tuples of the window
-before. Entries in use, keys that are hot now, keys that are hot in the next window too."""
+"""The present window: its number, its length in ms, its end in ms, its ordinal, the costs of its tuples so far. Those of
+the window before. Entries in use, keys that are hot now, keys that are hot in the next window too."""
 ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
 """The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in which it is
 hot."""
@@ -89,20 +92,21 @@ def _entry(entries: Rows, wanted: np.int64) -> np.int64:
 
 
 @kernel
-def count(table: HotTable, share: float, key: np.uint64) -> bool:
-    """Count one tuple of this key in the present window. Returns whether the key is hot."""
+def count(table: HotTable, share: float, key: np.uint64, cost: np.int64) -> bool:
+    """Count a tuple of this key and cost in the present window. Returns whether the key is hot."""
     # int64: the fields of an entry have one type, so that `arrays.plain` can view them as numbers.
     wanted, entries, clock = np.int64(key), table.entries, table.clock[()]
     entry = entries[_entry(entries, wanted)]
     ordinal = clock["ordinal"]
-    clock["seen"] += 1
+    clock["seen"] += cost
     if entry["counted"] != ordinal:
         clock["used"] += entry["counted"] == 0
         entry["key"] = wanted
         entry["counted"] = ordinal
         entry["count"] = 0
-    entry["count"] += 1
-    enough = max(1.0, share * clock["before"])
+    entry["count"] += cost
+    # If the count is this tuple's cost, the key had no tuple in the window before it.
+    enough = max(np.float64(cost), share * clock["before"])
     if entry["until"] <= ordinal and clock["before"] > 0 and entry["count"] > enough:
         clock["hot"] += entry["until"] < ordinal
         clock["fresh"] += 1
@@ -155,7 +159,7 @@ class HotKeys:
         counted = int(mine["count"][0]) if len(mine) and mine["counted"][0] == clock["ordinal"] else 0
         if now is not None and now >= int(clock["end"]):
             roll(alone, now)
-        return bool(count(alone, share, np.uint64(key))), counted / seen if seen else None
+        return bool(count(alone, share, np.uint64(key), np.int64(1))), counted / seen if seen else None
 
     def make_room(self) -> None:
         """Drop the entries that mean nothing any more. The new table is at most a quarter full."""

@@ -1,8 +1,9 @@
 """Shuffle (SG): round robin, whatever the key.
 
 Idea: the tuples are balanced perfectly. The price is that every key is on every worker.
-Parameters: none. Source s of S starts at worker s*n/S, so that several sources do not march in step.
-Cost per tuple: one comparison. State: the next worker (8 bytes).
+Parameters: none. Source s of S starts at worker s*n/S, so that several sources do not march in step. Costs of
+tuples count in its figures, and change nothing else. Cost per tuple: one comparison. State: the next worker (8
+bytes).
 Paper: the baseline "SG" of Nasir et al., ICDE 2016 (002).
 
 The loads are level, and `a` is on three workers:
@@ -38,6 +39,7 @@ class Shuffle(Partitioner):
     """Tuples go to the workers in turn: perfect balance, every key everywhere."""
 
     papers = (TWO_CHOICES,)
+    takes_costs = True
 
     def _start(self) -> None:
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)

@@ -18,9 +18,9 @@ def build() -> Any:
             [
                 heat(
                     "Load of each worker",
-                    "Tuples per second by worker.",
+                    "Per second by worker: tuples, or the sum of their costs with partitioner.cost.",
                     "short",
-                    (f"query_worker:evenflow_worker_tuples:rate1m{QUERY}", "{{worker}}"),
+                    (f"query_worker:evenflow_worker_cost:rate1m{QUERY}", "{{worker}}"),
                 ),
                 lines(
                     "Imbalance against replication",
@@ -37,6 +37,21 @@ def build() -> Any:
                     "short",
                     (f"query:evenflow_worker_over_mean_ratio:rate1m{QUERY}", "fullest over mean"),
                     bands=((None, GREEN), (1.5, YELLOW), (2, RED)),
+                ),
+                heat(
+                    "Tuples of each worker",
+                    "Per second, whatever they cost.",
+                    "short",
+                    (f"sum by (worker) (rate(evenflow_worker_tuples_total{QUERY}[1m]))", "{{worker}}"),
+                ),
+                lines(
+                    "Costs out of range",
+                    "Tuples per second whose partitioner.cost is below 1 or no number, or above 1,000,000.",
+                    "short",
+                    (
+                        f"sum by (reason) (rate(evenflow_costs_out_of_range_total{QUERY}[1m]))",
+                        "{{reason}}",
+                    ),
                 ),
             ],
         ),

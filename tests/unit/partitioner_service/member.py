@@ -82,6 +82,7 @@ class Member:
             added=self.added,
             watch=watch,
             member=None,
+            speeds=None,
         )
         self.loop = QuietLoop(
             settings,

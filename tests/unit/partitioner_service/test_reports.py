@@ -32,7 +32,7 @@ def sent(*keys: int, workers: list[int] | None = None) -> Sent:
     at = np.array(workers or [0] * len(keys), np.int32)
     loads = np.bincount(at, minlength=8)
     by_pane = block_loads(at, np.zeros(len(keys), np.int64), loads)
-    return Sent(names, hashes(*keys), at, loads, by_pane)
+    return Sent(names, hashes(*keys), at, loads, loads, by_pane)
 
 
 def make_settings(**spark: Any) -> Settings:

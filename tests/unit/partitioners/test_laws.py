@@ -13,6 +13,7 @@ from evenflow.metrics import fragmentation, imbalance, replication_factor, worke
 from evenflow.partitioners import create, names
 from evenflow.partitioners.choices.d_choices import find_optimal_choices
 from tests.examples import examples
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, one_key, with_gaps, zipf
 
 streams = st.builds(
@@ -125,22 +126,25 @@ def test_a_shuffled_key_is_on_as_many_workers_as_it_has_tuples_up_to_all(tuples:
 # pkg
 
 
-def naive_greedy(stream: Stream, workers: int, d: int, seed: int) -> list[int]:
+def naive_greedy(stream: Stream, costs: np.ndarray, workers: int, d: int, seed: int) -> list[int]:
     candidates = np.stack([candidate(stream[0], i, workers, seed) for i in range(1, d + 1)], axis=1)
     loads = [0] * workers
     out = []
-    for row in candidates.tolist():
+    for row, cost in zip(candidates.tolist(), costs.tolist(), strict=True):
         best = min(row, key=lambda w: loads[w])  # the first one on a tie
-        loads[best] += 1
+        loads[best] += cost
         out.append(best)
     return out
 
 
 @few
-@given(streams, st.integers(1, 40), st.integers(1, 7), st.integers(0, 9))
-def test_pkg_takes_the_first_least_loaded_candidate(stream: Stream, workers: int, d: int, seed: int) -> None:
-    out = route("pkg", stream, workers=workers, seed=seed, d=d)
-    assert out.tolist() == naive_greedy(stream, workers, d, seed)
+@given(streams, st.integers(1, 40), st.integers(1, 7), st.integers(0, 9), some_costs)
+def test_pkg_takes_the_first_least_loaded_candidate(
+    stream: Stream, workers: int, d: int, seed: int, some: list[int]
+) -> None:
+    costs = drawn(some, len(stream[0]))
+    out = create("pkg", workers=workers, seed=seed, d=d).assign(*stream, costs)
+    assert out.tolist() == naive_greedy(stream, costs, workers, d, seed)
     assert np.array_equal(
         route("pkg", stream, workers=workers, seed=seed, d=1), route_hash(stream, workers, seed)
     )
@@ -161,21 +165,22 @@ def test_pk5_is_pkg_with_five_choices(stream: Stream, workers: int) -> None:
     st.lists(st.tuples(st.integers(0, 30), st.integers(-2000, 4000)), min_size=1, max_size=200),
     st.sampled_from([(1000, 100), (1000, 1000), (300, 100), (100, 100)]),
     st.integers(1, 6),
+    some_costs,
 )
 def test_windowed_pkg_equals_a_recount_of_the_window(
-    rows: list[tuple[int, int]], size: tuple[int, int], workers: int
+    rows: list[tuple[int, int]], size: tuple[int, int], workers: int, some: list[int]
 ) -> None:
     keys = np.array([key for key, _ in rows], np.uint64)
     times = np.array([time for _, time in rows], np.int64)
+    costs = drawn(some, len(keys))
     window_ms, slide_ms = size
-    out = route(
-        "pkg", (keys, times), workers=workers, window="sliding", window_ms=window_ms, slide_ms=slide_ms
-    )
+    p = create("pkg", workers=workers, window="sliding", window_ms=window_ms, slide_ms=slide_ms)
+    out = p.assign(keys, times, costs)
     first, second = candidate(keys, 1, workers, 7), candidate(keys, 2, workers, 7)
     slides = np.maximum.accumulate(times // slide_ms)
     for row in range(len(keys)):
         inside = slides[:row] > slides[row] - window_ms // slide_ms
-        loads = np.bincount(out[:row][inside], minlength=workers)
+        loads = np.bincount(out[:row][inside], costs[:row][inside], minlength=workers)
         expected = second[row] if loads[second[row]] < loads[first[row]] else first[row]
         assert out[row] == expected
 
@@ -267,7 +272,15 @@ def test_d_choices_without_head_is_pkg(stream: Stream, workers: int, seed: int, 
 
 
 def naive_d_choices(
-    stream: Stream, n: int, *, theta: float, counters: int, growth: float, distinct: bool, window: int | None
+    stream: Stream,
+    costs: np.ndarray,
+    n: int,
+    *,
+    theta: float,
+    counters: int,
+    growth: float,
+    distinct: bool,
+    window: int | None,
 ) -> list[int]:
     """Algorithm 1 of 002 in plain Python, with exact counts (so `counters` must suffice for all keys)."""
     keys, times = stream
@@ -276,12 +289,12 @@ def naive_d_choices(
     counts: dict[int, int] = {}
     slides = np.maximum.accumulate(times // 100)
     out: list[int] = []
-    d, due = min(2, n), 0
+    d, due, total = min(2, n), 0, 0
     for row, key in enumerate(keys.tolist()):
-        counts[key] = counts.get(key, 0) + 1
-        total = row + 1
-        inside = [w for at, w in enumerate(out) if window is None or slides[at] > slides[row] - window]
-        loads = np.bincount(inside, minlength=n)
+        counts[key] = counts.get(key, 0) + int(costs[row])
+        total += int(costs[row])
+        inside = [at for at in range(row) if window is None or slides[at] > slides[row] - window]
+        loads = np.bincount([out[at] for at in inside], costs[inside], minlength=n)
         options = choices[row, :2].tolist()
         if counts[key] >= theta * total:
             if total >= due:
@@ -308,14 +321,16 @@ def naive_d_choices(
     st.sampled_from([0.0, 0.01, 0.5]),
     st.booleans(),
     st.booleans(),
+    some_costs,
 )
 def test_d_choices_equals_algorithm_1_in_plain_python(
-    stream: Stream, n: int, theta: float, growth: float, distinct: bool, windowed: bool
+    stream: Stream, n: int, theta: float, growth: float, distinct: bool, windowed: bool, some: list[int]
 ) -> None:
     load = {"window": "sliding", "window_ms": 200, "slide_ms": 100} if windowed else {}
     shape = {"theta": theta, "counters": 64, "growth": growth, "distinct": distinct}
-    out = route("d-choices", stream, workers=n, **shape, **load)
-    assert out.tolist() == naive_d_choices(stream, n, **shape, window=2 if windowed else None)
+    costs = drawn(some, len(stream[0]))
+    out = create("d-choices", workers=n, **shape, **load).assign(*stream, costs)
+    assert out.tolist() == naive_d_choices(stream, costs, n, **shape, window=2 if windowed else None)
 
 
 def test_when_every_key_may_go_anywhere_loads_differ_by_at_most_one() -> None:

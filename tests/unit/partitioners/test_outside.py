@@ -269,6 +269,6 @@ def test_how_much_it_can_grow_is_its_own_to_say() -> None:
 
 def test_a_kernel_that_leaves_the_range_is_refused_before_anything_is_counted_there() -> None:
     p = create(Hashing, workers=4)
-    p._assign = lambda keys, times, out: out.fill(4)  # type: ignore[method-assign]
+    p._assign = lambda block: block.out.fill(4)  # type: ignore[method-assign]
     with pytest.raises(ConfigError, match="sent tuple 0 of the stream to worker 4"):
         p.assign(*zipf(10))

@@ -12,13 +12,23 @@ from tests.examples import examples
 from tests.unit.partitioners.streams import all_distinct, zipf
 
 words = st.lists(st.integers(0, 40), max_size=300)
+weighed = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9) | st.integers(1, 10**6)), max_size=300)
+"""Keys with their costs."""
 few = examples(60)
 
 
-def offered(capacity: int, keys: list[int] | np.ndarray) -> SpaceSaving:
+def offered(capacity: int, keys: list[int] | np.ndarray, costs: list[int] | None = None) -> SpaceSaving:
     sketch = SpaceSaving(capacity)
-    sketch.offer(np.array(keys, np.uint64))
+    sketch.offer(np.array(keys, np.uint64), None if costs is None else np.array(costs, np.int64))
     return sketch
+
+
+def summed(rows: list[tuple[int, int]]) -> Counter[int]:
+    """What each key costs."""
+    exact = Counter[int]()
+    for key, cost in rows:
+        exact[key] += cost
+    return exact
 
 
 def check_bounds(sketch: SpaceSaving, exact: Counter[int]) -> None:
@@ -45,6 +55,24 @@ def test_every_estimate_is_within_its_bounds(keys: list[int], capacity: int) -> 
     assert all(sketch.counters()[2] <= sketch.least)
     monitored = set(sketch.counters()[0].tolist())
     assert {key for key, f in Counter(keys).items() if f > len(keys) / capacity} <= monitored
+
+
+@few
+@given(weighed, st.integers(1, 50))
+def test_with_costs_the_same_bounds_hold_for_sums_of_costs(
+    rows: list[tuple[int, int]], capacity: int
+) -> None:
+    exact = summed(rows)
+    sketch = offered(capacity, [key for key, _ in rows], [cost for _, cost in rows])
+    check_bounds(sketch, exact)
+    assert sketch.counters()[1].sum() == sketch.total == exact.total()
+    assert sketch.least <= exact.total() / capacity
+    assert all(sketch.counters()[2] <= sketch.least)
+    assert {key for key, f in exact.items() if f > exact.total() / capacity} <= set(
+        sketch.counters()[0].tolist()
+    )
+    sketch.halve()
+    check_bounds(sketch, Counter({key: f // 2 for key, f in exact.items()}))
 
 
 @few
@@ -81,11 +109,11 @@ def test_after_halving_the_bounds_hold_for_frequencies_that_were_halved(
         assert sketch.total == total
 
 
-def naive(capacity: int, keys: list[int]) -> list[list[int]]:
-    """[key, count, error] rows, ascending: a new key takes the last of the least, an increment moves an
-    entry to the last place of its count."""
+def naive(capacity: int, keys: list[int], costs: list[int]) -> list[list[int]]:
+    """[key, count, error] rows, ascending: a new key takes the last of the least, a raise moves an entry to the last
+    place of its count, and then past the groups below its new count, the last entry of each of which goes below it."""
     rows: list[list[int]] = []
-    for key in keys:
+    for key, cost in zip(keys, costs, strict=True):
         at = next((row for row, (known, _, _) in enumerate(rows) if known == key), -1)
         if at < 0 and len(rows) < capacity:
             rows.insert(0, [key, 0, 0])
@@ -95,7 +123,13 @@ def naive(capacity: int, keys: list[int]) -> list[list[int]]:
             rows[at] = [key, rows[at][1], rows[at][1]]
         last = max(row for row, (_, count, _) in enumerate(rows) if count == rows[at][1])
         rows[at], rows[last] = rows[last], rows[at]
-        rows[last][1] += 1
+        raised = rows.pop(last)
+        raised[1] += cost
+        while last < len(rows) and rows[last][1] < raised[1]:
+            top = max(row for row, (_, count, _) in enumerate(rows) if count == rows[last][1])
+            rows.insert(last, rows.pop(top))
+            last = top + 1
+        rows.insert(last, raised)
     return rows
 
 
@@ -104,7 +138,22 @@ def naive(capacity: int, keys: list[int]) -> list[list[int]]:
 def test_counters_and_their_order_equal_a_plain_list(keys: list[int], capacity: int) -> None:
     """Whatever its layout in memory: the same keys are given up, at the same moments."""
     found = [column.tolist() for column in offered(capacity, keys).counters()]
-    assert list(map(list, zip(*found, strict=True))) == naive(capacity, keys)
+    assert list(map(list, zip(*found, strict=True))) == naive(capacity, keys, [1] * len(keys))
+
+
+@examples(150)
+@given(weighed, st.integers(1, 50))
+def test_counters_and_their_order_equal_a_plain_list_with_costs(
+    rows: list[tuple[int, int]], capacity: int
+) -> None:
+    keys, costs = [key for key, _ in rows], [cost for _, cost in rows]
+    sketch = offered(capacity, keys, costs)
+    found = [column.tolist() for column in sketch.counters()]
+    assert list(map(list, zip(*found, strict=True))) == naive(capacity, keys, costs)
+    for key in keys:  # the table of keys agrees with the order
+        at = sketch.entry_of(key)
+        assert (at is None) == (key not in found[0])
+        assert at is None or sketch.estimate(key) == found[1][found[0].index(key)]
 
 
 @pytest.mark.parametrize("capacity", [1, 7, 100, 1280])
@@ -136,6 +185,19 @@ def test_a_summary_rebuilt_from_its_counters_continues_identically(
     for mine, theirs in zip(sketch.counters(), twin.counters(), strict=True):
         assert mine.tolist() == theirs.tolist()
     assert sketch.total == twin.total
+
+
+@few
+@given(weighed, weighed, st.integers(1, 20))
+def test_a_summary_rebuilt_amid_costs_continues_identically(
+    before: list[tuple[int, int]], after: list[tuple[int, int]], capacity: int
+) -> None:
+    sketch = offered(capacity, [key for key, _ in before], [cost for _, cost in before])
+    twin = SpaceSaving.from_counters(capacity, *sketch.counters(), total=sketch.total, least=sketch.least)
+    for one in (sketch, twin):
+        one.offer(np.array([key for key, _ in after], np.uint64), np.array([c for _, c in after], np.int64))
+    for mine, theirs in zip(sketch.counters(), twin.counters(), strict=True):
+        assert mine.tolist() == theirs.tolist()
 
 
 @few

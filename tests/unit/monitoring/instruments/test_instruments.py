@@ -91,6 +91,9 @@ STATUS: dict[str, Any] = {
     "rebalances": 2,
     "workers": 2,
     "worker_tuples": [600, 400],
+    "worker_costs": [6_000, 9_000],
+    "costs_below": 5,
+    "costs_above": 2,
     "plan_epoch": 7,
     "plans_ignored": 1,
     "learning_since": 1_600.0,
@@ -222,6 +225,9 @@ def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:
     assert (seen["evenflow_block_seconds_count", ()], seen["evenflow_commit_seconds_sum", ()]) == (1, 0.02)
     assert seen["evenflow_input_watermark_timestamp_seconds", ("0",)] == 9.5
     assert [seen["evenflow_worker_tuples_total", (worker,)] for worker in "01"] == [600, 400]
+    assert [seen["evenflow_worker_cost_total", (worker,)] for worker in "01"] == [6_000, 9_000]
+    assert seen["evenflow_costs_out_of_range_total", ("below",)] == 5
+    assert seen["evenflow_costs_out_of_range_total", ("above",)] == 2
     assert (seen["evenflow_hot_key_share_ratio", ("1",)], seen["evenflow_hot_key_workers", ("1",)]) == (
         0.9,
         2,

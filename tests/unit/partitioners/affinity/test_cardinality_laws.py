@@ -15,6 +15,7 @@ from evenflow.partitioners import create, restore
 from evenflow.sketches.hyperloglog import HyperLogLog
 from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, with_gaps, zipf
 
 FAMILY = ("cm", "am", "cam", "lm")
@@ -52,7 +53,15 @@ def scaled(values: list[float]) -> list[float]:
 
 
 def recount(
-    name: str, stream: Stream, n: int, *, d: int, p: float, precision: int | None, options: dict
+    name: str,
+    stream: Stream,
+    costs: np.ndarray,
+    n: int,
+    *,
+    d: int,
+    p: float,
+    precision: int | None,
+    options: dict,
 ) -> tuple[list[int], list[int]]:
     """Algorithms 1-5 of 004, everything counted again for every tuple; with it the route that was taken
     before each decision: rows where two scores are too close to call hold the tied candidates' first."""
@@ -66,7 +75,7 @@ def recount(
         loads = [0.0] * n
         held: list[list[int]] = [[] for _ in range(n)]
         for at in inside:
-            loads[out[at]] += 1
+            loads[out[at]] += int(costs[at])
             held[out[at]].append(int(keys[at]))
         if precision is None:
             counts = [float(len(set(some))) for some in held]
@@ -94,15 +103,16 @@ def recount(
 @pytest.mark.parametrize("options", MODES, ids=lambda o: "-".join(map(str, o.values())))
 @pytest.mark.parametrize("precision", [None, 4])
 @examples(12)
-@given(streams, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.0, 0.5, 1.0]))
+@given(streams, st.integers(1, 9), st.integers(1, 4), st.sampled_from([0.0, 0.5, 1.0]), some_costs)
 def test_every_decision_equals_a_recount_of_the_window(
-    name: str, options: dict, precision: int | None, stream: Stream, n: int, d: int, p: float
+    name: str, options: dict, precision: int | None, stream: Stream, n: int, d: int, p: float, some: list[int]
 ) -> None:
     given_options = dict(options, d=d, **({"p": p} if name == "lm" else {}))
     if precision is not None:
         given_options.update(cardinality="hll", precision=precision)
-    out = route(name, stream, workers=n, **given_options).tolist()
-    expected, close = recount(name, stream, n, d=d, p=p, precision=precision, options=options)
+    costs = drawn(some, len(stream[0]))
+    out = create(name, workers=n, **given_options).assign(*stream, costs).tolist()
+    expected, close = recount(name, stream, costs, n, d=d, p=p, precision=precision, options=options)
     if out != expected:
         first = next(row for row, pair in enumerate(zip(out, expected, strict=True)) if pair[0] != pair[1])
         assert name == "lm", f"row {first}: {out[first]} instead of {expected[first]}"

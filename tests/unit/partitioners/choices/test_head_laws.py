@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
-from evenflow.partitioners import create
+from evenflow.partitioners import create, restore
 from tests.examples import examples
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
 HEAD = ["d-choices", "w-choices", "rr-head"]
@@ -26,18 +27,22 @@ def route(name: str, stream: Stream, *, workers: int, **options: object) -> np.n
     return create(name, workers=workers, **options).assign(*stream)
 
 
-def head_tuples(stream: Stream, theta: float, warm_up: int = 0, half_ms: int = 2**62) -> np.ndarray:
+def head_tuples(
+    stream: Stream, theta: float, warm_up: int = 0, half_ms: int = 2**62, costs: np.ndarray | None = None
+) -> np.ndarray:
     """Whether each tuple is of a head key when it arrives, from exact counts that are halved every `half_ms`."""
     counts: Counter[int] = Counter()
-    total, half, head = 0, int(stream[1][0]) // half_ms, []
-    for key, time in zip(*(column.tolist() for column in stream), strict=True):
+    total, tuples, half, head = 0, 0, int(stream[1][0]) // half_ms, []
+    costs = np.ones(len(stream[0]), np.int64) if costs is None else costs
+    for key, time, cost in zip(*(column.tolist() for column in (*stream, costs)), strict=True):
         while half < time // half_ms and total:
             counts = Counter({known: count // 2 for known, count in counts.items()})
-            total, half = total // 2, half + 1
+            total, tuples, half = total // 2, tuples // 2, half + 1
         half = max(half, time // half_ms)
-        counts[key] += 1
-        total += 1
-        head.append(total > warm_up and counts[key] >= theta * total)
+        counts[key] += cost
+        total += cost
+        tuples += 1
+        head.append(tuples > warm_up and counts[key] >= theta * total)
     return np.array(head, bool)
 
 
@@ -45,15 +50,17 @@ def two_of(key: int, workers: int) -> list[int]:
     return [int(candidate(np.array([key], np.uint64), i, workers, 7)[0]) for i in (1, 2)]
 
 
-def naive(stream: Stream, n: int, head: np.ndarray, *, windowed: bool, in_turn: bool) -> list[int]:
+def naive(
+    stream: Stream, costs: np.ndarray, n: int, head: np.ndarray, *, windowed: bool, in_turn: bool
+) -> list[int]:
     """w-choices (rr-head with `in_turn`) in plain Python; the window is two slides of 100 ms."""
     keys, times = stream
     slides = np.maximum.accumulate(times // 100)
     out: list[int] = []
     turn = 0
     for row, key in enumerate(keys.tolist()):
-        inside = [w for at, w in enumerate(out) if not windowed or slides[at] > slides[row] - 2]
-        loads = np.bincount(inside, minlength=n)
+        inside = [at for at in range(row) if not windowed or slides[at] > slides[row] - 2]
+        loads = np.bincount([out[at] for at in inside], costs[inside], minlength=n)
         if not head[row]:
             out.append(min(two_of(key, n), key=lambda w: loads[w]))
         elif in_turn:
@@ -71,14 +78,17 @@ def naive(stream: Stream, n: int, head: np.ndarray, *, windowed: bool, in_turn: 
     st.sampled_from([0.0, 0.01, 0.05, 0.25, 0.5]),
     st.sampled_from([0, 50]),
     loads_of,
+    some_costs,
 )
 def test_w_choices_and_rr_head_equal_algorithm_1_in_plain_python(
-    stream: Stream, n: int, theta: float, warm_up: int, load: dict
+    stream: Stream, n: int, theta: float, warm_up: int, load: dict, some: list[int]
 ) -> None:
-    head = head_tuples(stream, theta, warm_up)
+    costs = drawn(some, len(stream[0]))
+    head = head_tuples(stream, theta, warm_up, costs=costs)
     for name in ("w-choices", "rr-head"):
-        out = route(name, stream, workers=n, theta=theta, counters=64, warm_up=warm_up, **load)
-        expected = naive(stream, n, head, windowed=bool(load), in_turn=name == "rr-head")
+        p = create(name, workers=n, theta=theta, counters=64, warm_up=warm_up, **load)
+        out = p.assign(*stream, costs)
+        expected = naive(stream, costs, n, head, windowed=bool(load), in_turn=name == "rr-head")
         assert out.tolist() == expected
 
 
@@ -89,15 +99,23 @@ def test_w_choices_and_rr_head_equal_algorithm_1_in_plain_python(
     st.sampled_from([0.01, 0.05, 0.25]),
     st.sampled_from([2, 7, 100, 5000]),
     loads_of,
+    some_costs,
+    st.sampled_from([0, 20]),
 )
 def test_a_head_of_the_window_is_of_counts_that_are_halved_every_half_window(
-    stream: Stream, n: int, theta: float, window_ms: int, load: dict
+    stream: Stream, n: int, theta: float, window_ms: int, load: dict, some: list[int], warm_up: int
 ) -> None:
     load = load or {"window_ms": window_ms, "slide_ms": 1}
-    head = head_tuples(stream, theta, half_ms=load["window_ms"] // 2)
+    costs = drawn(some, len(stream[0]))
+    head = head_tuples(stream, theta, warm_up, load["window_ms"] // 2, costs)
     for name in ("w-choices", "rr-head"):
-        out = route(name, stream, workers=n, theta=theta, counters=64, head="window", **load)
-        assert out.tolist() == naive(stream, n, head, windowed="window" in load, in_turn=name == "rr-head")
+        p = create(name, workers=n, theta=theta, counters=64, warm_up=warm_up, head="window", **load)
+        half = len(costs) // 2
+        out = p.assign(stream[0][:half], stream[1][:half], costs[:half]).tolist()
+        p = restore(p.snapshot())
+        out += p.assign(stream[0][half:], stream[1][half:], costs[half:]).tolist()
+        windowed, in_turn = "window" in load, name == "rr-head"
+        assert out == naive(stream, costs, n, head, windowed=windowed, in_turn=in_turn)
 
 
 @pytest.mark.parametrize("name", HEAD)

@@ -41,10 +41,11 @@ class SlowDalton:
         self.eps, self.gamma, self.p1, self.p2 = eps, gamma, p1, p2
         self.cap, self.cap_max, self.cap_growth = cap, cap_max, cap_growth
         self.word = int(salts(seed, 1, first=(1 << 32) + source)[0])
-        self.sent: list[tuple[int, int, int]] = []  # slide, key, worker
+        self.sent: list[tuple[int, int, int, int]] = []  # slide, key, worker, cost
         self.slide: int | None = None
         self.window: int | None = None
         self.counts: Counter[int] = Counter()
+        self.tuples: Counter[int] = Counter()
         self.previous = 0
         self.expiry: dict[int, int] = {}
         self.q: dict[int, list[float]] = {}
@@ -54,25 +55,27 @@ class SlowDalton:
         self.word = (self.word + 0x9E3779B97F4A7C15) & MASK
         return mix64(self.word)
 
-    def inside(self) -> list[tuple[int, int, int]]:
+    def inside(self) -> list[tuple[int, int, int, int]]:
         assert self.slide is not None
         self.sent = [one for one in self.sent if one[0] > self.slide - self.slides]
         return self.sent
 
     def loads(self) -> list[int]:
-        got = Counter(worker for _, _, worker in self.inside())
+        got = Counter[int]()
+        for _, _, worker, cost in self.inside():
+            got[worker] += cost
         return [got[worker] for worker in range(self.n)]
 
     def holders(self) -> dict[int, set[int]]:
         found: dict[int, set[int]] = defaultdict(set)
-        for _, key, worker in self.inside():
+        for _, key, worker, _ in self.inside():
             found[key].add(worker)
         return dict(found)
 
     def home(self, key: int) -> int:
         return int(candidate(np.array([key], np.uint64), 1, self.n, self.seed)[0])
 
-    def assign(self, key: int, time: int) -> int:
+    def assign(self, key: int, time: int, cost: int = 1) -> int:
         slide, window = time // self.slide_ms, time // self.stats_ms
         self.slide = slide if self.slide is None else max(slide, self.slide)
         if self.window is None:
@@ -80,22 +83,24 @@ class SlowDalton:
         if window > self.window:
             self.previous = self.counts.total() if window == self.window + 1 else 0
             self.counts.clear()
+            self.tuples.clear()
             self.window = window
             for old in [k for k, until in self.expiry.items() if until < window]:
                 del self.expiry[old], self.q[old]
-        self.counts[key] += 1
+        self.counts[key] += cost
+        self.tuples[key] += 1
         home = self.home(key)
-        if self.previous and self.counts[key] > 1 and self.counts[key] * self.n >= self.previous:
+        if self.previous and self.tuples[key] > 1 and self.counts[key] * self.n >= self.previous:
             if key in self.q:
                 self.expiry[key] = self.window + 1
             elif len(self.q) < 4 * self.n:
                 self.expiry[key] = self.window + 1
                 self.q[key] = [-2.0] * self.n
         if key not in self.q:
-            self.sent.append((self.slide, key, home))
+            self.sent.append((self.slide, key, home, cost))
             return home
         worker = self.choose(key, home)
-        self.sent.append((self.slide, key, worker))
+        self.sent.append((self.slide, key, worker, cost))
         self.learn(key, worker)
         return worker
 
@@ -128,15 +133,15 @@ class SlowDaltonBatch(SlowDalton):
         super().__init__(workers, **options)
         self.by_batch = by_batch
         self.batch = 0
-        self.placed: list[tuple[int, int, int]] = []
+        self.placed: list[tuple[int, int, int, int]] = []
         self.new: set[int] = set()
 
-    def inside(self) -> list[tuple[int, int, int]]:
+    def inside(self) -> list[tuple[int, int, int, int]]:
         return self.placed if self.by_batch else super().inside()
 
     def holders(self) -> dict[int, set[int]]:
         found: dict[int, set[int]] = defaultdict(set)
-        for _, key, worker in self.placed:
+        for _, key, worker, _ in self.placed:
             found[key].add(worker)
         return dict(found)
 
@@ -155,7 +160,7 @@ class SlowDaltonBatch(SlowDalton):
         slide, home = time // self.slide_ms, self.home(key)
         self.slide = slide if self.slide is None else max(slide, self.slide)
         worker = self.choose(key, home) if key in self.q else home
-        self.sent.append((self.slide, key, worker))
+        self.sent.append((self.slide, key, worker, 1))
         self.placed.append(self.sent[-1])
         if key in self.q:
             self.learn(key, worker)

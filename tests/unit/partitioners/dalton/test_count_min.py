@@ -32,6 +32,24 @@ def test_an_estimate_is_never_below_the_frequency(keys: list[int], width: int, d
     assert all(estimate <= len(keys) for estimate in found.tolist())
 
 
+@few
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10**6)), max_size=200),
+    st.integers(1, 100),
+    st.integers(1, 6),
+)
+def test_an_estimate_is_never_below_the_sum_of_costs(
+    rows: list[tuple[int, int]], width: int, depth: int
+) -> None:
+    exact = Counter[int]()
+    for key, cost in rows:
+        exact[key] += cost
+    sketch = CountMin(width, depth)
+    sketch.count(np.array([key for key, _ in rows], np.uint64), np.array([c for _, c in rows], np.int64))
+    found = sketch.estimates(np.array(list(exact), np.uint64)).tolist()
+    assert all(f <= estimate <= exact.total() for estimate, f in zip(found, exact.values(), strict=True))
+
+
 @pytest.mark.parametrize("stream", [zipf(50_000, keys=20_000, z=1.0), all_distinct(50_000)])
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_too_high_estimates_are_as_rare_as_the_bound_says(stream: tuple, depth: int) -> None:

@@ -15,6 +15,7 @@ from evenflow.partitioners.dalton.bandit import reward
 from evenflow.partitioners.dalton.dalton import Dalton
 from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.dalton.dalton_model import SlowDalton
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, backwards, with_gaps, zipf
 
@@ -38,15 +39,18 @@ def fast(workers: int, **options: object) -> Dalton:
     return made
 
 
-def compare(stream: Stream, workers: int, ours: dict, theirs: dict) -> tuple[Dalton, SlowDalton]:
+def compare(
+    stream: Stream, workers: int, ours: dict, theirs: dict, costs: np.ndarray | None = None
+) -> tuple[Dalton, SlowDalton]:
     """Both route alike; then loads, holders and values agree."""
     slow = SlowDalton(workers, **theirs)
     p = fast(workers, **ours)
-    expected = [slow.assign(int(k), int(t)) for k, t in zip(*stream, strict=True)]
-    assert p.assign(*stream).tolist() == expected
+    said = np.ones(len(stream[0]), np.int64) if costs is None else costs
+    expected = [slow.assign(*row) for row in zip(*(c.tolist() for c in (*stream, said)), strict=True)]
+    assert p.assign(*stream, costs).tolist() == expected
     if len(expected):
         assert p._loads.loads.tolist() == slow.loads()
-        assert p._stats["inside"] == len(slow.inside())
+        assert p._stats["inside"] == sum(slow.loads())
         oldest = slow.slide - slow.slides + 1
         ours_held, theirs_held = p._split.holders(oldest), slow.holders()
         for key, holders in theirs_held.items():
@@ -63,11 +67,14 @@ def compare(stream: Stream, workers: int, ours: dict, theirs: dict) -> tuple[Dal
 
 
 @few
-@given(small, st.integers(1, 12), st.sampled_from([0.0, 0.1, 0.7]), st.sampled_from([None, 40, 250]))
+@given(
+    small, st.integers(1, 12), st.sampled_from([0.0, 0.1, 0.7]), st.sampled_from([None, 40, 250]), some_costs
+)
 def test_it_routes_as_a_plain_second_writing_of_the_rule(
-    stream: Stream, workers: int, eps: float, stats_ms: int | None
+    stream: Stream, workers: int, eps: float, stats_ms: int | None, some: list[int]
 ) -> None:
-    compare(stream, workers, {"eps": eps, "stats_ms": stats_ms}, {"eps": eps, "stats_ms": stats_ms})
+    options = {"eps": eps, "stats_ms": stats_ms}
+    compare(stream, workers, options, options, drawn(some, len(stream[0])))
 
 
 @few

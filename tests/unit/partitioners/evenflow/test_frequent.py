@@ -30,7 +30,7 @@ few = examples(60)
 def offer_all(summary: Frequent, keys: UInt64s, spots: UInt64s) -> None:
     for row in range(keys.shape[0]):
         spots[row] = mix64(keys[row])
-        offer(summary, spots[row], keys[row])
+        offer(summary, spots[row], keys[row], 1, 1)
         if due(summary):
             halve(summary)
 

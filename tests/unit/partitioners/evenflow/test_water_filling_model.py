@@ -1,5 +1,6 @@
 """evenflow routes every tuple as its rule, written a second time in plain Python, does."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,19 @@ few = examples(150)
 
 
 def compare(
-    stream: Stream, workers: int, *, slides: int = 6, sources: int = 1, **options: Any
+    stream: Stream,
+    workers: int,
+    *,
+    slides: int = 6,
+    sources: int = 1,
+    costs: Int64s | None = None,
+    **options: Any,
 ) -> SlowEvenflow:
     keys, times = stream
     slow = SlowEvenflow(workers, seed=SEED, sources=sources, slides=slides, slide_ms=SLIDE, **options)
     windowed = {"window_ms": slides * SLIDE, "slide_ms": SLIDE}
     p = create("evenflow", workers=workers, seed=SEED, sources=sources, **windowed, **options)
-    assert p.assign(keys, times).tolist() == route(slow, keys, times)
+    assert p.assign(keys, times, costs).tolist() == route(slow, keys, times, costs)
     split = sum(bool(counter.holders) for ways in slow.sets for counter in ways)
     assert p.observe().head_keys == split
     return slow
@@ -100,11 +107,87 @@ def test_with_every_kind_of_home_load_and_speed_too(
     compare(stream, workers, sources=sources, price=1e-3, **options)
 
 
+def priced(keys: UInt64s, *, law: str, from_row: int, seed: int) -> Int64s:
+    """What tuples cost: by key, at random, now and then very much, all the same, more and more. 1 before `from_row`."""
+    rng, tuples = np.random.default_rng(seed), len(keys)
+    costs: Int64s = {
+        "key": lambda: 1 + (keys >> np.uint64(17)).astype(np.int64) % 50 ** (1 + seed % 3),
+        "random": lambda: rng.integers(1, 10, tuples),
+        "giant": lambda: np.where(rng.random(tuples) < 0.01, 1_000_000, rng.integers(1, 3, tuples)),
+        "same": lambda: np.full(tuples, 1 + seed % 5_000),
+        "growth": lambda: 1 + np.arange(tuples) * (1 + seed % 100),
+    }[law]().astype(np.int64)
+    costs[:from_row] = 1
+    return costs
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 16),
+    st.sampled_from(["auto", "hash", "remember"]),
+    st.integers(1, 3),
+    st.sampled_from(["sliding", "cumulative"]),
+    st.sampled_from([(), (2.0, 1.0, 0.5)]),
+    st.sampled_from(["key", "random", "giant", "same", "growth"]),
+    st.integers(0, 1_500),
+)
+def test_tuples_that_cost_differently_are_routed_as_the_rule_says(
+    stream: Stream,
+    workers: int,
+    tail: str,
+    sources: int,
+    window: str,
+    weights: tuple[float, ...],
+    law: str,
+    from_row: int,
+) -> None:
+    options = {"tail": tail, "window": window, "weights": weights, "level": 1e-3 * (from_row % 2)}
+    costs = priced(stream[0], law=law, from_row=from_row, seed=from_row + workers)
+    compare(stream, workers, sources=sources, price=1e-3, watch=2, costs=costs, **options)
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 16),
+    st.sampled_from(["sliding", "cumulative"]),
+    st.lists(st.sampled_from(["even", "slow", "random"]), min_size=1, max_size=3),
+    st.sampled_from(["none", "random", "giant"]),
+)
+def test_workers_whose_speeds_are_measured_get_what_the_rule_says(
+    stream: Stream, workers: int, window: str, changes: list[str], law: str
+) -> None:
+    keys, times = stream
+    costs = np.ones(len(keys), np.int64) if law == "none" else priced(keys, law=law, from_row=99, seed=1)
+    rng = np.random.default_rng(workers)
+    options: dict[str, Any] = {"price": 1e-3, "watch": 2, "window": window}
+    slow = SlowEvenflow(workers, seed=SEED, slides=6, slide_ms=SLIDE, **options)
+    p = create("evenflow", workers=workers, seed=SEED, window_ms=6 * SLIDE, slide_ms=SLIDE, **options)
+    cuts = np.linspace(0, len(keys), len(changes) + 2).astype(int)
+    for (first, after), change in zip(pairwise(cuts), ["", *changes], strict=True):
+        if change:
+            speeds = {
+                "even": lambda: np.full(workers, 3.0),
+                "slow": lambda: np.where(np.arange(workers) % 3 == 0, 0.05, 1.0),
+                "random": lambda: rng.uniform(0.5, 2, workers),
+            }[change]()
+            slow.set_speeds(speeds)
+            p.set_speeds(speeds)
+            p = restore(p.snapshot())
+        part = slice(first, after)
+        routed = p.assign(keys[part], times[part], costs[part]).tolist()
+        assert routed == route(slow, keys[part], times[part], costs[part])
+
+
 @pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])
 @pytest.mark.parametrize("workers", [2, 13])
 def test_in_disorder_and_across_gaps_too(stream: Stream, workers: int) -> None:
     for price in (0.0, 0.01):
         compare(stream, workers, price=price)
+        compare(
+            stream, workers, price=price, costs=priced(stream[0], law="random", from_row=700, seed=workers)
+        )
 
 
 @pytest.mark.parametrize("price", [0.0, 0.003])

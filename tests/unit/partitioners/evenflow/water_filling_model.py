@@ -12,6 +12,7 @@ from tests.unit.partitioners.dalton.dalton_model import mix64
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 GRAINS, COUNTING, LEAST_FREE, SIGMAS, FEW, PARTS = 2, 1 << 14, 0.05, 2, 8, 1024
+WEIGHTS, STEADY, COARSEST, MOST_MEMORY = 256, 8, 16, 1 << 29
 
 
 @dataclass(eq=False)
@@ -81,18 +82,19 @@ class SlowEvenflow:
         self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
         self.salt = int(salts(seed, 1, first=1 << 40)[0])
         self.shared = range(2, 2 + SHARED) if sources > 1 else range(0)
-        speeds = np.array([*weights[:n], *[1.0] * (n - len(weights))])
-        self.unit = 1 if np.all(speeds == speeds[0]) else FINE
-        self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
+        self.take_speeds(np.array([*weights[:n], *[1.0] * (n - len(weights))]))
         sets = max(1, (1 << (4 * self.watched - 1).bit_length()) // 8)
         self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
         self.seen, self.memory = 0, max(LEAST_MEMORY, MEMORY * self.watched)
         self.aged = -inf
-        self.margin, self.tolerated = MARGIN * self.unit / sqrt(sources), MARGIN * self.unit / sources
-        self.below = self.unit if sources > 1 else 0
-        """How far below the mean a holder is full."""
-        self.sent: list[tuple[int, int, bool]] = []
-        """(slide, worker, whether the key was split and lasts) of every tuple of the window."""
+        self.sources = sources
+        self.weighed, self.mean, self.grain, self.counted = False, 1, 1, 1
+        """Whether a tuple has cost other than 1, the mean cost, that of the tuple a unit of cost belongs to, and that of a
+        tuple that counts as one."""
+        self.moments, self.rework = [0.0, 0.0, 0.0], 0
+        """Tuples, costs, squares of costs of about a window, and how many tuples make mean and grain known anew."""
+        self.sent: list[tuple[int, int, bool, int]] = []
+        """(slide, worker, whether the key was split and lasts, cost) of every tuple of the window."""
         self.recount()
         self.credit, self.relieved = [0] * n, [0] * n
         self.relief = inf
@@ -120,15 +122,67 @@ class SlowEvenflow:
         self.most = 0
         """Holders that a key had at most, besides its home."""
 
-    def recount(self) -> None:
-        """Loads of the window, and those of tuples that nothing else levels."""
-        self.loads, self.whole = [0] * self.n, [0] * self.n
-        for _, worker, split in self.sent:
-            self.add(worker, split)
+    def take_speeds(self, speeds: Any) -> None:
+        self.unit = 1 if np.all(speeds == speeds[0]) else FINE
+        self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
 
-    def add(self, worker: int, split: bool) -> None:
-        self.loads[worker] += self.step[worker]
-        self.whole[worker] += 0 if split else self.step[worker]
+    def set_speeds(self, speeds: Any) -> None:
+        """As if workers had always been so fast."""
+        old, unit = self.step, self.unit
+        self.take_speeds(speeds)
+        steps = list(zip(old, self.step, strict=True))
+        self.credit = [load // a * b for load, (a, b) in zip(self.credit, steps, strict=True)]
+        self.relieved = [load // a * b for load, (a, b) in zip(self.relieved, steps, strict=True)]
+        self.recount()
+        if self.relief < inf:
+            self.relief = self.relief * self.unit // unit
+
+    def recount(self) -> None:
+        """Cost of the tuples in the window, loads, and loads of tuples that nothing else levels."""
+        self.loads, self.whole, self.costs = [0] * self.n, [0] * self.n, 0
+        for _, worker, split, cost in self.sent:
+            self.add(worker, split, cost)
+
+    def add(self, worker: int, split: bool, cost: int) -> None:
+        self.costs += cost
+        self.loads[worker] += self.step[worker] * cost
+        self.whole[worker] += 0 if split else self.step[worker] * cost
+
+    @property
+    def chance(self) -> int:
+        """The load of a tuple, where chance is spoken of."""
+        return self.unit * self.grain
+
+    def weigh(self) -> None:
+        """The first tuple that costs other than 1. All before it cost 1."""
+        self.weighed, self.moments = True, [float(self.costs)] * 3
+        self.fewest *= WEIGHTS
+        self.memory = min(self.memory * WEIGHTS, MOST_MEMORY)
+        self.reckon(WEIGHTS, 1)
+
+    def reckon(self, old: int, new: int) -> None:
+        """Count in other units."""
+        while self.seen * old // new >= 2 * self.memory:
+            self.halve()
+        self.seen = self.seen * old // new
+        for way in (way for ways in self.sets for way in ways):
+            way.count = way.count * old // new
+            way.error = min(way.count, -(-way.error * old // new))
+
+    def work_out(self) -> None:
+        """Mean and grain of what came."""
+        tuples, cost, squares = self.moments
+        if tuples < 1:
+            return
+        self.mean = max(1, int(cost / tuples + 0.5))
+        self.grain = max(self.mean, int(squares / cost + 0.5))
+        counted = min(self.grain, COARSEST * self.mean)
+        if STEADY * abs(counted - self.counted) > self.counted:
+            self.reckon(self.counted, counted)
+            self.counted = counted
+        fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(self.sources)))
+        self.fewest = fewest * WEIGHTS * self.grain // self.counted
+        self.rework = 2 * int(tuples) + 1
 
     def unsplit_loads(self) -> list[int]:
         """Of keys that were not split, and the credit of homes just given."""
@@ -147,13 +201,18 @@ class SlowEvenflow:
         before = now if self.slide is None else self.slide
         passed = self.slides if self.slide is None else min(self.slides, now - self.slide)
         if time - self.since >= self.slides * self.slide_ms and not silence:
-            self.full = len(self.sent)
+            self.full = self.costs
+        if self.weighed:
+            self.work_out()
         self.slide = now
         if passed == self.slides:
             self.since = time
         self.sent = [one for one in self.sent if one[0] > now - self.slides]
         self.recount()
         kept = 0.0 if passed == self.slides else (1 - 1 / self.slides) ** passed
+        if self.weighed:
+            self.moments = [moment * kept for moment in self.moments]
+            self.rework = 2 * int(self.moments[0]) + 1
         self.credit = [int(credit * kept) for credit in self.credit]
         self.relieved = [int(load * kept) for load in self.relieved]
         for way in (way for ways in self.sets for way in ways):
@@ -167,10 +226,10 @@ class SlowEvenflow:
         if now - self.aged >= max(1, self.slides // AGES) and 4 * self.seen >= self.memory:
             self.forget()
         if silence:
-            for high, home, worker, split, _ in self.doubted:
+            for high, home, worker, split, cost, _ in self.doubted:
                 self.homes[high % self.cells] = (home, now)
-                self.sent.append((now, worker, split))
-                self.add(worker, split)
+                self.sent.append((now, worker, split, cost))
+                self.add(worker, split, cost)
             self.doubted = []
         for high, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
             self.homes[high % self.cells] = (home, now)
@@ -178,15 +237,15 @@ class SlowEvenflow:
         self.latest = max(self.latest, time)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
-        brings = tuples / max(1, len(self.homes)) + (not full)
+        brings = tuples / max(1, len(self.homes)) + (not full) * self.mean
         self.brings = int(max(0.0, brings - self.again[0] / max(1, self.again[0] - self.again[1])))
         self.again = [count - count // self.slides for count in self.again]
         self.relief = inf
         if self.full and self.remembers:
-            mean = max(self.full, len(self.sent)) / self.n
+            mean = max(self.full, self.costs) / self.n
             chance = (
-                FEW
-                + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean)
+                FEW * self.grain
+                + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean * self.grain)
                 + self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
             )
             self.relief = int(max(chance, self.enough * mean * self.n) * self.unit)
@@ -214,31 +273,35 @@ class SlowEvenflow:
     def now(self) -> float:
         return -inf if self.slide is None else self.slide
 
-    def counter(self, key: int, spot: int) -> Counter:
+    def counter(self, key: int, spot: int, cost: int) -> Counter:
         """Count the tuple; SpaceSaving within the key's set."""
+        weight = max(1, cost * WEIGHTS // self.counted) if self.weighed else 1
         ways = self.sets[spot & (len(self.sets) - 1)]
         found = next((way for way in ways if way.key == key), None)
         if found is None:
             found = min(ways, key=lambda way: way.count)
             found.key, found.error, found.lasting = key, found.count, 0
             found.unsplit()
-        found.count += 1
-        found.lasting += PARTS
-        self.seen += 1
+        found.count += weight
+        found.lasting += PARTS * cost
+        self.seen += weight
         if self.seen >= 2 * self.memory:
             self.forget()
         return found
 
     def forget(self) -> None:
         """Half of what was seen."""
-        self.seen //= 2
-        for way in (way for ways in self.sets for way in ways):
-            way.count //= 2
-            way.error = min(way.count, (way.error + 1) // 2)
+        self.halve()
         for way in (way for ways in self.sets for way in ways):
             if self.cooled(way):
                 way.unsplit()
         self.aged = self.now
+
+    def halve(self) -> None:
+        self.seen //= 2
+        for way in (way for ways in self.sets for way in ways):
+            way.count //= 2
+            way.error = min(way.count, (way.error + 1) // 2)
 
     def cooled(self, counter: Counter) -> bool:
         return 2 * self.watched * counter.certain < self.seen
@@ -262,7 +325,7 @@ class SlowEvenflow:
 
     def move_home(self, cell: int, home: int) -> int:
         """The cell goes to the worker with the least load of whole keys, and with it what the cell will bring."""
-        loads, brings = self.unsplit_loads(), max(1, self.brings)
+        loads, brings = self.unsplit_loads(), max(self.mean, self.brings)
         to = loads.index(min(loads))
         if to == home:
             return home
@@ -285,7 +348,7 @@ class SlowEvenflow:
 
         stale = counter.current is not None and counter.current.used < oldest
         if loads[worker()] > level or stale:
-            best, least, enough = None, loads[home], level - self.margin
+            best, least, enough = None, loads[home], level - MARGIN * self.chance / sqrt(self.sources)
             before = counter.holders[-1]
             looks = 0 if least <= enough else min(len(counter.holders), LOOKS)
             turned = False
@@ -312,31 +375,37 @@ class SlowEvenflow:
             counter.current.used = self.now
         return worker()
 
-    def fullness(self) -> float:
-        """How many times its present load the window will hold when it is full."""
+    def fullness(self, tuples: int) -> float:
+        """How many times its present load the window will hold when it is full. tuples: the cost of these."""
         if not self.windowed or self.full:
             return 1.0
-        span, tuples = self.latest - self.since + 1, len(self.sent) + 1
+        span = self.latest - self.since + 1
         return max(
             1.0,
-            min(8.0 * self.slides, self.slides * self.slide_ms / span, FILLED * self.watched / tuples),
+            min(
+                8.0 * self.slides,
+                self.slides * self.slide_ms / span,
+                FILLED * self.watched * self.mean / tuples,
+            ),
         )
 
     def keys(self) -> float:
         """About how many keys the window has."""
         return self.cells * log(self.cells / max(self.cells - len(self.homes), self.cells * LEAST_FREE))
 
-    def price_of(self, counter: Counter, level: float) -> float:
+    def price_of(self, counter: Counter, level: float, tuples: int) -> float:
         """The overload above which another holder pays."""
-        mean, tuples = self.full * (self.unit / self.n) or level, len(self.sent) + 1
-        lasts = self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
+        mean = self.full * (self.unit / self.n) or level
+        lasts = self.fullness(tuples) * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
         lasted = counter.lasting * float(self.seen) / (float(PARTS) * tuples * counter.certain)
         average = self.unit * tuples / max(1.0, self.keys())
         own = max(1.0, self.unit * counter.lasting / PARTS)
         most = min(1.0, sqrt(mean / average)) * mean / 2
         common = GRAINS * average
         grain = min(own if self.remembers else common, common**2 / own, most)
-        return max(lasts + max(0.0, 1 - lasted) ** 2 * grain, self.fullness() * self.enough * mean * self.n)
+        return max(
+            lasts + max(0.0, 1 - lasted) ** 2 * grain, self.fullness(tuples) * self.enough * mean * self.n
+        )
 
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
         """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
@@ -358,8 +427,10 @@ class SlowEvenflow:
             counter.turn = counter.holders[0]
         return other
 
-    def assign(self, key: int, time: int) -> int:
+    def assign(self, key: int, time: int, cost: int = 1) -> int:
         doubted = False
+        if cost != 1 and not self.weighed:
+            self.weigh()
         if self.windowed:
             ahead = inf if self.slide is None else time // self.slide_ms - self.slide
             doubted = self.slides < ahead < inf and len(self.doubted) < DOUBTS - 1
@@ -368,34 +439,41 @@ class SlowEvenflow:
             if not doubted:
                 self.latest = max(self.latest, time)
                 self.doubted = self.doubted[:-1]
+        if self.weighed:
+            if self.moments[0] >= self.rework:
+                self.work_out()
+            self.moments = [moment + cost**power for power, moment in enumerate(self.moments)]
+        tuples = self.costs + cost
         spot = mix64(key ^ self.salt)
-        counter = self.counter(key, spot)
+        counter = self.counter(key, spot, cost)
         soon = self.homes.get((spot >> 32) % self.cells, (0, None))[1] == self.now
         home = worker = self.home(key, spot)
-        level = (len(self.sent) + 1) * (self.unit / self.n)
+        level = tuples * (self.unit / self.n)
         if counter.holders and self.cooled(counter):
             counter.unsplit()
         if counter.holders:
-            worker = self.fill(counter, home, level - self.below)
+            worker = self.fill(counter, home, level - (self.chance if self.sources > 1 else 0))
         hot = counter.certain * self.watched >= self.seen and counter.certain >= self.fewest
-        over = self.loads[worker] - level - self.tolerated
-        if hot and over > self.price_of(counter, level):
+        over = self.loads[worker] - level - MARGIN * self.chance / self.sources
+        if hot and over > self.price_of(counter, level, tuples):
             bought = self.buy(counter, key, home, level)
             worker = worker if bought is None else bought
         over = self.loads[worker] - self.relieved[worker] - level
         if over > self.relief and not counter.holders and not doubted and not hot:
             worker = self.move_home((spot >> 32) % self.cells, worker)
-        lasts = 2 * counter.lasting * self.seen >= PARTS * counter.certain * (len(self.sent) + 1)
+        lasts = 2 * counter.lasting * self.seen >= PARTS * counter.certain * tuples
         split = bool(counter.holders) and lasts
-        self.sent.append((self.slide or 0, worker, split))
-        self.add(worker, split)
+        self.sent.append((self.slide or 0, worker, split, cost))
+        self.add(worker, split, cost)
         if not split:
-            self.again = [self.again[0] + 1, self.again[1] + soon]
+            self.again = [self.again[0] + cost, self.again[1] + soon * cost]
         if doubted:
-            self.doubted.append((spot >> 32, home, worker, split, time))
+            self.doubted.append((spot >> 32, home, worker, split, cost, time))
         self.most = max(self.most, len(counter.holders))
         return worker
 
 
-def route(model: SlowEvenflow, keys: Any, times: Any) -> list[int]:
-    return [model.assign(int(key), int(time)) for key, time in zip(keys, times, strict=True)]
+def route(model: SlowEvenflow, keys: Any, times: Any, costs: Any = None) -> list[int]:
+    costs = [1] * len(keys) if costs is None else costs.tolist()
+    rows = zip(keys.tolist(), times.tolist(), costs, strict=True)
+    return [model.assign(key, time, cost) for key, time, cost in rows]

@@ -16,6 +16,7 @@ from evenflow.partitioners.grouping.cg import META, VirtualWorkers, _rebalance
 from evenflow.partitioners.snapshots import unpack
 from evenflow.sketches.window_loads import window_loads
 from tests.examples import examples
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 
 few = examples(40)
@@ -29,7 +30,14 @@ def owners(p: Partitioner) -> np.ndarray:
 
 
 def naive(
-    stream: Stream, owner: list[int], capacities: list[float], *, eps: float, check: int, window: int | None
+    stream: Stream,
+    costs: np.ndarray,
+    owner: list[int],
+    capacities: list[float],
+    *,
+    eps: float,
+    check: int,
+    window: int | None,
 ) -> list[int]:
     """The rule in plain Python, every search from its first probe; the window is in slides of 100 ms."""
     keys, times = stream
@@ -40,14 +48,15 @@ def naive(
     places: list[int] = []
     out: list[int] = []
     for row in range(len(keys)):
-        inside = [v for at, v in enumerate(places) if window is None or slides[at] > slides[row] - window]
-        loads = np.bincount(inside, minlength=virtual)
-        room = math.ceil((len(inside) + 1) * ((1 + eps) / virtual))
+        inside = [at for at in range(row) if window is None or slides[at] > slides[row] - window]
+        loads = np.bincount([places[at] for at in inside], costs[inside], minlength=virtual)
+        total = int(loads.sum()) + int(costs[row])
+        room = math.ceil(total * ((1 + eps) / virtual))
         order = probes[row] + [(probes[row][-1] + i) % virtual for i in range(virtual)]
         place = next(v for v in order if loads[v] < room)
         places.append(place)
         out.append(owner[place])
-        loads[place] += 1
+        loads[place] += costs[row]
         if (row + 1) % check == 0:
             sums = np.bincount(owner, loads, n)
             high, low = (sums / share).argmax(), (sums / share).argmin()
@@ -55,7 +64,7 @@ def naive(
             fits = [
                 v for v in mine if loads[v] and (sums[low] + loads[v]) / share[low] < sums[high] / share[high]
             ]
-            if fits and sums[high] > (1 + eps) * share[high] * (len(inside) + 1) + len(mine):
+            if fits and sums[high] > (1 + eps) * share[high] * total + len(mine):
                 owner[max(fits, key=lambda v: loads[v])] = low
     return out
 
@@ -68,17 +77,25 @@ def naive(
     st.sampled_from([0.0, 0.01, 0.3]),
     st.sampled_from([1, 7, 50]),
     st.booleans(),
+    some_costs,
 )
 def test_cg_equals_the_rule_in_plain_python(
-    stream: Stream, capacities: list[float], alpha: int, eps: float, check: int, windowed: bool
+    stream: Stream,
+    capacities: list[float],
+    alpha: int,
+    eps: float,
+    check: int,
+    windowed: bool,
+    some: list[int],
 ) -> None:
     load = {"window": "sliding", "window_ms": 200, "slide_ms": 100} if windowed else {}
     n = len(capacities)
     p = create("cg", workers=n, alpha=alpha, eps=eps, check=check, capacities=capacities, **load)
     first = owners(p).tolist()
-    out = p.assign(*stream)
+    costs = drawn(some, len(stream[0]))
+    out = p.assign(*stream, costs)
     window = 2 if windowed else None
-    assert out.tolist() == naive(stream, first, capacities, eps=eps, check=check, window=window)
+    assert out.tolist() == naive(stream, costs, first, capacities, eps=eps, check=check, window=window)
     assert owners(p).tolist() == first  # `naive` moved the virtual workers of this list, too
 
 
@@ -97,6 +114,19 @@ def test_no_worker_exceeds_its_bound_and_nothing_moves_between_equals(
         loads += worker_loads(p.assign(stream[0][start : start + 1500], stream[1][start : start + 1500]), n)
         assert loads.max() <= (1 + eps) * loads.mean() + 10  # rounding: one tuple for each virtual worker
     assert np.array_equal(owners(p), before)
+
+
+@few
+@given(streams, st.integers(1, 8), some_costs, st.sampled_from([0.0, 0.01, 0.3]))
+def test_a_virtual_worker_exceeds_its_bound_by_less_than_one_tuple_costs(
+    stream: Stream, n: int, some: list[int], eps: float
+) -> None:
+    costs = drawn(some, len(stream[0]))
+    p = create("cg", workers=n, eps=eps, alpha=3)
+    p.assign(*stream, costs)
+    loads = unpack(p.snapshot())[1]["loads"]
+    assert loads.sum() == costs.sum()
+    assert loads.max() < math.ceil(costs.sum() * ((1 + eps) / (3 * n))) + costs.max()
 
 
 @pytest.mark.parametrize("z", [0.5, 1.5])

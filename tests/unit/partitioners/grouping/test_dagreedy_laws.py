@@ -13,6 +13,7 @@ from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, worker_loads
 from evenflow.partitioners import create, restore
 from tests.examples import examples
+from tests.unit.partitioners.costs import drawn, some_costs
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
 SLIDING = {"window": "sliding", "window_ms": 300, "slide_ms": 100}
@@ -25,10 +26,17 @@ def route(stream: Stream, *, workers: int, **options: object) -> np.ndarray:
 
 
 def recount(
-    stream: Stream, n: int, *, alpha: float, theta: float, options: dict
+    stream: Stream,
+    n: int,
+    *,
+    alpha: float,
+    theta: float,
+    options: dict,
+    costs: np.ndarray | None = None,
 ) -> tuple[list[int], list[bool]]:
     """The rule in plain Python, every score computed; and which tuples had a hot key."""
     keys, times = stream
+    costs = np.ones(len(keys), np.int64) if costs is None else costs
     homes = candidate(keys, 1, n, 7).tolist()
     slides = np.maximum.accumulate(times // 100)
     spans, length = slides, 3
@@ -39,17 +47,18 @@ def recount(
     out: list[int] = []
     was_hot: list[bool] = []
     until: dict[int, int] = {}
-    counts, before, now = Counter[int](), 0, None
+    counts, tuples, before, now = Counter[int](), Counter[int](), 0, None
     for row, key in enumerate(keys.tolist()):
         if now is not None and slides[row] > now:
-            counts, before = Counter(), counts.total()
+            counts, tuples, before = Counter(), Counter(), counts.total()
         now = int(slides[row])
-        counts[key] += 1
-        if before and counts[key] > max(1, theta * before):
+        counts[key] += int(costs[row])
+        tuples[key] += 1
+        if before and tuples[key] > 1 and counts[key] > theta * before:
             until[key] = now + 1
         hot = until.get(key, now - 1) >= now
         inside = [at for at in range(row) if spans[at] > spans[row] - length]
-        loads = np.bincount([out[at] for at in inside], minlength=n)
+        loads = np.bincount([out[at] for at in inside], costs[inside], minlength=n)
         held = {out[at] for at in inside if keys[at] == key}
         best = homes[row]
         if hot:
@@ -82,13 +91,18 @@ streams = st.one_of(
 @pytest.mark.parametrize("options", [SLIDING, TUMBLING, CUMULATIVE], ids=lambda o: o["window"])
 @examples(30)
 @given(
-    streams, st.integers(1, 9), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.0, 0.02, 0.1, 0.4])
+    streams,
+    st.integers(1, 9),
+    st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+    st.sampled_from([0.0, 0.02, 0.1, 0.4]),
+    some_costs,
 )
 def test_every_decision_is_the_largest_score_of_a_recount(
-    options: dict, stream: Stream, n: int, alpha: float, theta: float
+    options: dict, stream: Stream, n: int, alpha: float, theta: float, some: list[int]
 ) -> None:
-    out = route(stream, workers=n, alpha=alpha, theta=theta, **options)
-    assert out.tolist() == recount(stream, n, alpha=alpha, theta=theta, options=options)[0]
+    costs = drawn(some, len(stream[0]))
+    out = create("dagreedy", workers=n, alpha=alpha, theta=theta, **options).assign(*stream, costs)
+    assert out.tolist() == recount(stream, n, alpha=alpha, theta=theta, options=options, costs=costs)[0]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])

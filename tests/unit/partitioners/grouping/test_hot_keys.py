@@ -12,33 +12,36 @@ from evenflow.arrays import LAST_TIME
 from evenflow.kernels import kernel
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
 from tests.examples import examples
+from tests.unit.partitioners.costs import drawn, some_costs
 
 
 @kernel
-def _offer(table: HotTable, share: float, time: int, key: np.uint64) -> int:
+def _offer(table: HotTable, share: float, time: int, key: np.uint64, cost: np.int64) -> int:
     roll(table, time)
     if crowded(table):
         return -1
-    return 1 if count(table, share, key) else 0
+    return 1 if count(table, share, key, cost) else 0
 
 
-def offer(hot: HotKeys, share: float, time: int, key: int) -> bool:
-    while (answer := _offer(hot.table, share, time, np.uint64(key))) < 0:
+def offer(hot: HotKeys, share: float, time: int, key: int, cost: int = 1) -> bool:
+    while (answer := _offer(hot.table, share, time, np.uint64(key), np.int64(cost))) < 0:
         hot.make_room()
     return bool(answer)
 
 
 class Recount:
     def __init__(self, length: int) -> None:
-        self.length, self.now, self.counts = length, None, Counter[int]()
+        self.length, self.now, self.counts, self.tuples = length, None, Counter[int](), Counter[int]()
         self.before, self.until = 0, dict[int, int]()
 
-    def offer(self, share: float, time: int, key: int) -> bool:
+    def offer(self, share: float, time: int, key: int, cost: int = 1) -> bool:
         window = time // self.length
         if self.now is None or window > self.now:
             self.before, self.counts, self.now = self.counts.total(), Counter(), window
-        self.counts[key] += 1
-        if self.before and self.counts[key] > max(1, share * self.before):
+            self.tuples = Counter()
+        self.counts[key] += cost
+        self.tuples[key] += 1
+        if self.before and self.tuples[key] > 1 and self.counts[key] > share * self.before:
             self.until[key] = self.now + 1
         return self.until.get(key, self.now - 1) >= self.now
 
@@ -58,13 +61,17 @@ class Recount:
     ),
     st.sampled_from([0.0, 0.05, 0.2, 0.7]),
     st.booleans(),
+    some_costs,
 )
-def test_hot_keys_equal_a_recount(rows: list[tuple[int, int]], share: float, monotone: bool) -> None:
+def test_hot_keys_equal_a_recount(
+    rows: list[tuple[int, int]], share: float, monotone: bool, some: list[int]
+) -> None:
     if monotone:
         rows = [(key % 7, at * 9) for at, (key, _) in enumerate(rows)]
     hot, recount = HotKeys(window_ms=100), Recount(100)
+    costs = drawn(some, len(rows)).tolist()
     for row, (key, time) in enumerate(rows):
-        assert offer(hot, share, time, key) == recount.offer(share, time, key)
+        assert offer(hot, share, time, key, costs[row]) == recount.offer(share, time, key, costs[row])
         assert hot.hot == recount.hot
         if row % 13 == 0:
             state = hot.snapshot()
@@ -129,6 +136,13 @@ def test_one_tuple_makes_no_key_hot_however_few_a_window_has() -> None:
     found = [offer(hot, 1e-3, 100 * window, key) for window in range(20) for key in (window, 99)]
     assert found == [False, False] * 20
     assert [offer(hot, 1e-3, 2000, 7) for _ in range(3)] == [False, True, True]
+
+
+def test_one_tuple_makes_no_key_hot_whatever_it_costs() -> None:
+    hot = HotKeys(window_ms=100)
+    for window in range(5):
+        assert not offer(hot, 1e-3, 100 * window, 7, 1_000_000)
+    assert offer(hot, 1e-3, 450, 7)
 
 
 def test_all_keys_of_two_windows_may_be_kept() -> None:

@@ -1,0 +1,157 @@
+"""What tuples cost, as `partitioner.cost` says.
+
+Columns that only the cost reads are read beside those of the query, and what is wrong with them is forgotten: they count
+as null there. So the cost never decides which records are rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.arrays import Bools, Float64s
+from evenflow.expressions.cost import Cost
+from evenflow.expressions.engine import Numbers
+from evenflow.grammar import paths
+from evenflow.settings import Settings
+from partitioner_service.reading.cells import Block, Cells, kinds_of
+from partitioner_service.reading.columns import CellColumns, reader_of
+from partitioner_service.reading.elements import Elements, Exploder
+from partitioner_service.reading.reasons import NO_VALUE, Faults
+from partitioner_service.reading.schemas import Schemas
+
+Named = Mapping[str, pa.Array]
+
+
+class Pricing:
+    """Computes the costs of the tuples of a block. The costs are numbers, not yet whole or within the range.
+
+    records, elements: types of the columns that the query reads of a record, and of an element of it. schemas: of Avro and
+    Protobuf records, None for others.
+
+    each: whether elements of a record that is taken apart can cost differently. beside_records, beside_elements: types of
+    the columns that only the cost reads and that are to be read beside those of the query. Others are read alone.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        cost: Cost,
+        *,
+        records: Mapping[str, str],
+        elements: Mapping[str, str],
+        schemas: Schemas | None,
+    ) -> None:
+        self.each = cost.each
+        self._reads = list(cost.types)
+        self._column = cost.column
+        self._numbers = None
+        if self._column is None:
+            self._numbers = Numbers(cost.expression, cost.types, "partitioner.cost")
+        form, explosion = settings.input.format, settings.query.explosion
+        self._csv = form == "csv"
+        self._of_record, self._of_element = dict(cost.of_record), dict(cost.of_element)
+        self._records, self._elements = {**records, **cost.of_record}, {**elements, **cost.of_element}
+        self.beside_records = _beside(records, cost.of_record, fields=form not in ("csv", "text"))
+        of_lists = explosion is not None and explosion.way == "list"
+        self.beside_elements = _beside(elements, cost.of_element, fields=True) if of_lists else {}
+        self._reader = self._exploder = None
+        if self._of_record and not self.beside_records:
+            self._reader = reader_of(settings, self._of_record, kinds_of(self._of_record), schemas)
+        if self._of_element and not self.beside_elements and explosion is not None:
+            self._exploder = Exploder(explosion, self._of_element)
+
+    @property
+    def explodes(self) -> bool:
+        """Whether records have to be taken apart once more, for columns that only the cost reads."""
+        return self._exploder is not None
+
+    def of_records(
+        self, values: Sequence[bytes | None], block: Block | None, cells: Cells, written: int
+    ) -> dict[str, pa.Array]:
+        """The columns of the records that only the cost reads.
+
+        block, cells, written: of these records, and how they are written. block: None if the query reads nothing of them.
+        """
+        faults = Faults.none(len(values))
+        if self.beside_records:
+            assert block is not None
+            found = CellColumns(self._records, block, cells, faults, written=written, csv=self._csv)
+            return _without_faults(found, self._of_record, faults)
+        if self._reader is None:
+            return {}
+        block = Block.of(values) if block is None else block
+        if block.missing is not None:
+            faults.note(block.missing, NO_VALUE)
+        cells = self._reader.read(block, faults)
+        found = CellColumns(
+            self._of_record, block, cells, faults, written=self._reader.written, csv=self._csv
+        )
+        return _without_faults(found, self._of_record, faults)
+
+    def of_elements(self, taken: Elements, written: int) -> dict[str, pa.Array]:
+        """The columns of the elements that only the cost reads and that were read beside others."""
+        if not self.beside_elements:
+            return {}
+        faults = Faults.none(len(taken.parents))
+        found = CellColumns(self._elements, taken.block, taken.cells, faults, written=written, csv=False)
+        return _without_faults(found, self._of_element, faults)
+
+    def taken_apart(
+        self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults
+    ) -> dict[str, pa.Array]:
+        """As `of_elements`, for those that are not read beside others. All arguments: as of `Exploder.explode`."""
+        assert self._exploder is not None
+        taken = self._exploder.explode(block, cells, names, written, faults)
+        found = CellColumns(
+            self._of_element,
+            taken.block,
+            taken.cells,
+            taken.faults,
+            written=self._exploder.written,
+            csv=False,
+        )
+        return _without_faults(found, self._of_element, taken.faults)
+
+    def numbers(self, own: Named, found: Named, rows: int) -> Float64s:
+        """The cost of each row, NaN where it is no number. Shape (rows,).
+
+        own: the columns that only the cost reads. found: the columns that the query reads or derives.
+        """
+        columns = {name: own[name] if name in own else found[name] for name in self._reads}
+        if self._numbers is not None:
+            return self._numbers.compute(columns, rows)
+        assert self._column is not None
+        numbers = pc.cast(columns[self._column], pa.float64(), safe=False)
+        of_rows: Float64s = pc.fill_null(numbers, float("nan")).to_numpy(zero_copy_only=False)
+        return of_rows
+
+
+def _beside(query: Mapping[str, str], own: Mapping[str, str], *, fields: bool) -> dict[str, str]:
+    """The columns of `own` if they can be read beside those of the query, or none of them.
+
+    fields: whether columns are fields of objects. Then a column that lies in another one cannot be read beside it.
+    """
+    if not query:
+        return {}
+    try:
+        paths.check_together([*query, *own] if fields else [])
+    except ValueError:
+        return {}
+    return dict(own)
+
+
+def only(numbers: Float64s | None, keep: Bools) -> Float64s | None:
+    """The costs of the tuples for which `keep` is true. keep: shape (tuples,)."""
+    return None if numbers is None else numbers[keep]
+
+
+def _without_faults(found: CellColumns, names: Mapping[str, str], faults: Faults) -> dict[str, pa.Array]:
+    """These columns, null where anything is wrong with their row."""
+    columns = {name: found[name] for name in names}  # reading a column notes its faults
+    good = faults.codes == 0
+    if good.all():
+        return columns
+    return {name: pc.if_else(pa.array(good), column, None) for name, column in columns.items()}

@@ -1,0 +1,100 @@
+"""Columns of a block by name, read from the cells that a reader of the input's format finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.arrays import Bools, Int64s
+from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.paths import segments
+from evenflow.settings import Settings
+from partitioner_service.reading.cells import Block, Cells
+from partitioner_service.reading.csv_records import CsvReader
+from partitioner_service.reading.json_records import JsonReader
+from partitioner_service.reading.reasons import NO_DATE, NO_DECIMAL, NO_TRUTH, NOT_FINITE, Faults
+from partitioner_service.reading.registered import RegisteredReader
+from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.strings import texts
+from partitioner_service.reading.text_records import TextReader
+from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
+
+_NULLS = pa.array(CSV_NULLS)
+
+
+class CellColumns(dict[str, pa.Array]):
+    """Columns of a block by name, with their declared types. They are read lazily.
+
+    A column is null where its record has nothing. A value that is not of the declared type is a fault.
+    """
+
+    def __init__(
+        self, types: Mapping[str, str], block: Block, cells: Cells, faults: Faults, *, written: int, csv: bool
+    ) -> None:
+        super().__init__()
+        self._types, self._names = types, list(types)
+        self._block, self._cells, self._faults = block, cells, faults
+        self._written, self._csv = written, csv
+
+    def __missing__(self, name: str) -> pa.Array:
+        column, type_ = self._names.index(name), self._types[name]
+        scale = decimal_scale(type_)
+        if type_ == "string":
+            found = self._texts(column)
+        elif type_ in ("int64", "float64"):
+            found = self._numbers(column, type_)
+        elif type_ == "bool" and not self._csv:
+            there = self._cells.there(column)
+            found = pa.array(self._cells.ints[column].astype(np.bool_), mask=~there)
+        elif type_ == "bool":
+            found = self._noted(column, NO_TRUTH, *truths(self._words(column)))
+        elif type_ == "date":
+            found = self._noted(column, NO_DATE, *dates(self._words(column)))
+        else:
+            assert scale is not None
+            found = self._noted(column, NO_DECIMAL, *decimals(self._words(column), scale))
+        self[name] = found
+        return found
+
+    def _texts(self, column: int) -> pa.StringArray:
+        return texts(self._block.data, self._cells, column, self._written)
+
+    def _words(self, column: int) -> pa.StringArray:
+        """The texts of a column, null where csv means null."""
+        found = self._texts(column)
+        return pc.if_else(pc.is_in(found, _NULLS), None, found) if self._csv else found
+
+    def _numbers(self, column: int, type_: str) -> pa.Array:
+        there = self._cells.there(column)
+        numbers = (self._cells.ints if type_ == "int64" else self._cells.floats)[column]
+        if type_ == "float64":
+            finite = np.isfinite(numbers)
+            if not finite.all():
+                self._faults.note(~finite, NOT_FINITE, column=column)
+        return pa.array(numbers) if there.all() else pa.array(numbers, mask=~there)
+
+    def _noted(self, column: int, code: int, found: pa.Array, wrong: Bools) -> pa.Array:
+        if wrong.any():
+            self._faults.note(wrong, code, column=column)
+        return found
+
+
+def reader_of(
+    settings: Settings, types: Mapping[str, str], kinds: Int64s, schemas: Schemas | None
+) -> JsonReader | CsvReader | TextReader | RegisteredReader:
+    """What finds the cells of these columns in records of the input's format.
+
+    types: their declared types, by name. kinds: what each needs. schemas: of Avro and Protobuf records, None for others.
+    """
+    names = list(types)
+    if settings.input.format == "json":
+        return JsonReader([segments(name) for name in names], kinds)
+    if settings.input.format == "csv":
+        return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
+    if settings.input.registered:
+        assert schemas is not None
+        return RegisteredReader(settings, types, kinds, schemas)
+    return TextReader()

@@ -1,0 +1,120 @@
+"""Tuples that cost differently, through the whole pipeline: exact by verify, and loads that are the sums of their costs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenflow.settings import KafkaSettings, Settings
+from evenflow.telemetry import PartitionerRecord
+from partitioner_service.committed import all_states
+from partitioner_service.learned import new_partitioner
+from partitioner_service.plane import DataPlane
+from tests.pipeline.end_to_end import BEGIN, Pipeline, Stream, make_settings
+from tests.pipeline.planes import start_thread, telemetry, wait_until
+from tests.pipeline.spark_stream import results
+from workbench.verify.shell import verify
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
+
+WEIGHTS = [1, 2.4, 40, 700, None, "heavy", -3, 5e6]
+
+
+def cost(weight: Any) -> int:
+    """What a tuple of this weight costs by hand."""
+    return min(1_000_000, max(1, round(weight))) if isinstance(weight, int | float) else 1
+
+
+class Parcels(Stream):
+    """Parcels with a weight that only the cost reads. Some weigh nothing that is a cost.
+
+    several: whether a record holds several of them, or none.
+    """
+
+    def __init__(self, settings: Settings, *, several: bool) -> None:
+        super().__init__(settings)
+        self._several = several
+        self.parcels: list[dict[str, Any]] = []
+
+    def send(self, count: int) -> None:
+        draw = random.Random(4)
+        for number in range(count):
+            parcels = [
+                {"sku": f"p{min(int(draw.paretovariate(0.8)), 30)}", "weight": draw.choice(WEIGHTS)}
+                for _ in range(draw.randint(0, 4) if self._several else 1)
+            ]
+            self.parcels += parcels
+            row: dict[str, Any] = {"t": BEGIN + 10 * number}
+            row |= {"items": parcels} if self._several else parcels[0]
+            self._send(number % 4, None, json.dumps(row).encode(), row)
+
+
+def routed_by_two(settings: list[Settings], stream: Parcels, count: int) -> None:
+    """Route so many records with two instances that share the input from its first record on."""
+    planes = [DataPlane(one) for one in settings]
+    threads = [start_thread(plane) for plane in planes]
+
+    def failed() -> bool:
+        return any(errors for _, errors in threads)
+
+    wait_until(lambda: failed() or [len(plane.status().get("assignment", ())) for plane in planes] == [2, 2])
+    stream.send(count)
+    stream.end()
+    wait_until(lambda: failed() or all(state.ended for state in all_states(settings[0]).values()))
+    for plane, (thread, _) in zip(planes, threads, strict=True):
+        plane.stop()
+        thread.join(60)
+    assert [errors for _, errors in threads] == [[], []]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("several", [False, True], ids=["records", "elements"])
+def test_loads_are_sums_of_costs_and_results_are_exact(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, several: bool
+) -> None:
+    query: dict[str, Any] = {"slide": "5s", "types": {}, "aggregates": {"n": "count"}}
+    query |= {"key": "items.sku", "explode": "items"} if several else {"key": "sku"}
+    settings = [
+        make_settings(
+            kafka_settings,
+            query_name,
+            tmp_path,
+            query=query,
+            partitioner={
+                "name": "hashing",
+                "cost": "items.weight" if several else "weight * 2 / 2",
+                "instance": name,
+                "instances": 2,
+            },
+        )
+        for name in ("a-0", "b-1")
+    ]
+    stream = Parcels(settings[0], several=several)
+    routed_by_two(settings, stream, 2_000)
+    with Pipeline(settings[0], tmp_path) as pipeline:
+        pipeline.start("aggregate", "--until-ended")
+        pipeline.finish()
+    report = verify(settings[0])
+    assert report.exact, report.text()
+    tuples = Counter[bytes]()
+    for (_, key), row in results(settings[0])[0].items():
+        tuples[key] += row["n"]
+    assert tuples == Counter(parcel["sku"].encode() for parcel in stream.parcels)
+
+    last: dict[str, PartitionerRecord] = {record.instance: record for record in telemetry(settings[0])}
+    assert sorted(last) == ["a-0", "b-1"]
+    partitioner, by_worker = new_partitioner(settings[0]), [0] * 3
+    for parcel in stream.parcels:
+        by_worker[int(partitioner.assign_keys([parcel["sku"]], [0])[0])] += cost(parcel["weight"])
+    assert [sum(loads) for loads in zip(*(one.loads for one in last.values()), strict=True)] == by_worker
+    assert all(one.tuples > 0 for one in last.values())
+    assert sum(one.tuples for one in last.values()) == len(stream.parcels), "tuples are counted as tuples"
+    told = [one.costs for one in last.values() if one.costs is not None]
+    weights = [parcel["weight"] for parcel in stream.parcels]
+    assert sum(one.below for one in told) == sum(weight in (None, "heavy", -3) for weight in weights)
+    assert sum(one.above for one in told) == weights.count(5e6)

@@ -1,0 +1,49 @@
+"""Speeds of workers that are measured by real Spark reach real partitioners, and results stay exact."""
+
+from pathlib import Path
+
+import pytest
+
+from evenflow.settings import KafkaSettings
+from evenflow.telemetry import BatchRecord, parse
+from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
+from tests.pipeline.routed import records
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
+
+
+@pytest.mark.parametrize("wiring", ["fused", "split"])
+def test_both_instances_are_told_how_long_tuples_take_and_results_are_exact(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, wiring: str
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        partitioner={"name": "evenflow", "speeds": "measured", "instances": 2, "web_port": 0},
+        spark={"wiring": wiring, "combine_wait": 20},
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        for name in ("a-0", "b-1"):
+            pipeline.start("partition", "--until-ended", "--instance", name, name=name)
+        for stage in ["aggregate"] if wiring == "fused" else ["combine", "reduce"]:
+            pipeline.start(stage, "--until-ended")
+        stream.write(500)
+
+        def combined() -> bool:
+            told = [parse(message.value()) for message in records(settings, "telemetry")]
+            return any(isinstance(one, BatchRecord) and "combine" in one.parts for one in told)
+
+        def both_told() -> bool:
+            stream.write(500)
+            logs = [pipeline.running[name].output() for name in ("a-0", "b-1")]
+            return all("speeds of the workers, as measured" in log for log in logs)
+
+        # So the stream is as long as it has to be, and no longer.
+        pipeline.wait_until(combined)
+        pipeline.wait_until(both_told)
+        stream.write(1_000)
+        stream.end()
+        pipeline.finish()
+    assert_exact(stream)

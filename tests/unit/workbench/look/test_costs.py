@@ -1,0 +1,67 @@
+"""What a look says of the costs of tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.workbench.look.samples import NOW, look, named, order, sample, settings
+from topics.state import TopicState
+from workbench.look.look import Look
+from workbench.query_check import of_sample
+
+
+def looked(cost: str, rows: list[dict[str, Any]], *, partitioner: str = "hashing", **query: Any) -> Look:
+    return look(sample(rows), partitioner={"name": partitioner, "cost": cost}, query=query)
+
+
+def orders(**other: Any) -> list[dict[str, Any]]:
+    return [order(number, size=number + 1, **other) for number in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("cost", "status", "words"),
+    [
+        ("size", "ok", "'size': 1 to 200, 100.5 on average"),
+        ("szie", "warning", "none of 200 records has a column 'szie' (the cost)"),
+        ("szie", "warning", "no number, for all 200 tuples (100 %), which count as 1"),
+        ("size - 100", "warning", "below 1, or no number, for 100 of 200 tuples (50 %)"),
+        ("size * 10000", "warning", "above 1,000,000 for 100 of 200 tuples (50 %), which count as that"),
+        ("size / 1000", "warning", "is 1 for all 200 tuples, so weighing changes nothing"),
+    ],
+)
+def test_costs_that_say_nothing_are_told(cost: str, status: str, words: str) -> None:
+    found = looked(cost, orders())
+    assert [one for one in named(found, "the cost") if one.status == status and words in one.what], named(
+        found, "the cost"
+    )
+    assert not found.problems, "a cost never stops a query"
+
+
+def test_a_misspelt_column_of_the_cost_is_named_rightly() -> None:
+    assert "did you mean 'size'?" in [one.do for one in named(looked("szie", orders()), "the cost")]
+
+
+def test_a_partitioner_that_does_not_weigh_is_a_problem() -> None:
+    (problem,) = looked("size", orders(), partitioner="shuffle").problems
+    assert "partitioner shuffle does not weigh tuples" in problem.what
+    assert "hashing" in problem.do
+
+
+def test_costs_of_elements_are_judged_as_those_of_tuples() -> None:
+    rows = orders(items=[{"weight": 3}, {"weight": 7}])
+    found = looked("items.weight", rows, explode="items")
+    assert "'items.weight': 3 to 7, 5.0 on average" in named(found, "the cost")[0].what
+
+
+def test_a_query_without_cost_has_no_finding_of_it() -> None:
+    assert not named(look(sample(orders())), "the cost")
+
+
+def test_query_check_names_the_column_that_only_the_cost_reads() -> None:
+    state = TopicState("orders", "t", 1, {0: 0}, {0: 200}, {})
+    weighed = settings(partitioner={"name": "hashing", "cost": "size / 2 + amount"})
+    columns = dict(of_sample(weighed, state, sample(orders()), now=NOW).sections["columns"])
+    assert columns["size"] == "read as float64: cost; found: whole number in 200"
+    assert columns["amount"].startswith("read as float64: s = sum(amount), cost")
