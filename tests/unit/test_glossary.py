@@ -34,7 +34,7 @@ OTHER_MEANINGS = {
     "block": Elsewhere(
         word=r"(?<!data )(?<!data_)\bblocks?\b",
         rooms=("evenflow/partitioners/prompt", "evenflow/metrics"),
-        but=("prompt/accumulator.py",),
+        but=("prompt/accumulator.py", "prompt/buffered.py", "prompt/time_based.py"),  # blocks of tuples
         say="data block",
     ),
     "epoch": Elsewhere(
