@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.own_grid.costs import LAWS, with_costs
 from evenflow.rank_laws import DISORDER
 from evenflow.simulation import KeyedStream, Scenario, generated
 
@@ -40,6 +41,8 @@ class Case:
     sources: int = 1
     disorder: float = 0.0
     """By how many slides a tuple's time may lie behind that of tuples before it."""
+    costs: str = ""
+    """A law of what tuples cost (`own_grid.costs`). Empty: each costs 1."""
     seed: int = 1
 
     def stream(self, tuples: int) -> KeyedStream:
@@ -59,7 +62,7 @@ class Case:
         if self.disorder > 0:
             back = (rng.random(tuples) * self.disorder * self.slide).astype(np.int64)
             made = replace(made, times=np.maximum(times - back, 0))
-        return made
+        return with_costs(made, self.costs, self.seed) if self.costs else made
 
     def _of(self, law: str, tuples: int) -> KeyedStream:
         return generated(
@@ -90,6 +93,7 @@ class Case:
         words += [f"{self.slides} slides of {self.slide:,} tuples", f"period {self.period:.2f} slides"]
         words += [f"{self.sources} sources"] if self.sources > 1 else []
         words += [f"disorder {self.disorder:.1f} slides"] if self.disorder else []
+        words += [LAWS[self.costs]] if self.costs else []
         words += [f"seed {self.seed}"]
         return ", ".join(words)
 
@@ -140,6 +144,7 @@ _DRAWS: dict[str, Callable[[np.random.Generator], Any]] = {
     "workers": lambda rng: int(rng.choice([4, 8, 16, 32, 64, 128])),
     "sources": lambda rng: int(rng.choice([1, 1, 1, 2, 5, 16])),
     "disorder": lambda rng: 0.0 if rng.random() < 0.7 else round(_even(rng, 0.1, 3.0), 1),
+    "costs": lambda rng: "" if rng.random() < 0.7 else str(rng.choice(sorted(LAWS))),
     "seed": lambda rng: int(rng.integers(1, 1_000)),
 }
 assert set(_DRAWS) == {field.name for field in fields(Case)}
