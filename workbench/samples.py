@@ -10,15 +10,16 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.advice import Sample, Strays
-from evenflow.arrays import Bools, Int64s
+from evenflow.arrays import Bools, Float64s, Int64s
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Query, Settings
+from evenflow.sources.costs import cost_column
 from evenflow.talking.words import moment
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
@@ -67,6 +68,7 @@ def topic_sample(
     keys: list[pa.Array] = []
     times: list[Int64s] = []
     places: list[Int64s] = []
+    costs: list[Float64s] = []
     unreadable: Counter[str] = Counter()
     records = filtered = 0
     for batch in reader.read_range(settings.kafka, topic, begin=begin, end=end):
@@ -80,6 +82,7 @@ def topic_sample(
         )
         keys.append(parsed.keys.cast(pa.large_binary()))  # all keys together may exceed 2 GiB
         times.append(parsed.tuple_times)
+        costs += [] if parsed.costs is None else [parsed.costs]
         stands = np.array([(record.partition(), record.offset()) for record in tuples_of], np.int64)
         stands = stands.reshape(-1, 2)[parsed.rows]
         places.append(stands if parsed.counts is None else np.repeat(stands, parsed.counts, axis=0))
@@ -102,6 +105,12 @@ def topic_sample(
         unreadable=unreadable.total(),
         strays=strays,
     )
+    if costs and settings.partitioner.cost is not None:
+        read = cost_column(
+            pa.array(np.concatenate(costs)[order]), name=settings.partitioner.cost, where=sample.name
+        )
+        values = None if read.same is not None else read.costs
+        sample = replace(sample, costs=values, cost=read.name, cost_remarks=read.remarks)
     return TopicSample(sample, state.partitions)
 
 

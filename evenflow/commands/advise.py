@@ -11,7 +11,6 @@ import typer
 
 from evenflow.commands.context import counted, milliseconds, say_plain, settings_of
 from evenflow.commands.reading import (
-    Cost,
     Delimiter,
     Encoding,
     Format,
@@ -54,7 +53,13 @@ def advise(
         typer.Option(help="Event time column. Default: the query's for a topic, none (numbered) for a file."),
     ] = None,
     time_unit: TimeUnit = None,
-    cost: Cost = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says how much work a tuple is, a number from 1 to 1,000,000. Shares and loads are then "
+            "of work. Default: partitioner.cost for a topic, none (each tuple counts 1) for a file."
+        ),
+    ] = None,
     format: Format = None,
     delimiter: Delimiter = None,
     no_header: NoHeader = False,
@@ -150,9 +155,7 @@ def advise(
             raise ConfigError(
                 f"{given[0]} is for a file", hint="input.format and input.columns say what the records are"
             )
-        if cost is not None:
-            raise ConfigError("--cost is for a file", hint="name the file with --input")
-        settings = _settings_for_topic(context, topic, key, time, time_unit, delimiter)
+        settings = _settings_for_topic(context, topic, key, time, time_unit, delimiter, cost)
         found, inputs = _from_topic(settings, sample, first=oldest)
         window_ms = settings.query.window if window_ms is None else window_ms
         slide_ms = settings.query.slide_ms if slide_ms is None else slide_ms
@@ -191,6 +194,7 @@ def _settings_for_topic(
     time: str | None,
     time_unit: str | None,
     delimiter: str | None,
+    cost: str | None = None,
 ) -> Settings:
     """The settings, overridden by what the command line says about the topic.
 
@@ -206,7 +210,7 @@ def _settings_for_topic(
     records = {"topic": topic, "delimiter": delimiter}
     overrides = {
         section: given
-        for section, fields in {"query": query, "input": records}.items()
+        for section, fields in {"query": query, "input": records, "partitioner": {"cost": cost}}.items()
         if (given := {name: value for name, value in fields.items() if value is not None})
     }
     settings = settings_of(context, **overrides)

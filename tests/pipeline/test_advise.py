@@ -64,6 +64,12 @@ def test_a_topic_is_sampled_as_the_settings_say_and_advised_on(
     assert whole["hot_keys"][0] == {"key": "всё", "key_base64": None, "tuples": 3000, "share": 0.5}
     assert [one["family"] for one in whole["candidates"] if one["chosen"]] == ["splitting"]
 
+    work = 3 * TUPLES // 2 + 6 * (5 * 2 + 45 * 3 + 450 * 4)  # each of 500 keys comes six times
+    weighed = _advice(file, "--cost", "length(who) * 2")
+    assert (weighed["cost"], weighed["mean_cost"]) == ("length(who) * 2", 2 * work / TUPLES)
+    assert weighed["hot_keys"][0]["share"] == weighed["top_share"] == 9_000 / work
+    assert 'cost = "length(who) * 2"' in weighed["settings"]
+
     newest, oldest = _advice(file, "--sample", "600"), _advice(file, "--sample", "600", "--oldest")
     assert 590 <= newest["tuples"] <= 602  # the markers and the broken record are among the newest
     assert 600 <= oldest["tuples"] <= 602

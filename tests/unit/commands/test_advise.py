@@ -121,8 +121,12 @@ def test_the_setting_of_a_column_with_a_blank_is_in_quotes(tmp_path: Path) -> No
     assert tomllib.loads(found["settings"])["partitioner"]["cost"] == '"unit price"'
 
 
-def test_costs_of_a_topic_are_not_asked_for() -> None:
-    assert "--cost is for a file" in refusal("--cost", "ms")
+def test_the_cost_on_the_command_line_is_that_of_the_settings_for_a_topic(tmp_path: Path) -> None:
+    path = tmp_path / "evenflow.toml"
+    path.write_text("[partitioner]\ncost = 'bytes'\n")
+    context: Any = SimpleNamespace(obj=path)
+    assert _settings_for_topic(context, None, None, None, None, None).partitioner.cost == "bytes"
+    assert _settings_for_topic(context, None, None, None, None, None, "ms * 2").partitioner.cost == "ms * 2"
 
 
 def test_a_sample_is_the_first_tuples(file: Path) -> None:
