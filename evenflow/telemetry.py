@@ -261,8 +261,8 @@ class PartWork(BaseModel):
     partial rows that had been merged before. replication: about the replication factor of this micro-batch
     (1: no key is split). latencies: pairs (ms from the input topic to the end of the micro-batch, number of
     rows). result_latencies: pairs (ms from the newest tuple of an emitted window to the end of the
-    micro-batch, number of result rows). All latencies are upper bounds. workers: triples (worker, tuples of it that were
-    combined, ms that this took), if `partitioner.speeds` asks for them.
+    micro-batch, number of result rows). All latencies are upper bounds. routed: triples (routed partition, how many
+    tuples of it were combined, ms that this took), if `partitioner.speeds` asks for them.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -276,7 +276,7 @@ class PartWork(BaseModel):
     replication: Amount | None = None
     latencies: Latencies = []
     result_latencies: Latencies = []
-    workers: WorkerTimes = []
+    routed: WorkerTimes = []
 
     @property
     def spread(self) -> float | None:

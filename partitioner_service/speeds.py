@@ -89,8 +89,8 @@ class MeasuredSpeeds:
             return  # the controller and `status` count such records
         if isinstance(record, BatchRecord) and record.fingerprint == self._fingerprint:
             work = record.parts.get("combine")
-            if work is not None and work.workers:
-                self._arrived.put(work.workers)
+            if work is not None and work.routed:
+                self._arrived.put(work.routed)
 
     def note(self, tuples: Int64s, costs: Int64s) -> None:
         """A block was routed. As of `Speeds.routed`."""

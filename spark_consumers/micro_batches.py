@@ -79,7 +79,7 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
         replication=round(max(1.0, work.held / keys), 3) if work.held and keys else None,
         latencies=_latencies(work.came, ended),
         result_latencies=_latencies(work.emitted, ended),
-        workers=[(worker, rows, round(ms, 2)) for worker, (rows, ms) in sorted(work.workers.items())],
+        routed=[(partition, rows, round(ms, 2)) for partition, (rows, ms) in sorted(work.routed.items())],
     )
 
 

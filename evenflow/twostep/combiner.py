@@ -123,7 +123,7 @@ def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, tuple[int, 
     held = sum(map(distinct, np.split(hashes, ends[:-1])))
     came = together(*(entry.came for entry in ranges))
     marks = np.max(_marks(ranges), axis=0)
-    work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came, workers=took)
+    work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came, routed=took)
     return Tally(
         tuples=tuples,
         told=tuple(marks.tolist()),

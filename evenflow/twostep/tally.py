@@ -46,7 +46,7 @@ class Work:
     partial rows reduced. repeated: partial rows that had been merged before, and changed nothing. keys:
     registers of a HyperLogLog over the rows' keys, empty if there were no rows. held: distinct keys of each
     worker, added up over the workers. came: when the rows came into the input topic. emitted: result rows of
-    emitted windows, by the time when the newest tuple of their window came. workers: by routed partition, how many of its
+    emitted windows, by the time when the newest tuple of their window came. routed: by routed partition, how many of its
     tuples were combined, and the time (ms) that this took.
     """
 
@@ -59,7 +59,7 @@ class Work:
     held: int = 0
     came: Since = field(default_factory=dict)
     emitted: Since = field(default_factory=dict)
-    workers: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    routed: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -72,7 +72,7 @@ class Work:
             held=self.held + other.held,
             came=together(self.came, other.came),
             emitted=together(self.emitted, other.emitted),
-            workers=_summed(self.workers, other.workers),
+            routed=_summed(self.routed, other.routed),
         )
 
     @property
@@ -153,9 +153,7 @@ class Tally:
     def slowed(self, ms: float) -> Tally:
         """This tally as if each tuple had taken its worker so much longer."""
         work = {
-            at: replace(
-                done, workers={w: (rows, took + rows * ms) for w, (rows, took) in done.workers.items()}
-            )
+            at: replace(done, routed={w: (rows, took + rows * ms) for w, (rows, took) in done.routed.items()})
             for at, done in self.work.items()
         }
         return replace(self, work=work)

@@ -21,7 +21,7 @@ Costs: loads, N and est are sums of costs, so `growth` is a growth of the costs.
 and eps are shares of all costs.
 
 Cost per tuple: O(1) for the summary without costs, 2 candidates for the tail, d for the head. With costs the
-summary takes O(groups of counters that a tuple passes). When d = n, the least loaded worker is read in O(1) and
+summary takes O(distinct counts that a tuple passes). When d = n, the least loaded worker is read in O(1) and
 kept up to date in at most O(log n). State: 84 to 100 bytes x counters, 48 to 64 x n.
 Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
 

@@ -13,7 +13,7 @@ the paper), or by recent tuples (window).
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in step.
 (The paper says nothing about sources. A single source starts at worker 0.)
 Costs: the loads that the tail sees and the frequencies of keys are sums of costs. `warm_up` counts tuples, and
-a turn is a tuple, whatever it costs. Cost per tuple: O(1) for the summary (with costs O(groups of counters that
+a turn is a tuple, whatever it costs. Cost per tuple: O(1) for the summary (with costs O(distinct counts that
 a tuple passes)), 2 candidates for the tail, one comparison for the head. State: 76 to 92 bytes x counters, 2n
 loads, the next worker.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").

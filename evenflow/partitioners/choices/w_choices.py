@@ -12,7 +12,7 @@ Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of t
 or by recent tuples (window).
 Costs: loads and the frequencies of keys are sums of costs. `warm_up` counts tuples. A head key goes to the
 worker with the least load before its tuple, whatever the tuple costs. Cost per tuple: O(1) for the summary
-(with costs O(groups of counters that a tuple passes)), 2 candidates for the tail. The least loaded worker is
+(with costs O(distinct counts that a tuple passes)), 2 candidates for the tail. The least loaded worker is
 read off a tournament in O(1). Every tuple then updates the tournament in at most O(log n). State: 76 to 92
 bytes x counters, 32 to 48 x n.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.

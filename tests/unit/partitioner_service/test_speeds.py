@@ -39,7 +39,7 @@ def settings_of(**partitioner: Any) -> Settings:
 
 
 def record(settings: Settings, work: WorkerTimes, **fields: Any) -> bytes:
-    part = PartWork(tasks=1, busy_ms=1.0, longest_ms=1.0, rows=sum(rows for _, rows, _ in work), workers=work)
+    part = PartWork(tasks=1, busy_ms=1.0, longest_ms=1.0, rows=sum(rows for _, rows, _ in work), routed=work)
     told = BatchRecord(
         query=settings.query.name,
         fingerprint=settings.fingerprint,
@@ -137,7 +137,7 @@ def test_records_of_others_and_bytes_that_are_no_telemetry_change_nothing() -> N
         b"\xff",
         record(settings, even(slow=1), fingerprint="0" * 16),
         json.dumps(
-            good | {"parts": {"combine": good["parts"]["combine"] | {"workers": [[0, -1, 1.0]]}}}
+            good | {"parts": {"combine": good["parts"]["combine"] | {"routed": [[0, -1, 1.0]]}}}
         ).encode(),
         record(settings, []),
     ):
