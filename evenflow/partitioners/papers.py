@@ -109,6 +109,17 @@ DYNAMIC_KEY_GROUPING = Paper(
     kind="misc",
     fields={"author": "Dalabasmaz and Can", "title": "Dynamic Key Grouping", "year": "2020"},
 )
+ONLINE_SHUFFLE = Paper(
+    key="rivetti2016online",
+    kind="inproceedings",
+    fields={
+        "author": "Rivetti, Nicol{\\'o} and Anceaume, Emmanuelle and Busnel, Yann and Querzoni, Leonardo and "
+        "Sericola, Bruno",
+        "title": "Online Scheduling for Shuffle Grouping in Distributed Stream Processing Systems",
+        "booktitle": "17th International Middleware Conference",
+        "year": "2016",
+    },
+)
 PSTREAM = Paper(
     key="chen2021pstream",
     kind="article",

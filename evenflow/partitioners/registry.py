@@ -32,6 +32,7 @@ from evenflow.partitioners.evenflow.water_filling import Evenflow
 from evenflow.partitioners.grouping.cg import ConsistentGrouping
 from evenflow.partitioners.grouping.dagreedy import Dagreedy
 from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
+from evenflow.partitioners.grouping.osg import OnlineShuffleGrouping
 from evenflow.partitioners.grouping.pstream import PStream
 from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.partly.partly import PartLy
@@ -68,6 +69,7 @@ _ENTRIES: dict[str, _Entry] = {
     "dagreedy": _Entry(Dagreedy),
     "cg": _Entry(ConsistentGrouping),
     "dkg": _Entry(DynamicKeyGrouping),
+    "osg": _Entry(OnlineShuffleGrouping),
     "dalton": _Entry(Dalton),
     "dalton-cooperative": _Entry(DaltonCooperative),
     "dalton-batch": _Entry(DaltonBatch),

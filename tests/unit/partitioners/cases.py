@@ -70,6 +70,8 @@ MORE = [
     ("evenflow", {"cells": 16, "most_cells": 1024, "window_ms": 1000, "slide_ms": 100}),
     ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
     ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
+    ("osg", {"check": 20, "delay": 0}),
+    ("osg", {"check": 7, "mu": 0.5, "columns": 16, "rows": 2, "delay": 30}),
     *((name, TUMBLING) for name in ("pkg", "d-choices", "cg", "dkg", "evenflow")),
     ("rr-head", {**TUMBLING, "head": "window"}),
     ("dagreedy", {**SLIDING, "theta": 0.05}),
