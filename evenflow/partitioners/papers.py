@@ -144,6 +144,17 @@ PARTITIONING_FUNCTIONS = Paper(
         "doi": "10.1007/s00778-013-0335-9",
     },
 )
+ONLINE_SHUFFLE = Paper(
+    key="rivetti2016online",
+    kind="inproceedings",
+    fields={
+        "author": "Rivetti, Nicol{\\'o} and Anceaume, Emmanuelle and Busnel, Yann and Querzoni, Leonardo and "
+        "Sericola, Bruno",
+        "title": "Online Scheduling for Shuffle Grouping in Distributed Stream Processing Systems",
+        "booktitle": "17th International Middleware Conference",
+        "year": "2016",
+    },
+)
 PSTREAM = Paper(
     key="chen2021pstream",
     kind="article",

@@ -32,6 +32,7 @@ from evenflow.partitioners.evenflow.water_filling import Evenflow
 from evenflow.partitioners.grouping.cg import ConsistentGrouping
 from evenflow.partitioners.grouping.dagreedy import Dagreedy
 from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
+from evenflow.partitioners.grouping.osg import OnlineShuffleGrouping
 from evenflow.partitioners.grouping.pstream import PStream
 from evenflow.partitioners.migration.dkg_rivetti import DKGRivetti
 from evenflow.partitioners.migration.gedik import Gedik
@@ -74,6 +75,7 @@ _ENTRIES: dict[str, _Entry] = {
     "dkg-rivetti": _Entry(DKGRivetti),
     "mixed": _Entry(Mixed),
     "gedik": _Entry(Gedik),
+    "osg": _Entry(OnlineShuffleGrouping),
     "dalton": _Entry(Dalton),
     "dalton-cooperative": _Entry(DaltonCooperative),
     "dalton-batch": _Entry(DaltonBatch),

@@ -144,6 +144,7 @@ PLACES = {
         "of counts": (
             "evenflow/metrics/loads.py",
             "evenflow/partitioners/dalton",
+            "evenflow/partitioners/grouping/osg.py",
             "partitioner_service/hottest.py",
             "partitioner_service/window_loads.py",
         ),

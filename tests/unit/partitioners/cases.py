@@ -78,6 +78,8 @@ MORE = [
     ("gedik", {"plan_ms": 300, "share": 0.01, "migration": 0.1, "replicas": 7}),
     ("gedik", {"plan_ms": 500, "construction": "redist", "share": 0.005}),
     ("gedik", {"plan_ms": 200, "construction": "readj", "share": 0.01, "balance": 0.05}),
+    ("osg", {"check": 20, "delay": 0}),
+    ("osg", {"check": 7, "mu": 0.5, "columns": 16, "rows": 2, "delay": 30}),
     *((name, TUMBLING) for name in ("pkg", "d-choices", "cg", "dkg", "evenflow")),
     ("rr-head", {**TUMBLING, "head": "window"}),
     ("dagreedy", {**SLIDING, "theta": 0.05}),
