@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
@@ -180,8 +182,12 @@ def make_session(
     # driver's command: it need not be fast, only start fast.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     conf = session_conf(settings, stages)
+    # Whoever is on this machine can read the words that a process was started with. So secrets are set once Java runs.
+    launched = {name: value for name, value in conf.items() if not re.search(_SECRET, name)}
     if log is not None:
-        log.launch(conf)
+        log.launch(launched)
+    elif SparkContext._gateway is None:
+        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(launched.items())))
     builder: Any = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)

@@ -1,0 +1,56 @@
+"""A secret of `[spark.conf]` is known to Spark, and to nobody who looks at the processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.pipeline
+
+PROGRAM = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+import psutil
+from evenflow.settings import Settings
+from spark_consumers.java_log import JavaLog
+from spark_consumers.session import end_session, make_session
+
+settings = Settings(
+    query={"name": "q", "window": "1s", "key": "k", "time": "t", "aggregates": {"n": "count"}},
+    input={"topic": "in", "partitions": 1},
+    spark={"conf": {"spark.hadoop.fs.s3a.secret.key": "canary-1", "spark.ssl.keyPassword": "canary-2"}},
+)
+log = JavaLog(Path(sys.argv[1]) / "java.log") if sys.argv[2] == "log" else None
+session = make_session(settings, log)
+try:
+    known = session.sparkContext.getConf()
+    assert known.get("spark.hadoop.fs.s3a.secret.key") == "canary-1"
+    assert known.get("spark.ssl.keyPassword") == "canary-2"
+    assert known.get("spark.sql.session.timeZone") == "UTC"
+    seen = 0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # a zombie is such a process
+            words = process.cmdline()
+            assert "canary" not in " ".join(words), words
+            assert "canary" not in str(process.environ())
+            seen += "org.apache.spark.deploy.SparkSubmit" in words
+    assert seen == 1
+finally:
+    end_session(session)
+assert log is None or "canary" not in log.path.read_text()
+"""
+
+
+@pytest.mark.parametrize("log", ["log", "no-log"])
+def test_a_secret_of_spark_conf_stands_in_no_command_line_environment_or_log(
+    tmp_path: Path, log: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path), log], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert "canary" not in done.stdout + done.stderr
