@@ -4,7 +4,8 @@ Half of the cases are drawn from anywhere, the others are near the worst ones so
 just met: an imbalance of 3 times the best of the others (counted from 1e-3 on), or 1.3 times the replicas of `d-choices` (of
 its two forms the one with more). The best is that of the others with at most 1.3 times our replicas, because whoever
 splits every key is level on any stream. The table has the most level of all beside it.
-Prints the worst cases as a Markdown table, each of another law. `--write` puts it into docs/evenflow-partitioner.md.
+Prints the worst cases as a Markdown table, each of another law, and a table of where goals are missed. `--write` puts both into
+docs/evenflow-partitioner.md.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,8 @@ from benchmarks.refute.cases import Case, drawn, near
 from benchmarks.refute.judging import CHOICES, MOST_REPLICAS, OURS, Verdict, judged
 
 PAGE = Path("docs/evenflow-partitioner.md")
+_FEW = {100: "100 and more", 16: "16 to 100", 0: "fewer than 16"}
+"""Tuples that a worker has in a window at least."""
 _ELITE = 12
 """Cases whose neighbourhood is searched."""
 
@@ -55,11 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
                 log.write(json.dumps(verdict.as_json()) + "\n")
         if verdict is max(verdicts, key=lambda one: one.badness):
             print(f"{len(verdicts)}: {verdict.badness:.2f} {verdict.case.described()}", file=sys.stderr)
-    lines = list(table(worst(verdicts, options.worst)))
+    parts = {"worst": list(table(worst(verdicts, options.worst))), "classes": list(classes(verdicts))}
     print(f"\n{len(verdicts):,} cases, {sum(one.badness > 1 for one in verdicts):,} miss a goal\n")
-    print("\n".join(lines))
+    print("\n\n".join("\n".join(lines) for lines in parts.values()))
     if options.write:
-        PAGE.write_text(into_page(PAGE.read_text(), "refute", "worst", "\n".join(lines)))
+        for part, lines in parts.items():
+            PAGE.write_text(into_page(PAGE.read_text(), "refute", part, "\n".join(lines)))
     return 0
 
 
@@ -92,6 +97,28 @@ def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
         kind = (case.law.partition(":")[0], case.mixed > 0, case.sources > 1, verdict.by_level)
         found.setdefault(kind, verdict)
     return list(found.values())[:count]
+
+
+def classes(verdicts: list[Verdict]) -> Iterator[str]:
+    """The lines of a Markdown table: where goals are missed, by sources and by tuples of a worker in a window."""
+    titles = ("sources", "tuples a worker and window", "missed")
+    yield (
+        "| "
+        + " | ".join((*titles, "worst imbalance, times the best", "worst replicas, times `d-choices`"))
+        + " |"
+    )
+    yield "|---" * 5 + "|"
+    for sources, few in product(("one", "several"), _FEW):
+        mine = [one for one in verdicts if _class(one.case) == (sources, few)]
+        if mine:
+            missed = sum(one.badness > 1 for one in mine)
+            level, replicas = max(one.level for one in mine), max(one.replicas for one in mine)
+            yield f"| {sources} | {_FEW[few]} | {missed} of {len(mine)} | {level:.1f} | {replicas:.2f} |"
+
+
+def _class(case: Case) -> tuple[str, int]:
+    tuples = case.slide * case.slides / case.workers
+    return "one" if case.sources == 1 else "several", next(least for least in _FEW if tuples >= least)
 
 
 def table(verdicts: list[Verdict]) -> Iterator[str]:
