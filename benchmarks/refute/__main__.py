@@ -4,8 +4,8 @@ Half of the cases are drawn from anywhere, the others are near the worst ones so
 just met: an imbalance of 3 times the best of the others (counted from 1e-3 on), or 1.3 times the replicas of `d-choices` (of
 its two forms the one with more). The best is that of the others with at most 1.3 times our replicas, because whoever
 splits every key is level on any stream. The table has the most level of all beside it.
-Prints the worst cases as a Markdown table, each of another law, and a table of where goals are missed. `--write` puts both into
-docs/evenflow-partitioner.md.
+Prints the worst cases as a Markdown table, each of another law, and a table of where goals are missed. `--write` puts both
+into docs/evenflow-partitioner.md.
 """
 
 from __future__ import annotations
