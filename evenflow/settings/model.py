@@ -158,8 +158,8 @@ class PartitionerSettings(Section):
         default=None,
         description="How much work a tuple is for its worker: a column of numbers, or a SQL expression as in "
         "'length(text) / 100' or 'size(items)', the number of elements of a list (docs/expressions.md). It is rounded to a "
-        "whole number from 1 to 1,000,000. Only some partitioners weigh tuples. This affects the balance, never the results, "
-        "and may change at any restart. None: each tuple costs 1.",
+        "whole number from 1 to 1,000,000. Only some partitioners weigh tuples. This affects the balance, never the "
+        "results, and may change at any restart. None: each tuple costs 1.",
     )
     speeds: Literal["settings", "measured"] = Field(
         default="settings",
