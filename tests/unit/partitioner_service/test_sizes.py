@@ -331,6 +331,12 @@ def test_a_text_of_the_record_that_is_only_counted_may_stand_beside_the_elements
         settings("size(words(note)) * items.w + length(note)", **ITEMS)
 
 
+def test_a_text_that_is_only_counted_is_not_repeated_for_each_element() -> None:
+    # Repeated, it would have 3 GB, more than a column of texts holds.
+    record = {"note": "a " * 50_000, "items": [{"w": 2}] * 30_000}
+    assert set(costs("size(words(note)) * items.w", record, **ITEMS)) == {100_000}
+
+
 @examples(80)
 @given(
     texts=st.lists(st.text("ab; \t\x0b\x0c\r\n\x85\u00a0é", max_size=12), max_size=8),
