@@ -19,6 +19,7 @@ from evenflow.settings import Settings
 from partitioner_service.reading.cells import Block, Cells, kinds_of
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
+from partitioner_service.reading.lists import sizes_of_texts
 from partitioner_service.reading.reasons import NO_VALUE, Faults
 from partitioner_service.reading.schemas import Schemas
 
@@ -45,7 +46,7 @@ class Pricing:
         schemas: Schemas | None,
     ) -> None:
         self.each = cost.each
-        self._reads = list(cost.types)
+        self._reads, self._sizes = list(cost.types), cost.sizes
         self._column = cost.column
         self._numbers = None
         if self._column is None:
@@ -69,12 +70,28 @@ class Pricing:
         return self._exploder is not None
 
     def of_records(
-        self, values: Sequence[bytes | None], block: Block | None, cells: Cells, written: int
+        self,
+        values: Sequence[bytes | None],
+        block: Block | None,
+        cells: Cells,
+        written: int,
+        found: Named,
     ) -> dict[str, pa.Array]:
-        """The columns of the records that only the cost reads.
+        """The columns of the records that only the cost reads, and the sizes of what it counts in them.
 
         block, cells, written: of these records, and how they are written. block: None if the query reads nothing of them.
+        found: the columns that the query reads or derives of them.
         """
+        own = self._own_of_records(values, block, cells, written)
+        # A text of which the cost needs only the size is not repeated for each element of its record.
+        kept = {name: column for name, column in own.items() if name in self._reads}
+        return kept | {
+            name: self._size(name, own, found) for name, size in self._sizes.items() if not size.each
+        }
+
+    def _own_of_records(
+        self, values: Sequence[bytes | None], block: Block | None, cells: Cells, written: int
+    ) -> dict[str, pa.Array]:
         faults = Faults.none(len(values))
         if self.beside_records:
             assert block is not None
@@ -118,15 +135,28 @@ class Pricing:
     def numbers(self, own: Named, found: Named, rows: int) -> Float64s:
         """The cost of each row, NaN where it is no number. Shape (rows,).
 
-        own: the columns that only the cost reads. found: the columns that the query reads or derives.
+        own: the columns that only the cost reads, and sizes that are known. found: the columns that the query reads or
+        derives.
         """
-        columns = {name: own[name] if name in own else found[name] for name in self._reads}
+        columns = {name: self._column_named(name, own, found) for name in self._reads}
         if self._numbers is not None:
             return self._numbers.compute(columns, rows)
         assert self._column is not None
         numbers = pc.cast(columns[self._column], pa.float64(), safe=False)
         of_rows: Float64s = pc.fill_null(numbers, float("nan")).to_numpy(zero_copy_only=False)
         return of_rows
+
+    def _column_named(self, name: str, own: Named, found: Named) -> pa.Array:
+        if name in own:
+            return own[name]
+        return self._size(name, own, found) if name in self._sizes else found[name]
+
+    def _size(self, name: str, own: Named, found: Named) -> pa.Array:
+        """The sizes that this column of the cost holds."""
+        counted = self._sizes[name].of
+        column = own[counted.column] if counted.column in own else found[counted.column]
+        # A column of lists is read as their sizes (`CellColumns`).
+        return column if counted.way == "list" else sizes_of_texts(column, counted)
 
 
 def _beside(query: Mapping[str, str], own: Mapping[str, str], *, fields: bool) -> dict[str, str]:

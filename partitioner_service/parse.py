@@ -215,7 +215,8 @@ class Parser:
         """What each record costs. None if each costs 1."""
         if self._pricing is None:
             return None
-        own = self._pricing.of_records(values, block if self._names else None, cells, self._reader.written)
+        held = block if self._names else None
+        own = self._pricing.of_records(values, held, cells, self._reader.written, found)
         return self._pricing.numbers(own, found, len(values))
 
     @property
@@ -305,7 +306,7 @@ class Parser:
             return None
         assert self._exploder is not None
         parents = taken.parents
-        own = self._pricing.of_records(values, block, cells, self._reader.written)
+        own = self._pricing.of_records(values, block, cells, self._reader.written, found)
         if not self._pricing.each:
             return self._pricing.numbers(own, found, len(values))[parents]
         own = {name: column.take(pa.array(parents)) for name, column in own.items()}

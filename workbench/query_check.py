@@ -245,7 +245,7 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     for column in query.resolved.where.columns if query.resolved.where is not None else ():
         roles.setdefault(column, []).append("where")
     cost = settings.cost
-    for column in () if cost is None else cost.types:
+    for column in () if cost is None else cost.read:
         roles.setdefault(column, []).append("cost")
     if query.key == "@key":
         yield "@key", "the record key, any bytes: key"

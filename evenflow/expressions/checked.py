@@ -15,6 +15,8 @@ from sqlglot.errors import SqlglotError
 from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import NOTHING, TRUTH, Kind, type_of
 from evenflow.expressions.rules import RULES, SAID, Unfit, comparable
+from evenflow.expressions.sizes import SAID as SAID_OF_SIZES
+from evenflow.expressions.sizes import as_column, is_size, near
 from evenflow.grammar import paths
 
 DIALECT = "duckdb"
@@ -62,29 +64,37 @@ def kind_at(node: exp.Expression) -> Kind | None:
 
 
 @lru_cache(maxsize=256)
-def read(text: str, what: str) -> Expression:
-    """The expression in `text`. what: name of the setting, for messages. Raises ConfigError, which says what is wrong."""
+def read(text: str, what: str, *, sizes: bool = False) -> Expression:
+    """The expression in `text`. Raises ConfigError, which says what is wrong.
+
+    what: name of the setting, for messages. sizes: whether it may count elements, as `size(items)` does (`sizes`).
+    """
+    hint = f"{_HINT}, {SAID_OF_SIZES}" if sizes else _HINT
     try:
         trees = sqlglot.parse(text, read=DIALECT)
         if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
-            raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
+            raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=hint)
         tree = from_below(trees[0], _column)
+        if sizes:
+            tree = from_below(tree, as_column)
     except SqlglotError as error:
-        raise ConfigError(f"{what} = {text!r} is no SQL expression{_place(error)}", hint=_HINT) from None
+        raise ConfigError(f"{what} = {text!r} is no SQL expression{_place(error)}", hint=hint) from None
+    except Unfit as error:
+        raise ConfigError(f"{what} = {text!r}: {error}", hint=hint) from None
     except RecursionError:  # sqlglot's parser recurses, and so does `from_below`
-        raise ConfigError(f"{what} is nested too deeply", hint=_HINT) from None
+        raise ConfigError(f"{what} is nested too deeply", hint=hint) from None
     nodes: list[Any] = list(tree.walk())
     if len(nodes) > _MOST_NODES:
         raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
     if max(node.depth for node in nodes) > _DEEPEST:
-        raise ConfigError(f"{what} is nested too deeply", hint=_HINT)
+        raise ConfigError(f"{what} is nested too deeply", hint=hint)
     for node in nodes:
         if not isinstance(node, _NAMES | exp.Case | exp.If) and type(node) not in RULES:
             raise ConfigError(
-                f"{what} = {text!r}: {_shown(node)} is not in the language{_nearest(node)}", hint=_HINT
+                f"{what} = {text!r}: {_shown(node)} is not in the language{_nearest(node, sizes)}", hint=hint
             )
         if isinstance(node, exp.Null) and not _may_be_null(node):
-            raise ConfigError(f"{what} = {text!r}: ask for null with IS NULL or IS NOT NULL", hint=_HINT)
+            raise ConfigError(f"{what} = {text!r}: ask for null with IS NULL or IS NOT NULL", hint=hint)
     columns = dict.fromkeys(node.name for node in nodes if isinstance(node, exp.Column))
     return Expression(text, tuple(columns), tree)
 
@@ -210,9 +220,18 @@ def _shown(node: exp.Expression) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest(node: exp.Expression) -> str:
-    """For a function that is not known, " (did you mean ...?)" with a name like it. Empty if there is none."""
+def _nearest(node: exp.Expression, sizes: bool) -> str:
+    """For a function that is not known, " (did you mean ...?)" with a name like it. Empty if there is none.
+
+    sizes: as of `read`.
+    """
+    if is_size(node):
+        return ", except in partitioner.cost"
+    told = near(node) if sizes else ""
+    if told:
+        return told
     # SAID is a text for people. Its words that are identifiers are the functions and keywords of the language.
     names = [word.strip(",") for word in SAID.split() if word.strip(",").isidentifier()]
-    near = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)
-    return f" (did you mean {near[0]}?)" if near and isinstance(node, exp.Anonymous) else ""
+    names += ["size"] if sizes else []
+    found = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)
+    return f" (did you mean {found[0]}?)" if found and isinstance(node, exp.Anonymous) else ""

@@ -1,29 +1,41 @@
 """The expression that says what a tuple costs, with the columns that it reads.
 
 A cost changes balance, never results. So columns that only the cost reads are kept apart from those of the query: what
-such a column holds is no reason to reject a record.
+such a column holds is no reason to reject a record. For the same reason a cost may count the elements of a list, which no
+other expression can: nobody has to find the same number again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenflow.errors import ConfigError
 from evenflow.expressions.columns import Columns
+from evenflow.grammar.explosion import Explosion
 
 if TYPE_CHECKING:
     from evenflow.expressions.checked import Expression, Typed
 
 
 @dataclass(frozen=True)
+class Size:
+    """What is counted. each: whether it lies in the elements of a record that is taken apart."""
+
+    of: Explosion
+    each: bool
+
+
+@dataclass(frozen=True)
 class Cost:
     """What a tuple costs.
 
-    types: the type of each column that the expression reads. of_record, of_element: the columns among them that nothing
-    else reads, by where they stand. each: whether the elements of a record can cost differently. False: the cost reads
-    the record alone. repeated: texts of the record that the expression reads beside something of its elements.
+    types: the type of each column that the expression reads. of_record, of_element: the columns that nothing but the cost
+    reads, by where they stand. A list that is counted has the type `list`. each: whether the elements of a record can cost
+    differently. False: the cost reads the record alone. repeated: texts of the record that the expression reads beside
+    something of its elements. sizes: those of the columns in `types` that hold numbers of elements, and no column of a
+    record.
     """
 
     expression: Typed
@@ -32,6 +44,7 @@ class Cost:
     of_element: Mapping[str, str]
     each: bool
     repeated: tuple[str, ...]
+    sizes: Mapping[str, Size]
 
     @property
     def column(self) -> str | None:
@@ -40,40 +53,60 @@ class Cost:
 
         return self.expression.columns[0] if isinstance(self.expression.tree, exp.Column) else None
 
+    @property
+    def read(self) -> list[str]:
+        """The columns of the record, the elements and the query that the cost reads or counts."""
+        names = (self.sizes[name].of.column if name in self.sizes else name for name in self.types)
+        return list(dict.fromkeys(names))
 
-def cost_of(text: str, columns: Columns, within: Callable[[str], bool], what: str) -> Cost:
+
+def cost_of(text: str, columns: Columns, explosion: Explosion | None, what: str) -> Cost:
     """The cost that this text says. ConfigError if it is wrong, no number, or the same for all tuples.
 
-    columns: of the query. within: whether a column of the record stands in an element of what is taken apart. what: name
-    of the setting, for messages.
+    columns: of the query. explosion: what the query takes apart. what: name of the setting, for messages.
     """
     from evenflow.expressions.checked import read, typed
     from evenflow.expressions.kinds import kind_of
+    from evenflow.expressions.sizes import SIZE, sizes_in
 
-    expression = read(text, what)
+    expression = read(text, what, sizes=True)
     if not expression.columns:
         raise ConfigError(
             f"{what} = {text!r} reads no column, so all tuples would cost the same",
             hint="name a column, or leave it out",
         )
-    own = {name: _number_or(name, expression) for name in expression.columns if not _known(columns, name)}
-    types = {name: own[name] if name in own else columns.type_of(name) for name in expression.columns}
-    found = typed(expression, lambda name: kind_of(types[name]), what)
+    inner = _of_elements(columns, explosion)
+    counted = sizes_in(expression.tree)
+    # What `explode` itself says is the record's, and the same for each of its elements.
+    sizes = {
+        name: Size(of, of != explosion and (of.column in inner or _within(explosion, of.column)))
+        for name, of in counted.items()
+    }
+    plain = [name for name in expression.columns if name not in counted]
+    own = {name: _number_or(name, expression) for name in plain if not _known(columns, name)}
+    types = {
+        name: "int64" if name in counted else own[name] if name in own else columns.type_of(name)
+        for name in expression.columns
+    }
+    found = typed(expression, lambda name: SIZE if name in counted else kind_of(types[name]), what)
     if not found.kind.number or found.kind.name == "nothing":
         raise ConfigError(
             f"{what} = {text!r} is {found.kind.words}, but a cost is a number",
             hint="name a column of numbers, or compute a number, such as length(...)",
         )
-    inner = _of_elements(columns, within)
-    outer = [name for name in types if name not in inner and not within(name)]
-    each = len(outer) < len(types)
+    for of in counted.values():
+        if of != explosion:
+            own |= _counted(of, columns, explosion, own, f"{what} = {text!r}")
+    outer = [name for name in plain if name not in inner and not _within(explosion, name)]
+    each = len(outer) < len(plain) or any(size.each for size in sizes.values())
     return Cost(
         expression=found,
         types=types,
-        of_record={name: type_ for name, type_ in own.items() if not within(name)},
-        of_element={name: type_ for name, type_ in own.items() if within(name)},
+        of_record={name: type_ for name, type_ in own.items() if not _within(explosion, name)},
+        of_element={name: type_ for name, type_ in own.items() if _within(explosion, name)},
         each=each,
         repeated=tuple(name for name in outer if each and types[name] == "string"),
+        sizes=sizes,
     )
 
 
@@ -81,13 +114,47 @@ def _known(columns: Columns, name: str) -> bool:
     return name in columns.read or name in columns.derived
 
 
-def _of_elements(columns: Columns, within: Callable[[str], bool]) -> set[str]:
+def _within(explosion: Explosion | None, name: str) -> bool:
+    """Whether a column of the record stands in an element of what is taken apart."""
+    return explosion is not None and explosion.within(name) is not None
+
+
+def _of_elements(columns: Columns, explosion: Explosion | None) -> set[str]:
     """The derived columns that read something of an element."""
     inner: set[str] = set()
     for name, derived in columns.derived.items():  # each stands after those that it reads
-        if any(read in inner or (read not in columns.derived and within(read)) for read in derived.columns):
+        if any(
+            read in inner or (read not in columns.derived and _within(explosion, read))
+            for read in derived.columns
+        ):
             inner.add(name)
     return inner
+
+
+def _counted(
+    of: Explosion, columns: Columns, explosion: Explosion | None, own: Mapping[str, str], named: str
+) -> dict[str, str]:
+    """The column that has to be read to count this, with its type. Empty if the query has it.
+
+    own: columns that only the cost reads, with their types. named: the setting, for messages. ConfigError if the column is
+    needed as something else.
+    """
+    name, type_ = of.column, "list" if of.way == "list" else "string"
+    hint = f"write size(split({name}, ';')) or size(words({name})) to count the parts of a text"
+    if type_ == "list" and explosion is not None and explosion.way != "list" and _within(explosion, name):
+        raise ConfigError(
+            f"{named} counts the list {name!r}, but explode = {str(explosion)!r} makes texts", hint=hint
+        )
+    known = _known(columns, name)
+    read = columns.type_of(name) if known else own.get(name, type_)
+    if read != type_:
+        whose = "the query" if known else "it also"
+        what = "the list" if type_ == "list" else "parts of the text"
+        raise ConfigError(
+            f"{named} counts {what} {name!r}, but {whose} reads this column as {read}",
+            hint=hint if read == "string" else "name another column",
+        )
+    return {} if known else {name: type_}
 
 
 def _number_or(name: str, expression: Expression) -> str:

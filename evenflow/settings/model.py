@@ -157,9 +157,9 @@ class PartitionerSettings(Section):
     cost: str | None = Field(
         default=None,
         description="How much work a tuple is for its worker: a column of numbers, or a SQL expression as in "
-        "'length(text) / 100' (docs/expressions.md). It is rounded to a whole number from 1 to 1,000,000. Only some "
-        "partitioners weigh tuples. This affects the balance, never the results, and may change at any restart. None: each "
-        "tuple costs 1.",
+        "'length(text) / 100' or 'size(items)', the number of elements of a list (docs/expressions.md). It is rounded to a "
+        "whole number from 1 to 1,000,000. Only some partitioners weigh tuples. This affects the balance, never the "
+        "results, and may change at any restart. None: each tuple costs 1.",
     )
     speeds: Literal["settings", "measured"] = Field(
         default="settings",
@@ -426,6 +426,13 @@ class Settings(BaseSettings):
             return
         form, own = self.input, list(cost.of_record)
         named = f"partitioner.cost = {self.partitioner.cost!r} reads"
+        lists = [size.of.column for size in cost.sizes.values() if size.of.way == "list"]
+        if lists and form.format != "json":
+            raise ValueError(
+                f"partitioner.cost = {self.partitioner.cost!r} counts the list {lists[0]!r}, which only JSON can hold here, "
+                f"but input.format is {form.format!r}: write size(split({lists[0]}, ';')) or size(words({lists[0]})), which "
+                "count the parts of a text"
+            )
         if form.format == "csv":
             missing = [name for name in own if name not in form.columns]
             if missing:
@@ -511,13 +518,7 @@ class Settings(BaseSettings):
         if self.partitioner.cost is None:
             return None
         query = self.query.origin
-        explosion = query.explosion
-        return cost_of(
-            self.partitioner.cost,
-            query.resolved,
-            lambda name: explosion is not None and explosion.within(name) is not None,
-            "partitioner.cost",
-        )
+        return cost_of(self.partitioner.cost, query.resolved, query.explosion, "partitioner.cost")
 
     def without_cost(self) -> Settings:
         """These settings for one who routes nothing: each tuple costs 1."""

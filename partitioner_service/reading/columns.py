@@ -15,6 +15,7 @@ from evenflow.settings import Settings
 from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.csv_records import CsvReader
 from partitioner_service.reading.json_records import JsonReader
+from partitioner_service.reading.lists import sizes_of_lists
 from partitioner_service.reading.reasons import NO_DATE, NO_DECIMAL, NO_TRUTH, NOT_FINITE, Faults
 from partitioner_service.reading.registered import RegisteredReader
 from partitioner_service.reading.schemas import Schemas
@@ -28,7 +29,8 @@ _NULLS = pa.array(CSV_NULLS)
 class CellColumns(dict[str, pa.Array]):
     """Columns of a block by name, with their declared types. They are read lazily.
 
-    A column is null where its record has nothing. A value that is not of the declared type is a fault.
+    A column is null where its record has nothing. A value that is not of the declared type is a fault. A column of the type
+    `list` holds the numbers of elements.
     """
 
     def __init__(
@@ -44,6 +46,8 @@ class CellColumns(dict[str, pa.Array]):
         scale = decimal_scale(type_)
         if type_ == "string":
             found = self._texts(column)
+        elif type_ == "list":
+            found = sizes_of_lists(self._block.data, self._cells, column)
         elif type_ in ("int64", "float64"):
             found = self._numbers(column, type_)
         elif type_ == "bool" and not self._csv:

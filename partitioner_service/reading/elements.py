@@ -14,17 +14,8 @@ from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS, Explosion
 from evenflow.kernels import kernel
 from partitioner_service.reading.beside import ReaderBeside
 from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells, kinds_of
-from partitioner_service.reading.characters import (
-    BACKSLASH,
-    CLOSE_LIST,
-    CLOSE_OBJECT,
-    COMMA,
-    OPEN_LIST,
-    OPEN_OBJECT,
-    QUOTE,
-    is_space,
-)
 from partitioner_service.reading.json_records import JsonReader
+from partitioner_service.reading.lists import count_elements, value_end
 from partitioner_service.reading.reasons import FIRST_LARGE, TOO_MANY, Faults
 from partitioner_service.reading.strings import PLAIN, texts
 
@@ -74,57 +65,6 @@ class Elements(NamedTuple):
 
 
 @kernel
-def _value_end(data: UInt8s, at: int) -> int:
-    """Where an element of a list ends: at the comma or bracket behind it. The list must be valid JSON."""
-    depth = 0
-    while True:
-        here = data[at]
-        if here == QUOTE:
-            at += 1
-            while data[at] != QUOTE:
-                at += 2 if data[at] == BACKSLASH else 1  # an escaped quote does not end the text
-        elif here in (OPEN_LIST, OPEN_OBJECT):
-            depth += 1
-        elif here in (CLOSE_LIST, CLOSE_OBJECT):
-            if depth == 0:
-                return at
-            depth -= 1
-        elif here == COMMA and depth == 0:
-            return at
-        at += 1
-
-
-@kernel
-def _count(data: UInt8s, begins: Int64s, valid: Bools, counts: Int64s) -> int:
-    """Fill `counts` with the number of elements of each list.
-
-    Returns the bytes of all elements that will be copied. Lists with too many elements are counted, but their
-    bytes are not.
-    """
-    size = 0
-    for row in range(begins.shape[0]):
-        if not valid[row]:
-            continue
-        first = begins[row] + 1
-        while is_space(data[first]):
-            first += 1
-        if data[first] == CLOSE_LIST:
-            continue
-        at = begins[row] + 1  # blanks before the first element are copied with it, as those before the others
-        of_row = 0
-        while True:
-            end = _value_end(data, at)
-            counts[row] += 1
-            of_row += end - at
-            if data[end] == CLOSE_LIST:
-                break
-            at = end + 1
-        if counts[row] <= MOST_ELEMENTS:
-            size += of_row
-    return size
-
-
-@kernel
 def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int64s) -> None:
     """Copy each element to `out`, between _OPENING and _CLOSING.
 
@@ -139,7 +79,7 @@ def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int
         for _ in range(counts[row]):
             bounds[number] = to
             number += 1
-            end = _value_end(data, at)
+            end = value_end(data, at)
             for byte in range(len(_OPENING)):
                 out[to + byte] = _OPENING[byte]
             to += len(_OPENING)
@@ -190,7 +130,7 @@ class Exploder:
         if self._reader is None:
             return self._parts(texts(block.data, cells, column, written), valid, column, faults)
         counts = np.zeros(len(valid), np.int64)
-        size = _count(block.data, cells.begins[column], valid, counts)
+        size = count_elements(block.data, cells.begins[column], valid, counts)
         _refuse(counts, column, faults)
         parents = np.repeat(np.arange(len(counts)), counts)
         if not len(self.kinds):  # the query only counts elements

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +24,52 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
 
 WEIGHTS = [1, 2.4, 40, 700, None, "heavy", -3, 5e6]
+PARTS = [[], ["screw", ["nut", "bolt"]], "[1, 2]", None, [{"of": [1, 2]}, "]", 3]]
+Number = int | float | None
 
 
-def cost(weight: Any) -> int:
-    """What a tuple of this weight costs by hand."""
-    return min(1_000_000, max(1, round(weight))) if isinstance(weight, int | float) else 1
+def weight(parcel: dict[str, Any], beside: int) -> Number:
+    """The weight of a parcel. None if it is no number."""
+    held = parcel["weight"]
+    return held if isinstance(held, int | float) else None
+
+
+def sizes(parcel: dict[str, Any], beside: int) -> Number:
+    """`size(items) * size(items.parts)`, where so many parcels are in the record."""
+    held = parcel["parts"]
+    return beside * len(held) if isinstance(held, list) else None
+
+
+def cost(number: Number) -> int:
+    """What a tuple of which the expression says this number costs."""
+    return 1 if number is None else min(1_000_000, max(1, round(number)))
 
 
 class Parcels(Stream):
-    """Parcels with a weight that only the cost reads. Some weigh nothing that is a cost.
+    """Parcels with a weight and parts that only the cost reads. Some have nothing that is a cost.
 
-    several: whether a record holds several of them, or none.
+    several: whether a record holds several of them, or none. beside: for each parcel, how many are in its record.
     """
 
     def __init__(self, settings: Settings, *, several: bool) -> None:
         super().__init__(settings)
         self._several = several
         self.parcels: list[dict[str, Any]] = []
+        self.beside: list[int] = []
 
     def send(self, count: int) -> None:
         draw = random.Random(4)
         for number in range(count):
             parcels = [
-                {"sku": f"p{min(int(draw.paretovariate(0.8)), 30)}", "weight": draw.choice(WEIGHTS)}
+                {
+                    "sku": f"p{min(int(draw.paretovariate(0.8)), 30)}",
+                    "weight": draw.choice(WEIGHTS),
+                    "parts": draw.choice(PARTS),
+                }
                 for _ in range(draw.randint(0, 4) if self._several else 1)
             ]
             self.parcels += parcels
+            self.beside += [len(parcels)] * len(parcels)
             row: dict[str, Any] = {"t": BEGIN + 10 * number}
             row |= {"items": parcels} if self._several else parcels[0]
             self._send(number % 4, None, json.dumps(row).encode(), row)
@@ -73,9 +94,22 @@ def routed_by_two(settings: list[Settings], stream: Parcels, count: int) -> None
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("several", [False, True], ids=["records", "elements"])
+@pytest.mark.parametrize(
+    ("several", "expression", "by_hand"),
+    [
+        (False, "weight * 2 / 2", weight),
+        (True, "items.weight", weight),
+        (True, "size(items) * size(items.parts)", sizes),
+    ],
+    ids=["records", "elements", "sizes"],
+)
 def test_loads_are_sums_of_costs_and_results_are_exact(
-    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, several: bool
+    kafka_settings: KafkaSettings,
+    query_name: str,
+    tmp_path: Path,
+    several: bool,
+    expression: str,
+    by_hand: Callable[[dict[str, Any], int], Number],
 ) -> None:
     query: dict[str, Any] = {"slide": "5s", "types": {}, "aggregates": {"n": "count"}}
     query |= {"key": "items.sku", "explode": "items"} if several else {"key": "sku"}
@@ -87,7 +121,7 @@ def test_loads_are_sums_of_costs_and_results_are_exact(
             query=query,
             partitioner={
                 "name": "hashing",
-                "cost": "items.weight" if several else "weight * 2 / 2",
+                "cost": expression,
                 "instance": name,
                 "instances": 2,
             },
@@ -109,12 +143,12 @@ def test_loads_are_sums_of_costs_and_results_are_exact(
     last: dict[str, PartitionerRecord] = {record.instance: record for record in telemetry(settings[0])}
     assert sorted(last) == ["a-0", "b-1"]
     partitioner, by_worker = new_partitioner(settings[0]), [0] * 3
-    for parcel in stream.parcels:
-        by_worker[int(partitioner.assign_keys([parcel["sku"]], [0])[0])] += cost(parcel["weight"])
+    numbers = [by_hand(*one) for one in zip(stream.parcels, stream.beside, strict=True)]
+    for parcel, number in zip(stream.parcels, numbers, strict=True):
+        by_worker[int(partitioner.assign_keys([parcel["sku"]], [0])[0])] += cost(number)
     assert [sum(loads) for loads in zip(*(one.loads for one in last.values()), strict=True)] == by_worker
     assert all(one.tuples > 0 for one in last.values())
     assert sum(one.tuples for one in last.values()) == len(stream.parcels), "tuples are counted as tuples"
     told = [one.costs for one in last.values() if one.costs is not None]
-    weights = [parcel["weight"] for parcel in stream.parcels]
-    assert sum(one.below for one in told) == sum(weight in (None, "heavy", -3) for weight in weights)
-    assert sum(one.above for one in told) == weights.count(5e6)
+    assert sum(one.below for one in told) == sum(number is None or number < 1 for number in numbers)
+    assert sum(one.above for one in told) == numbers.count(5e6)

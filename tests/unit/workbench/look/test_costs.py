@@ -55,6 +55,15 @@ def test_costs_of_elements_are_judged_as_those_of_tuples() -> None:
     assert "'items.weight': 3 to 7, 5.0 on average" in named(found, "the cost")[0].what
 
 
+def test_sizes_are_judged_as_any_cost() -> None:
+    rows = [order(number, items=[0] * (number % 4 + 1), box={"id": 1}) for number in range(200)]
+    assert "'size(items)': 1 to 4, 2.5 on average" in named(looked("size(items)", rows), "the cost")[0].what
+    assert "'size(items)': 1 to 4" in named(looked("size(items)", rows, explode="items"), "the cost")[0].what
+    assert "no number, for all 200 tuples" in named(looked("size(box)", rows), "the cost")[0].what
+    absent = named(looked("size(itemz) + 1", rows), "the cost")[0]
+    assert ("has a column 'itemz'" in absent.what, absent.do) == (True, "did you mean 'items'?")
+
+
 def test_a_query_without_cost_has_no_finding_of_it() -> None:
     assert not named(look(sample(orders())), "the cost")
 
@@ -65,3 +74,13 @@ def test_query_check_names_the_column_that_only_the_cost_reads() -> None:
     columns = dict(of_sample(weighed, state, sample(orders()), now=NOW).sections["columns"])
     assert columns["size"] == "read as float64: cost; found: whole number in 200"
     assert columns["amount"].startswith("read as float64: s = sum(amount), cost")
+
+
+def test_query_check_names_the_list_that_the_cost_counts() -> None:
+    state = TopicState("orders", "t", 1, {0: 0}, {0: 200}, {})
+    weighed = settings(partitioner={"name": "hashing", "cost": "size(items) + amount"})
+    looked_at = of_sample(weighed, state, sample(orders(items=[1, 2])), now=NOW)
+    columns = dict(looked_at.sections["columns"])
+    assert columns["items"] == "read as list: cost; found: nested in 200"
+    assert columns["amount"].startswith("read as float64: s = sum(amount), cost")
+    assert "size(items)" not in columns
