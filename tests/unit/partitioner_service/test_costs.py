@@ -465,7 +465,7 @@ def test_a_derived_column_for_the_cost_alone_is_refused_as_one_that_nothing_uses
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("shuffle", "counts tuples"), ("prompt", "decides on whole batches")]
+    ("name", "words"), [("dkg", "counts tuples"), ("prompt", "decides on whole batches")]
 )
 def test_a_partitioner_that_does_not_weigh_refuses_a_cost(name: str, words: str) -> None:
     one = Settings(partitioner={"name": name, "cost": "size"}, query={"slide": "1s", "window": "1s"})

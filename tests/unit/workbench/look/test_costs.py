@@ -44,8 +44,8 @@ def test_a_misspelt_column_of_the_cost_is_named_rightly() -> None:
 
 
 def test_a_partitioner_that_does_not_weigh_is_a_problem() -> None:
-    (problem,) = looked("size", orders(), partitioner="shuffle").problems
-    assert "partitioner shuffle does not weigh tuples" in problem.what
+    (problem,) = looked("size", orders(), partitioner="dkg").problems
+    assert "partitioner dkg does not weigh tuples" in problem.what
     assert "hashing" in problem.do
 
 
