@@ -28,7 +28,7 @@ PASSING = (
 """Streams of `evenflow simulate`. Their period is a slide."""
 SEVERAL = ("runs:length=200", "runs:length=2000,longest=9000", "disjoint")
 """Those of them that go through five sources too."""
-RIVALS = ("d-choices:head=window", "w-choices:head=window", "cg", "cam", "dkg-rivetti", "mixed", "gedik")
+RIVALS = ("d-choices:head=window", "w-choices:head=window", "cg", "cam")
 RIVAL = "d-choices:head=window"
 """The form of `d-choices` that forgets. The cumulative one is further from level where hot keys change (the part `hard`)."""
 
