@@ -37,7 +37,7 @@ def suite(size: Size) -> Iterator[str]:
     """000's windowed suite at n = 64."""
     names = (
         *("hashing", "pkg", "d-choices", "d-choices:distinct=true", "w-choices", "rr-head", "pstream", "cg"),
-        *("dagreedy", "dalton", "cam", "dkg-rivetti", "mixed", "gedik", "evenflow"),
+        *("dagreedy", "dalton", "cam", "dkg-rivetti", "mixed", "gedik", "osg", "evenflow"),
     )
     yield from _compared(size, names, {kind: title(kind) for kind in ("uniform", "1.0", "1.5", "shift")})
 
