@@ -303,16 +303,25 @@ class Partitioner(ABC):
         self._sent = np.zeros(workers, np.int64)
         self._rescale()
 
-    def set_speeds(self, speeds: Float64s) -> None:
+    @property
+    def speeds(self) -> Float64s | None:
+        """The speeds that `set_speeds` has set, shape (workers,). None if none are set. A snapshot keeps them."""
+        return None
+
+    def set_speeds(self, speeds: Float64s | None) -> None:
         """Take the workers for this fast from the next tuple on, relative to each other. Call it between two blocks.
 
-        speeds: shape (workers,), from `SLOWEST` to `FASTEST`. Raises ConfigError for an algorithm without `takes_speeds`,
-        and ValueError for another shape or range. A rescale keeps the speeds of the workers that stay.
+        speeds: shape (workers,), from `SLOWEST` to `FASTEST`. None: as fast as the options say. Raises ConfigError for an
+        algorithm without `takes_speeds`, and ValueError for another shape or range. A rescale keeps the speeds of the
+        workers that stay.
         """
         if not self.takes_speeds:
             raise ConfigError(
                 f"{self.name} cannot be told how fast workers are while it runs", hint="take `evenflow`"
             )
+        if speeds is None:
+            self._set_speeds(np.zeros(self.workers))
+            return
         speeds = np.array(speeds, np.float64)
         if speeds.shape != (self.workers,):
             raise ValueError(f"{self.workers} workers but speeds of shape {speeds.shape}")
@@ -530,7 +539,7 @@ class Partitioner(ABC):
         """As `explain`. It reads the state as it is, and allows for the slides that end by `now`."""
 
     def _set_speeds(self, speeds: Float64s) -> None:
-        """As `set_speeds`. Implemented by an algorithm with `takes_speeds`."""
+        """As `set_speeds`, with zeros for None. Implemented by an algorithm with `takes_speeds`."""
         raise NotImplementedError(self.name)
 
     def _choices(self) -> int:

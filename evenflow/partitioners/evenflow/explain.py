@@ -12,7 +12,7 @@ from evenflow.keys import Candidates, mix64, workers_of
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.costs import ones
 from evenflow.partitioners.evenflow.frequent import FINE, find
-from evenflow.partitioners.evenflow.holders import below_mean
+from evenflow.partitioners.evenflow.holders import below_mean, hashed_home
 from evenflow.partitioners.evenflow.placements import home_of
 from evenflow.partitioners.evenflow.route import route
 from evenflow.partitioners.evenflow.state import Lowest, Rule, Water
@@ -90,7 +90,7 @@ def _words(
 def _home(water: Water, rule: Rule, key: np.uint64, high: int, now: int | None) -> int | None:
     """The home of a key. None if a slide that ends by `now` may have freed its cell."""
     if not rule.remembers:
-        return workers_of(int(key), Candidates(rule.family[:1], np.uint64(len(rule.step))))[0]
+        return int(hashed_home(rule, key))
     cell = high & (len(water.places.cell) - 1)
     doubts = water.doubts[: int(water.progress["doubted"])]
     if now is not None:

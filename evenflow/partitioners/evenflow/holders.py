@@ -9,7 +9,7 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel
+from evenflow.keys import GOLDEN, candidate_kernel, mix64
 from evenflow.partitioners.evenflow.frequent import PARTS
 from evenflow.partitioners.evenflow.holder_rings import Rings, adopt, drop_after, edge_to
 from evenflow.partitioners.evenflow.placements import cell_of, keys_of, put
@@ -27,6 +27,9 @@ _FILLED = 128
 """While no window has been full, so many tuples per watched key count as a full window."""
 _GRAINS = 2
 """Tuples of so many average keys of the window are no reason to split a passing key."""
+CERTAIN = 1 << 32
+"""A worker that accepts so many of 2^32 keys accepts all."""
+_TRIES = 32
 _SIGN = np.int64(63)
 
 
@@ -51,6 +54,24 @@ class Owner(NamedTuple):
     at: Whole
     """The key's counter in the summary. Its ring of holders has the same number."""
     home: Whole
+
+
+@kernel
+def hashed_home(rule: Rule, key: np.uint64) -> np.int64:
+    """F_1(key) if workers are equally fast. Else the first of F_1(key), F_1(key + c), ... that accepts the key.
+
+    A worker accepts a share of the keys, as its speed is to that of the fastest one. So homes are as many as speeds say, and
+    when a speed changes, only keys at that worker's border move.
+    """
+    workers = np.uint64(rule.accept.shape[0])
+    first = candidate_kernel(key, rule.family[0], workers)
+    home, tried = first, key
+    for _ in range(_TRIES):
+        if (mix64(tried ^ rule.salt) >> np.uint64(32)) < rule.accept[home]:
+            return home
+        tried += GOLDEN
+        home = candidate_kernel(tried, rule.family[0], workers)
+    return first
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Whole
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, mix64
+from evenflow.keys import mix64
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.evenflow.clock import doubt_it, doubted_home, forget, next_slide
 from evenflow.partitioners.evenflow.frequent import due as half_is_due
@@ -25,6 +25,7 @@ from evenflow.partitioners.evenflow.holders import (
     below_mean,
     buy,
     fewest_of,
+    hashed_home,
     holder,
     lowest_of,
     may_pay,
@@ -71,7 +72,7 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
             water.credit[home] += brings
             water.tail[home] += brings
     else:
-        home = candidate_kernel(key, rule.family[0], np.uint64(rule.step.shape[0]))
+        home = hashed_home(rule, key)
     # A home that is hashed needs no cell, but the cells in use tell how many keys the window has.
     put(water.places, cell, home)
     return home

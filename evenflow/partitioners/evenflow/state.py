@@ -90,6 +90,8 @@ class Rule(NamedTuple):
 
     step: Int64s
     """(n,): load that a unit of cost is to each worker. A fast worker has a small step."""
+    accept: UInt64s
+    """(n,): of 2^32 keys, how many each worker accepts that are hashed to it. The others try further workers."""
     family: UInt64s
     """Salts of the candidates: that of a hashed home, then those that are tried first as holders."""
     salt: np.uint64

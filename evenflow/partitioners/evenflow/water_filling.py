@@ -68,12 +68,12 @@ from evenflow.arrays import NEVER, Float64s, Int64s, State, UInt64s, record, rec
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.keys import mix64, salts
-from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.base import FASTEST, SLOWEST, Block, Partitioner
 from evenflow.partitioners.evenflow.clock import brings_later, tuples_per_cell
 from evenflow.partitioners.evenflow.explain import explain
 from evenflow.partitioners.evenflow.frequent import FINE, Frequent, frequent, move_all
 from evenflow.partitioners.evenflow.holder_rings import Rings, rings
-from evenflow.partitioners.evenflow.holders import fewest_of
+from evenflow.partitioners.evenflow.holders import CERTAIN, fewest_of
 from evenflow.partitioners.evenflow.placements import (
     Placements,
     bound,
@@ -300,7 +300,13 @@ class Evenflow(Partitioner):
         self._weights = weights
         even = np.all(weights == weights[0])
         self._unit = 1 if even else _FINE
+        self._accept = np.floor(weights / weights.max() * CERTAIN).astype(np.uint64)
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
+
+    @property
+    def speeds(self) -> Float64s | None:
+        """As `Partitioner.speeds`."""
+        return self._speeds.copy() if bool(np.all(self._speeds > 0)) else None
 
     def _speeds_of(self, workers: int) -> Float64s:
         """The speeds that were told, for so many workers. A new worker is as fast as they are on average."""
@@ -326,7 +332,8 @@ class Evenflow(Partitioner):
         self._bias = self._bias * self._unit // unit
         window.loads[:] = own + self._others
         if self._relief[0] < NO_RELIEF:
-            self._relief[:] = self._relief * self._unit // unit
+            # A relief is a whole number of units, and so large that a product could leave int64.
+            self._relief[:] = self._relief // unit * self._unit
 
     def _no_loads(self) -> WindowLoads:
         """Empty loads of the workers, with a ring of more columns than workers."""
@@ -351,6 +358,7 @@ class Evenflow(Partitioner):
     def _rule(self) -> Rule:
         return Rule(
             step=self._step,
+            accept=self._accept,
             family=self._family,
             salt=self._salt,
             windowed=self.options.windowed,
@@ -517,6 +525,9 @@ class Evenflow(Partitioner):
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
         self._again, self._doubted_costs = state["again"], state["doubted_costs"]
         self._scale, self._moments, self._speeds = state["scale"], state["moments"], state["speeds"]
+        known = self._speeds[self._speeds != 0]
+        if len(known) not in (0, self.workers) or not np.all((known >= SLOWEST) & (known <= FASTEST)):
+            raise ValueError("a speed of the snapshot is none")
         self._weigh_workers()
         self._told, self._rounds, self._bias = state["told"], state["rounds"], state["bias"]
 

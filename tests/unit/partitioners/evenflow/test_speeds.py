@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from evenflow.errors import ConfigError
-from evenflow.partitioners import create
+from evenflow.arrays import Float64s, Int64s, UInt64s
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.partitioners import create, restore
+from evenflow.partitioners.exchange import Table
 from tests.unit.partitioners.evenflow.test_water_filling_model import skewed
 
 WINDOW = {"window_ms": 300, "slide_ms": 50}
@@ -58,3 +60,59 @@ def test_speeds_that_are_no_speeds_are_refused_and_nothing_has_changed() -> None
 def test_an_algorithm_that_counts_only_its_own_tuples_says_so() -> None:
     with pytest.raises(ConfigError, match="pkg cannot be told how fast workers are"):
         create("pkg", workers=3).set_speeds(np.ones(3))
+
+
+def routed_by(sources: int, keys: UInt64s, times: Int64s, speeds: Float64s, *, exchange: bool) -> Int64s:
+    """Tuples of each worker in the last third, when so many sources take turns and have been told these speeds."""
+    n = len(speeds)
+    each = [create("evenflow", workers=n, source=s, sources=sources, **WINDOW) for s in range(sources)]
+    merger = each[0].merger(clock=lambda: 0.0)
+    loads = np.zeros(n, np.int64)
+    for first in range(0, len(keys), 2_000):
+        for number, one in enumerate(each):
+            mine = slice(first + number, first + 2_000, sources)
+            out = one.assign(keys[mine], times[mine])
+            if first == 4_000:
+                one.set_speeds(speeds)
+            if first > len(keys) * 2 // 3:
+                loads += np.bincount(out, minlength=n)
+        if exchange:
+            now = int(times[min(first + 2_000, len(times)) - 1])
+            told = [message for one in each if (message := one.tell(now)) is not None]
+            if told:
+                body = merger.merge(told)
+                table = Table(told[0].round, tuple(message.source for message in told), body)
+                assert all(one.hear(table, now) for one in each)
+    return loads
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+@pytest.mark.parametrize("sources", [2, 4])
+@pytest.mark.parametrize("z", [0.3, 0.8])
+def test_through_several_sources_a_slow_worker_gets_less_too(z: float, sources: int, exchange: bool) -> None:
+    keys, times = skewed(120_000, z=z, keys=20_000, seed=6, busy=40)
+    speeds = np.array([0.5, *[1.0] * 7])
+    loads = routed_by(sources, keys, times, speeds, exchange=exchange)
+    took = loads / speeds
+    assert took.max() / took.mean() < 1.1
+
+
+def test_speeds_are_forgotten_on_demand() -> None:
+    p = create("evenflow", workers=3, weights=(1.0, 2.0, 1.0), **WINDOW)
+    assert p.speeds is None
+    p.set_speeds(np.array([1.0, 0.5, 1.0]))
+    assert p.speeds is not None
+    assert p.speeds.tolist() == [1.0, 0.5, 1.0]
+    p.set_speeds(None)
+    assert p.speeds is None
+    assert restore(p.snapshot()).speeds is None
+    keys, times = skewed(20_000, z=0.5, keys=2_000, seed=7, busy=40)
+    loads = np.bincount(p.assign(keys, times), minlength=3)
+    assert loads[1] / loads[0] == pytest.approx(2, rel=0.1)
+
+
+def test_a_snapshot_with_speeds_that_are_none_is_refused() -> None:
+    p = create("evenflow", workers=3, **WINDOW)
+    p._speeds[:] = [1.0, 0.0, 1.0]
+    with pytest.raises(IncompatibleStateError, match="does not fit this evenflow"):
+        restore(p.snapshot())

@@ -154,14 +154,16 @@ def test_tuples_that_cost_differently_are_routed_as_the_rule_says(
     st.sampled_from(["sliding", "cumulative"]),
     st.lists(st.sampled_from(["even", "slow", "random"]), min_size=1, max_size=3),
     st.sampled_from(["none", "random", "giant"]),
+    st.sampled_from(["remember", "hash"]),
+    st.sampled_from([1e-3, 1e9]),
 )
 def test_workers_whose_speeds_are_measured_get_what_the_rule_says(
-    stream: Stream, workers: int, window: str, changes: list[str], law: str
+    stream: Stream, workers: int, window: str, changes: list[str], law: str, tail: str, price: float
 ) -> None:
     keys, times = stream
     costs = np.ones(len(keys), np.int64) if law == "none" else priced(keys, law=law, from_row=99, seed=1)
     rng = np.random.default_rng(workers)
-    options: dict[str, Any] = {"price": 1e-3, "watch": 2, "window": window}
+    options: dict[str, Any] = {"price": price, "watch": 2, "window": window, "tail": tail}
     slow = SlowEvenflow(workers, seed=SEED, slides=6, slide_ms=SLIDE, **options)
     p = create("evenflow", workers=workers, seed=SEED, window_ms=6 * SLIDE, slide_ms=SLIDE, **options)
     cuts = np.linspace(0, len(keys), len(changes) + 2).astype(int)

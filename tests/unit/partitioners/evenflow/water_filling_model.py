@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.keys import candidate, salts
+from evenflow.keys import GOLDEN, candidate, salts
 from tests.unit.partitioners.dalton.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
@@ -125,6 +125,7 @@ class SlowEvenflow:
     def take_speeds(self, speeds: Any) -> None:
         self.unit = 1 if np.all(speeds == speeds[0]) else FINE
         self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
+        self.accept = np.floor(speeds / speeds.max() * 2**32)
 
     def set_speeds(self, speeds: Any) -> None:
         """As if workers had always been so fast."""
@@ -135,7 +136,7 @@ class SlowEvenflow:
         self.relieved = [load // a * b for load, (a, b) in zip(self.relieved, steps, strict=True)]
         self.recount()
         if self.relief < inf:
-            self.relief = self.relief * self.unit // unit
+            self.relief = self.relief // unit * self.unit
 
     def recount(self) -> None:
         """Cost of the tuples in the window, loads, and loads of tuples that nothing else levels."""
@@ -190,6 +191,17 @@ class SlowEvenflow:
 
     def candidate(self, key: int, i: int) -> int:
         return int(candidate(np.array([key], np.uint64), i, self.n, self.seed)[0])
+
+    def hashed_home(self, key: int) -> int:
+        """A slow worker accepts fewer of the keys that are hashed to it."""
+        tried = [(key + i * int(GOLDEN)) % 2**64 for i in range(32)]
+        homes = [self.candidate(one, 1) for one in tried]
+        accepted = (
+            home
+            for one, home in zip(tried, homes, strict=True)
+            if mix64(one ^ self.salt) >> 32 < int(self.accept[home])
+        )
+        return next(accepted, homes[0])
 
     def move(self, time: int) -> None:
         """Into a later slide, and on to what was doubted and lies within a window of it."""
@@ -309,7 +321,7 @@ class SlowEvenflow:
     def home(self, key: int, spot: int) -> int:
         cell = (spot >> 32) % self.cells
         if not self.remembers:
-            worker = self.candidate(key, 1)
+            worker = self.hashed_home(key)
             self.homes[cell] = (worker, self.now)
             return worker
         self.forget_if_old(cell)
