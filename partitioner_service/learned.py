@@ -70,6 +70,8 @@ class LearnedState:
         except IncompatibleStateError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return fresh, 0
+        if options.speeds == "settings" and restored.speeds is not None:
+            restored.set_speeds(None)
         if epoch == 0:
             restored.rescale(workers=options.workers)
         self._saved_tuples = restored.observe().tuples

@@ -402,9 +402,9 @@ class Loop:
         return key_answer(self._settings, plans, key, reached=reached, seen=self._reports.seen)
 
     def _worker_speeds(self) -> list[float]:
-        """The speeds that the partitioner was told last, relative to their mean. Empty before the first."""
-        told = None if self.parts.speeds is None else self.parts.speeds.told
-        return [] if told is None else (told / told.mean()).round(3).tolist()
+        """The measured speeds that the partitioner goes by, relative to their mean. Empty if there are none."""
+        speeds = self.parts.router.plans.partitioner.speeds
+        return [] if speeds is None else (speeds / speeds.mean()).round(3).tolist()
 
     def _stuck(self) -> list[dict[str, Any]]:
         source = self.parts.source

@@ -4,8 +4,9 @@ Spark's telemetry says of each micro-batch how many tuples of each worker were c
 partitioner is told the speeds that follow, and gives slow workers less. A worker may be slow because its machine is, or
 because the tuples of its keys are much work: both are relieved alike. Where tuples have costs, a speed is in costs per time.
 
-A speed is one of the last micro-batches, about. Speeds of workers with few tuples are drawn to that of all. Nothing is told
-while no speed has changed by more than `_CHANGE`, because every change moves keys.
+A speed is one of the last micro-batches, about. Speeds of workers with few tuples are drawn to that of all. A micro-batch in
+which a worker takes far longer than before may be a pause of its machine, so it counts less. Nothing is told while no speed
+has changed by more than `_CHANGE`, because every change moves keys.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ _FEW = 1_000
 _PRIOR = 0.03
 """Tuples of the mean speed that each worker has beforehand, as a share of the tuples of a mean worker."""
 _CHANGE = 0.05
+_PAUSE = 4.0
+"""A micro-batch counts as if its tuples had taken a worker at most so many times as long as those before."""
+_COLD = 3
+"""The first micro-batches of a driver are cold, and say nothing of speeds."""
+_UNHEARD = 30
+"""Micro-batches without a word of the times of workers, after which something is amiss."""
 _MOST = 32.0
 """A speed differs from the mean by at most this factor."""
 
@@ -42,12 +49,24 @@ class Speeds:
 
     def combined(self, work: WorkerTimes) -> None:
         """A micro-batch: (worker, tuples, ms) of each worker. A worker that does not exist is passed over."""
-        for sums in (self._tuples, self._took, self._sent, self._costs):
-            sums *= _KEPT
+        before = self._times()
+        # On a stream with few tuples they have to last longer.
+        if _KEPT * self._tuples.sum() >= _FEW * np.count_nonzero(self._tuples):
+            for sums in (self._tuples, self._took, self._sent, self._costs):
+                sums *= _KEPT
         for worker, tuples, took in work:
             if worker < len(self._tuples):
                 self._tuples[worker] += tuples
-                self._took[worker] += took
+                self._took[worker] += took if before is None else min(took, _PAUSE * before[worker] * tuples)
+
+    def _times(self) -> Float64s | None:
+        """The time (ms) that a tuple of each worker has taken. None before anything was measured."""
+        tuples, took = self._tuples, self._took
+        if took.sum() <= 0:
+            return None
+        prior = max(1.0, _PRIOR * tuples.mean())
+        times: Float64s = (took + prior * took.sum() / tuples.sum()) / (tuples + prior)
+        return times
 
     def routed(self, tuples: Int64s, costs: Int64s) -> None:
         """A block: how many tuples each worker was sent, and what these cost. Shape (workers,) each."""
@@ -78,8 +97,7 @@ class MeasuredSpeeds:
         self._fingerprint = settings.fingerprint
         self._arrived: SimpleQueue[WorkerTimes] = SimpleQueue()
         self._speeds = Speeds(settings.routed_partitions)
-        self.told: Float64s | None = None
-        """The speeds that the partitioner was told last. None before the first."""
+        self._unheard = 0
 
     def offer(self, value: bytes | None) -> None:
         """Take a record of the telemetry topic, of any bytes."""
@@ -89,8 +107,18 @@ class MeasuredSpeeds:
             return  # the controller and `status` count such records
         if isinstance(record, BatchRecord) and record.fingerprint == self._fingerprint:
             work = record.parts.get("combine")
-            if work is not None and work.routed:
+            if work is None or (record.finished is not None and record.finished <= _COLD):
+                return
+            if work.routed:
+                self._unheard = 0
                 self._arrived.put(work.routed)
+            elif work.rows:
+                self._unheard += 1
+                if self._unheard == _UNHEARD:
+                    log.warning(
+                        "partitioner.speeds is 'measured', but Spark does not say how long workers' tuples take: it was "
+                        "started with other settings. Start it with these. Until then workers count as they did"
+                    )
 
     def note(self, tuples: Int64s, costs: Int64s) -> None:
         """A block was routed. As of `Speeds.routed`."""
@@ -103,7 +131,7 @@ class MeasuredSpeeds:
         while not self._arrived.empty():
             self._speeds.combined(self._arrived.get())
         speeds = self._speeds.of(partitioner.workers)
-        if speeds is None or not self._differ(speeds):
+        if speeds is None or not _differ(speeds, partitioner.speeds):
             return
         partitioner.set_speeds(speeds)
         slowest = int(speeds.argmin())
@@ -113,8 +141,9 @@ class MeasuredSpeeds:
             speeds.max() / speeds.mean(),
             slowest,
         )
-        self.told = speeds
 
-    def _differ(self, speeds: Float64s) -> bool:
-        before = np.ones(len(speeds)) if self.told is None or len(self.told) != len(speeds) else self.told
-        return bool(np.any(np.abs(speeds / before - 1) > _CHANGE))
+
+def _differ(speeds: Float64s, before: Float64s | None) -> bool:
+    """Whether a speed has changed. before: those in force, None if none were told: all are alike."""
+    known = np.ones(len(speeds)) if before is None else before
+    return bool(np.any(np.abs(speeds / known - 1) > _CHANGE))

@@ -74,6 +74,33 @@ class _Range(NamedTuple):
     split: SplitKeys
 
 
+class _Work:
+    """Measures the work on frames, without the waiting for the next frame. clock: in s, None to measure nothing."""
+
+    def __init__(self, clock: Callable[[], float] | None) -> None:
+        self._clock = clock
+        self._seconds = 0.0
+        self._began = 0.0 if clock is None else clock()
+
+    def timed(self, frames: Frames) -> Frames:
+        """The frames. Whoever takes the next one has ended the work on the one before."""
+        clock = self._clock
+        if clock is None:
+            yield from frames
+            return
+        self._seconds += clock() - self._began
+        for frame in frames:
+            self._began = clock()
+            yield frame
+            self._seconds += clock() - self._began
+        self._began = clock()
+
+    @property
+    def ms(self) -> float:
+        """The work so far, ms."""
+        return 0.0 if self._clock is None else 1000 * (self._seconds + self._clock() - self._began)
+
+
 def combine_task(
     plan: AggregatePlan,
     layout: Layout,
@@ -97,12 +124,12 @@ def combine_task(
     for routed, frames in stretches:
         if routed in ranges:
             raise ProtocolError(f"routed partition {routed} was handed over in two stretches")
-        began = 0.0 if clock is None else clock()
-        combined = _combine(plan, layout, routed, frames)
+        work = _Work(clock)
+        combined = _combine(plan, layout, routed, work.timed(frames))
         if combined is not None:
             ranges[routed] = combined
             if clock is not None:
-                took[routed] = combined.tuples, 1000 * (clock() - began)
+                took[routed] = combined.tuples, work.ms
     if not ranges:
         return []
     # Spark gives the stretches in any order. Blobs hold their segments by routed partition, so a repeat is the same.

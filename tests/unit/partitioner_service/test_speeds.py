@@ -2,6 +2,7 @@
 
 import json
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from evenflow.arrays import Float64s
 from evenflow.errors import ConfigError
-from evenflow.partitioners import create
+from evenflow.partitioners import create, restore
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, PartWork, WorkerTimes
-from partitioner_service.learned import new_partitioner
+from partitioner_service.learned import LearnedState, new_partitioner
 from partitioner_service.speeds import MeasuredSpeeds, Speeds
 from tests.examples import examples
 from tests.unit.partitioners.streams import SPREAD
@@ -109,7 +110,7 @@ def test_the_partitioner_is_told_once_and_again_only_when_speeds_have_changed(
     for _ in range(3):
         measured.offer(record(settings, even(slow=3)))
     measured.tell(p)
-    first = measured.told
+    first = p.speeds
     assert first is not None
     assert first.argmin() == 3
     assert "the slowest is worker 3" in caplog.text
@@ -117,13 +118,13 @@ def test_the_partitioner_is_told_once_and_again_only_when_speeds_have_changed(
     measured.offer(record(settings, even(slow=3)))
     measured.tell(p)
     assert p.snapshot() == before
-    assert measured.told is first
+    assert p.speeds.tolist() == first.tolist()
     for _ in range(20):
         measured.offer(record(settings, even()))
     measured.tell(p)
-    assert measured.told is not first
-    assert measured.told is not None
-    assert measured.told.max() / measured.told.min() < 1.1
+    assert p.speeds.tolist() != first.tolist()
+    assert p.speeds is not None
+    assert p.speeds.max() / p.speeds.min() < 1.1
 
 
 def test_records_of_others_and_bytes_that_are_no_telemetry_change_nothing() -> None:
@@ -143,7 +144,7 @@ def test_records_of_others_and_bytes_that_are_no_telemetry_change_nothing() -> N
     ):
         measured.offer(value)
     measured.tell(p)
-    assert measured.told is None
+    assert p.speeds is None
 
 
 def test_workers_that_do_not_exist_are_passed_over() -> None:
@@ -151,7 +152,7 @@ def test_workers_that_do_not_exist_are_passed_over() -> None:
     measured, p = MeasuredSpeeds(settings), create("evenflow", workers=WORKERS, **WINDOW)
     measured.offer(record(settings, [*even(), (WORKERS, 10_000, 9e9), (4_000, 10_000, 1.0)]))
     measured.tell(p)
-    assert measured.told is None  # all are alike
+    assert p.speeds is None  # all are alike
 
 
 def test_after_a_plan_the_speeds_of_the_workers_in_use_are_told() -> None:
@@ -163,9 +164,9 @@ def test_after_a_plan_the_speeds_of_the_workers_in_use_are_told() -> None:
     p.rescale(WORKERS)
     measured.offer(record(settings, even(slow=3)))
     measured.tell(p)
-    assert measured.told is not None
-    assert len(measured.told) == WORKERS
-    assert measured.told.argmin() == 3
+    assert p.speeds is not None
+    assert len(p.speeds) == WORKERS
+    assert p.speeds.argmin() == 3
 
 
 def test_a_partitioner_that_cannot_be_told_is_refused_in_words() -> None:
@@ -219,3 +220,72 @@ def test_a_slow_machine_gets_less_until_all_take_equally_long(seed: int) -> None
 def test_a_worker_whose_keys_are_twenty_times_the_work_is_relieved(seed: int) -> None:
     assert _longest_by_window(measured=False, seed=seed, dear=4)[-10:].min() > 4
     assert _longest_by_window(measured=True, seed=seed, dear=4)[-10:].max() < 1.4
+
+
+def test_after_a_restart_the_speeds_of_the_snapshot_give_way_to_what_is_measured() -> None:
+    settings, p = settings_of(), create("evenflow", workers=WORKERS, **WINDOW)
+    measured = MeasuredSpeeds(settings)
+    for _ in range(3):
+        measured.offer(record(settings, even(slow=3)))
+    measured.tell(p)
+    again, measured = restore(p.snapshot()), MeasuredSpeeds(settings)
+    for _ in range(3):
+        measured.offer(record(settings, even()))
+    measured.tell(again)
+    assert again.speeds is not None
+    assert again.speeds.max() / again.speeds.min() < 1.05
+
+
+@pytest.mark.parametrize(("speeds", "kept"), [("measured", True), ("settings", False)])
+def test_speeds_of_a_snapshot_are_kept_only_while_they_are_measured(speeds: str, kept: bool) -> None:
+    p = new_partitioner(settings_of())
+    p.assign(np.arange(1, 100, dtype=np.uint64), np.arange(99))
+    p.set_speeds(np.array([0.5, *[1.0] * (WORKERS - 1)]))
+    side: Any = SimpleNamespace(snapshot=lambda: SimpleNamespace(snapshot=p.snapshot(), epoch=0, own=True))
+    restored, _ = LearnedState(settings_of(speeds=speeds), side).restored()
+    assert (restored.speeds is not None) == kept
+
+
+def test_one_micro_batch_in_which_a_machine_stood_still_is_forgotten_soon() -> None:
+    estimate = Speeds(WORKERS)
+    for _ in range(20):
+        estimate.combined(even())
+    estimate.combined(even(slow=0, times=100))
+    for _ in range(4):
+        estimate.combined(even())
+    told = estimate.of(WORKERS)
+    assert told is not None
+    assert told.min() / told.mean() > 0.75
+
+
+def test_on_a_slow_stream_tuples_are_remembered_until_they_are_enough() -> None:
+    estimate = Speeds(WORKERS)
+    for _ in range(30):
+        estimate.combined([(w, 50, 2.0 if w == 2 else 1.0) for w in range(WORKERS)])
+    told = estimate.of(WORKERS)
+    assert told is not None
+    assert told.argmin() == 2
+
+
+def test_the_first_micro_batches_of_a_driver_say_nothing() -> None:
+    settings, p = settings_of(), create("evenflow", workers=WORKERS, **WINDOW)
+    measured = MeasuredSpeeds(settings)
+    for finished in (1, 2, 3):
+        measured.offer(record(settings, even(slow=1), finished=finished))
+    measured.tell(p)
+    assert p.speeds is None
+    measured.offer(record(settings, even(slow=1), finished=4))
+    measured.tell(p)
+    assert p.speeds is not None
+
+
+def test_a_spark_that_does_not_measure_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    settings = settings_of()
+    measured = MeasuredSpeeds(settings)
+    silent = json.loads(record(settings, even()))
+    silent["parts"]["combine"]["routed"] = []
+    for _ in range(100):
+        measured.offer(json.dumps(silent).encode())
+    warnings = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "Spark does not say how long workers' tuples take" in warnings[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,3 +162,46 @@ def test_no_result_is_said_to_be_older_than_the_oldest_tuple_and_all_have_an_age
             emitted = told[-1].work["reduce", NO_BATCH].emitted
             assert all(100 <= came <= 100 * number for came in emitted)
     assert sum(sum(tally.work["reduce", NO_BATCH].emitted.values()) for tally in told) == rows
+
+
+class SlowBroker:
+    """A clock, and frames that come only after a wait of a second each. Work takes 3 ms between two looks."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        self.now += 0.003
+        return self.now
+
+    def frames(self, frames: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        for frame in frames:
+            self.now += 1.0
+            yield frame
+        self.now += 1.0
+
+
+def test_the_time_of_a_worker_is_that_of_its_tuples_and_not_of_the_wait_for_them() -> None:
+    pipe, broker, told = Pipe(plan_of(INVERTIBLE, 1)), SlowBroker(), list[Tally]()
+    for routed in (0, 2):
+        for _ in range(routed + 1):
+            pipe.write(routed, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5})
+    stretches = ((routed, broker.frames(pipe.frames[routed])) for routed in (0, 2))
+    combine_task(pipe.plan, pipe.layout, stretches, told=told.append, clock=broker.clock)
+    took = told[0].work["combine", NO_BATCH].routed
+    assert {routed: tuples for routed, (tuples, _) in took.items()} == {0: 2, 2: 6}
+    # Two looks before the first frame, two at each frame, and two behind the last one.
+    assert {routed: round(ms) for routed, (_, ms) in took.items()} == {0: 9, 2: 15}
+
+
+def test_times_of_workers_add_up_over_tasks() -> None:
+    one, other = Work(routed={0: (2, 1.0), 1: (1, 4.0)}), Work(routed={1: (3, 2.0)})
+    assert (one + other).routed == {0: (2, 1.0), 1: (4, 6.0)}
+    assert (Work() + other).routed == (other + Work()).routed == other.routed
+
+
+def test_without_a_clock_nothing_is_told_of_times() -> None:
+    pipe, told = Pipe(plan_of(INVERTIBLE, 1)), list[Tally]()
+    pipe.write(0, [(0, b"a", 1, 1.0)], {0: 5, 1: 5})
+    combine_task(pipe.plan, pipe.layout, [(0, iter(pipe.frames[0]))], told=told.append)
+    assert told[0].work["combine", NO_BATCH].routed == {}
