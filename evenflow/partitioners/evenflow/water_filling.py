@@ -42,7 +42,8 @@ within the window of the rescale. Without that the new workers would stay idle.
 Tuples may cost differently. Loads then are sums of costs, and a key's share of the stream is its share of the costs. So a
 hot key of cheap tuples stays whole, and a key of few dear tuples may be split. Where chance is spoken of, a tuple is one
 that a unit of cost belongs to, on average. A tuple is never divided: a worker that gets one of a thousandth of the window's
-cost is above the mean by that.
+cost is above the mean by that. Sums stay exact up to 2^43 units of cost in a window and 1,024 workers, also with unequal
+speeds. So with cumulative loads choose a small unit.
 
 Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it is
 needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 270 to 470 x watch x n, 3n loads

@@ -70,18 +70,21 @@ Turns give worker 0 all the cheap tuples here. When both workers have answered, 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from evenflow.arrays import Float64s, Int64s, Rows, State, UInt64s, Whole, record, records
+from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import ONLINE_SHUFFLE
 
+_MOST_CELLS = 1 << 26
 ROUND_ROBIN, SEND_ALL, WAIT_ALL, RUN = range(4)
 """The states of the scheduler."""
 META = np.dtype(
@@ -305,6 +308,11 @@ class OnlineShuffleGrouping(Partitioner):
     def _start(self) -> None:
         n, options = self.workers, self.options
         shape = (n, options.rows, options.columns)
+        if math.prod(shape) > _MOST_CELLS:
+            raise ConfigError(
+                f"sketches of {math.prod(shape):,} cells, and {_MOST_CELLS:,} are the most",
+                hint="lower columns or rows",
+            )
         self._schedule = Schedule(
             sketches=Sketches(
                 salts=salts(self.seed, options.rows),
@@ -364,6 +372,15 @@ class OnlineShuffleGrouping(Partitioner):
     def _load_state(self, state: State) -> None:
         sketches = {name: state.pop(name) for name in Sketches._fields[1:]}
         self._schedule = Schedule(sketches=Sketches(salts(self.seed, self.options.rows), **sketches), **state)
+        meta, sent = self._schedule.meta, self._schedule.sent
+        # Kernels do not check bounds.
+        if not (
+            0 <= meta["turn"] < self.workers
+            and 0 <= meta["at"] < len(sent)
+            and ROUND_ROBIN <= meta["state"] <= RUN
+            and bool(np.all((sent["to"] >= 0) & (sent["to"] <= self.workers)))
+        ):
+            raise ValueError("there are tuples or turns of workers that do not exist")
 
     def _choices(self) -> int:
         return self.workers

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.keys import candidate
-from evenflow.partitioners import Partitioner, create
+from evenflow.partitioners import Partitioner, create, restore
 from evenflow.partitioners.costs import MAX_COST
 from evenflow.partitioners.grouping.osg import ROUND_ROBIN, RUN, SEND_ALL, WAIT_ALL
 from evenflow.partitioners.snapshots import unpack
@@ -312,3 +313,16 @@ def test_explain_names_the_worker_of_the_next_tuple(
     for key in (int(stream[0][0]), 3):
         said = p.explain(key).workers
         assert said == tuple(p.assign(np.array([key], np.uint64), np.array([10**6])).tolist())
+
+
+def test_sketches_that_would_not_fit_are_refused() -> None:
+    with pytest.raises(ConfigError, match="lower columns or rows"):
+        create("osg", workers=1_024, columns=1 << 16, rows=16)
+
+
+@pytest.mark.parametrize(("field", "value"), [("turn", 2), ("turn", -1), ("at", 99), ("state", 4)])
+def test_a_snapshot_of_workers_that_do_not_exist_is_refused(field: str, value: int) -> None:
+    p = create("osg", workers=2)
+    p._schedule.meta[field] = value
+    with pytest.raises(IncompatibleStateError, match="does not fit"):
+        restore(p.snapshot())
