@@ -7,7 +7,7 @@ the blob. So the number of tasks changes no result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter, sleep
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ _ARROW = pa.schema(
     [("label", pa.int32()), ("bucket", pa.int32()), ("identity", pa.binary()), ("blob", pa.binary())]
 )
 Batches = Iterable[pa.RecordBatch]
+Waits = float | Sequence[float]
 
 
 def combined(
@@ -33,14 +34,14 @@ def combined(
     *,
     tasks: int,
     told: Told | None,
-    wait_us: float = 0,
+    wait_us: Waits = 0,
     measured: bool = False,
 ) -> DataFrame:
     """Blobs (columns BLOBS) of a stream of routed records (partition, offset, value).
 
     tasks: how many Spark tasks share the routed partitions. told: each task hands it the tally of what the
-    task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments. measured: the
-    tallies say how long each routed partition took.
+    task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments, or
+    those of each routed partition (of further ones 0). measured: the tallies say how long each routed partition took.
     """
     # `coalesce` joins whole partitions without a shuffle, so
     # the rows of a routed partition stay together, in order.
@@ -48,7 +49,7 @@ def combined(
 
 
 def combine_stream(
-    layout: Layout, told: Told | None, wait_us: float = 0, *, measured: bool = False
+    layout: Layout, told: Told | None, wait_us: Waits = 0, *, measured: bool = False
 ) -> Callable[[Batches], Batches]:
     """The function that one task applies to its record batches (partition, offset, value)."""
 
@@ -57,8 +58,13 @@ def combine_stream(
 
         def tell(tally: Tally) -> None:
             if wait_us:
-                sleep(tally.tuples * wait_us / 1_000_000)
-                tally = tally.slowed(wait_us / 1_000)
+                more_ms = {
+                    partition: tuples * _wait_of(wait_us, partition) / 1_000
+                    for work in tally.work.values()
+                    for partition, (tuples, _) in work.routed.items()
+                }
+                sleep(sum(more_ms.values()) / 1_000)
+                tally = tally.slowed(more_ms)
             if told is not None:
                 told(watch.timed(tally))
 
@@ -69,11 +75,17 @@ def combine_stream(
             layout,
             _Rows(batches).stretches(),
             told=tell if asked else None,
-            clock=perf_counter if measured else None,
+            clock=perf_counter if measured or wait_us else None,
         )
         yield blob_batch(blobs, layout.receivers)
 
     return task
+
+
+def _wait_of(wait_us: Waits, partition: int) -> float:
+    if isinstance(wait_us, int | float):
+        return wait_us
+    return wait_us[partition] if partition < len(wait_us) else 0.0
 
 
 class _Row(NamedTuple):

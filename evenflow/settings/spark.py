@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,9 @@ from evenflow.settings.places import state_folder
 from evenflow.settings.section import Section
 
 _IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
+
+
+Wait = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class SparkSettings(Section):
@@ -104,11 +107,10 @@ class SparkSettings(Section):
         le=65535,
         description="Port of the metrics. 0: a free port, which is logged. Two applications on one machine need one each.",
     )
-    combine_wait: float = Field(
+    combine_wait: Wait | tuple[Wait, ...] = Field(
         default=0,
-        ge=0,
-        le=1_000_000,
-        description="For experiments: microseconds that the combiner waits for each tuple, as if the work were costly.",
+        description="For experiments: microseconds (at most 1000000) that the combiner waits for each tuple, as if it were "
+        "work. A list has those of worker 0, 1, ..., and 0 for further workers, as if these were slower than others.",
     )
 
     @model_validator(mode="after")

@@ -150,10 +150,10 @@ class Tally:
         """Number of windows that were emitted, as counted by the bucket that emitted most."""
         return max(self.closed.values(), default=0)
 
-    def slowed(self, ms: float) -> Tally:
-        """This tally as if each tuple had taken its worker so much longer."""
+    def slowed(self, more_ms: Mapping[int, float]) -> Tally:
+        """This tally as if the work of each routed partition had taken so much longer."""
         work = {
-            at: replace(done, routed={w: (rows, took + rows * ms) for w, (rows, took) in done.routed.items()})
+            at: replace(done, routed={w: (n, took + more_ms[w]) for w, (n, took) in done.routed.items()})
             for at, done in self.work.items()
         }
         return replace(self, work=work)
