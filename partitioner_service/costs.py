@@ -16,6 +16,7 @@ from evenflow.expressions.cost import Cost
 from evenflow.expressions.engine import Numbers
 from evenflow.grammar import paths
 from evenflow.settings import Settings
+from partitioner_service.reading.any_values import numbers_of
 from partitioner_service.reading.cells import Block, Cells, kinds_of
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
@@ -47,6 +48,7 @@ class Pricing:
         self.each = cost.each
         self._reads = list(cost.types)
         self._column = cost.column
+        self._any_columns = settings.query.origin.any_columns
         self._numbers = None
         if self._column is None:
             self._numbers = Numbers(cost.expression, cost.types, "partitioner.cost")
@@ -118,9 +120,12 @@ class Pricing:
     def numbers(self, own: Named, found: Named, rows: int) -> Float64s:
         """The cost of each row, NaN where it is no number. Shape (rows,).
 
-        own: the columns that only the cost reads. found: the columns that the query reads or derives.
+        own: the columns that only the cost reads. found: the columns that the query reads or derives. Of a column of any
+        value, values that are no numbers are null here.
         """
         columns = {name: own[name] if name in own else found[name] for name in self._reads}
+        for name in self._any_columns.intersection(columns):
+            columns[name] = numbers_of(columns[name])
         if self._numbers is not None:
             return self._numbers.compute(columns, rows)
         assert self._column is not None

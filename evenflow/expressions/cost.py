@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from evenflow.errors import ConfigError
 from evenflow.expressions.columns import Columns
+from evenflow.grammar.column_types import ANY_VALUE
 
 if TYPE_CHECKING:
     from evenflow.expressions.checked import Expression, Typed
@@ -57,7 +58,9 @@ def cost_of(text: str, columns: Columns, within: Callable[[str], bool], what: st
             hint="name a column, or leave it out",
         )
     own = {name: _number_or(name, expression) for name in expression.columns if not _known(columns, name)}
-    types = {name: own[name] if name in own else columns.type_of(name) for name in expression.columns}
+    types = {
+        name: own[name] if name in own else _as_number(columns.type_of(name)) for name in expression.columns
+    }
     found = typed(expression, lambda name: kind_of(types[name]), what)
     if not found.kind.number or found.kind.name == "nothing":
         raise ConfigError(
@@ -75,6 +78,11 @@ def cost_of(text: str, columns: Columns, within: Callable[[str], bool], what: st
         each=each,
         repeated=tuple(name for name in outer if each and types[name] == "string"),
     )
+
+
+def _as_number(type_: str) -> str:
+    """The type in an expression. Of a column of any value, an expression reads the numbers."""
+    return "float64" if type_ == ANY_VALUE else type_
 
 
 def _known(columns: Columns, name: str) -> bool:
