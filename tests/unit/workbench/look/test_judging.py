@@ -324,6 +324,13 @@ def test_objects_under_count_distinct_are_a_problem_that_no_type_mends() -> None
     assert "name another column" in found.problems[0].do
 
 
+def test_text_that_count_reads_beside_count_distinct_is_mended_by_the_line_that_is_said() -> None:
+    both = {"aggregates": {"a": "count_distinct(buyer.id)", "n": "count(buyer.id)"}}
+    found = look(sample(orders(buyer={"id": "b7"})), query=both)
+    assert 'query.types = { "buyer.id" = "string" }' in found.problems[0].do
+    assert applied(found.settings, found.proposal).query.types == {"buyer.id": "string"}
+
+
 def test_a_query_that_began_with_numbers_is_looked_at_by_its_rule() -> None:
     asked = settings(query={"aggregates": {"a": "count_distinct(tag)"}}).with_any_columns(())
     found = look_at(asked, sample(orders(tag="red")), now=NOW)
