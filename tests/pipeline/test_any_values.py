@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.views import queries
+from partitioner_service.claim import claim
 from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
+from partitioner_service.watchdog import Watchdog
 from tests.pipeline.end_to_end import BEGIN, Pipeline, Stream, make_settings
 from tests.pipeline.planes import start_thread, total, wait_until
 from tests.pipeline.routed import create_topics, write
@@ -91,6 +93,27 @@ def test_ids_of_any_kind_are_counted_by_kind_and_value(
         found = {at: row["d"] for at, row in results(one)[0].items()}
         assert found == {at: len(ids - {None}) for at, ids in expected.items()}
         assert min(found.values()) > 50
+
+
+@pytest.mark.more
+def test_a_query_that_began_with_doubles_goes_on_with_them_in_all_its_services(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    query = {"slide": "5s", "key": "shop", "types": {}, "aggregates": COUNTED}
+    settings = make_settings(kafka_settings, query_name, tmp_path, query=query)
+    claim(prepare(settings).with_any_columns(()), Watchdog())
+    stream = Visits(settings)
+    stream.visits(1_000)
+    stream.end()
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.run_to_the_end()
+    report = verify(settings)
+    assert (report.differences, report.first) == (0, ())
+    kinds = Counter(
+        type((identity(record.row["user"]) or (0, None))[1]) for record in stream.records if record.row
+    )
+    doubles = kinds[Decimal] + kinds[type(None)]
+    assert (report.read, report.routed) == (1_000, doubles)
 
 
 @pytest.mark.parametrize("began_before", [False, True])
