@@ -215,6 +215,7 @@ def commit_first(
         began_at=int(time.time() * 1000) if began_at is None else began_at,
         key_columns=settings.query.result_keys != ("key",),
         filter_first=settings.query.filter_first,
+        any_columns=tuple(sorted(settings.query.any_columns)),
     )
     producer.begin_transaction()
     write_beginning(producer, settings, beginning)

@@ -16,6 +16,7 @@ from evenflow.expressions.cost import Cost
 from evenflow.expressions.engine import Numbers
 from evenflow.grammar import paths
 from evenflow.settings import Settings
+from partitioner_service.reading.any_values import numbers_of
 from partitioner_service.reading.cells import Block, Cells, kinds_of
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
@@ -48,6 +49,7 @@ class Pricing:
         self.each = cost.each
         self._reads, self._sizes = list(cost.types), cost.sizes
         self._column = cost.column
+        self._any_columns = settings.query.origin.any_columns
         self._numbers = None
         if self._column is None:
             self._numbers = Numbers(cost.expression, cost.types, "partitioner.cost")
@@ -136,9 +138,11 @@ class Pricing:
         """The cost of each row, NaN where it is no number. Shape (rows,).
 
         own: the columns that only the cost reads, and sizes that are known. found: the columns that the query reads or
-        derives.
+        derives. Of a column of any value, values that are no numbers are null here.
         """
         columns = {name: self._column_named(name, own, found) for name in self._reads}
+        for name in self._any_columns.intersection(columns):
+            columns[name] = numbers_of(columns[name])
         if self._numbers is not None:
             return self._numbers.compute(columns, rows)
         assert self._column is not None

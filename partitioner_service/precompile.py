@@ -49,8 +49,9 @@ def compile_all() -> int:
             routed += _routed(_settings(partitioner={"name": name, "instances": 2}))
     for unit in ("s", "us", "iso"):
         routed += _routed(_settings(query={"time_unit": unit}))
+    counted = {"types": {}, "aggregates": {"n": "count_distinct(i)"}}
     exploded = {"explode": "items", "key": "items.k"}
-    for query in ({"types": {"key": "int64", "i": "int64"}}, {"max_jump": "1m"}, exploded):
+    for query in ({"types": {"key": "int64", "i": "int64"}}, {"max_jump": "1m"}, counted, exploded):
         routed += _routed(_settings(query=query))
     routed += _routed(_settings(input={"format": "csv", "columns": ["key", "time", "i", "f"]}))
     for form in REGISTERED:

@@ -18,11 +18,12 @@ class Layout(twostep.Layout):
     """The shape of a running query and, as JSON, the query itself.
 
     It is pickled with every task, so it is small. query: the query that routes, as JSON. view: name of the
-    view of that query, None for the query itself.
+    view of that query, None for the query itself. any_columns: `Query.any_columns`, which the JSON does not tell.
     """
 
     query: str
     view: str | None = None
+    any_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings, topic_id: str) -> Layout:
@@ -30,6 +31,7 @@ class Layout(twostep.Layout):
         return cls(
             query=settings.origin.query.model_dump_json(),
             view=settings.query.view_name,
+            any_columns=tuple(sorted(settings.origin.query.any_columns)),
             fingerprint=settings.fingerprint,
             frames_of=settings.origin.fingerprint,
             topic_id=topic_id,
@@ -43,13 +45,13 @@ class Layout(twostep.Layout):
     @property
     def plan(self) -> AggregatePlan:
         """The plan of the aggregates. It is made once per process and query."""
-        return _plan(self.query, self.view)
+        return _plan(self.query, self.view, self.any_columns)
 
 
 @lru_cache(maxsize=16)
-def _plan(query: str, view: str | None) -> AggregatePlan:
+def _plan(query: str, view: str | None, any_columns: tuple[str, ...]) -> AggregatePlan:
     try:
-        whole = Query.model_validate_json(query)
+        whole = Query.model_validate_json(query).with_any_columns(any_columns)
     except ValidationError as error:
         # The driver has read the same text. What differs here is which modules there are.
         raise ConfigError(

@@ -28,10 +28,14 @@ _SHOWN = 500
 """Characters of an error about a record."""
 _ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
-_VERSION = 3
+_VERSION = 4
+"""Version of the record of a query that counts values of any kind (`Query.any_columns`)."""
+_NUMBERS = 3
+"""Version of the record of a query that counts no such values."""
 _KEYS_FIRST = 2
 """Version of the record of a query that rejects records without a key before it filters (`Query.filter_first`)."""
 _MOST_PARTITIONS = 10_000
+_MOST_COLUMNS = 100_000
 _LARGEST = 1_000_000
 """Bytes of a record that is read."""
 
@@ -45,6 +49,7 @@ class Beginning:
     key_columns: whether results have a column for each part of a key of several columns. A query that began before there
     were such columns has none, and keeps its one column `key`.
     filter_first: by which rule it rejects records without a key (`Query.filter_first`).
+    any_columns: the columns of which it counts values of any kind (`Query.any_columns`), sorted.
     """
 
     identity: dict[str, Any]
@@ -53,6 +58,7 @@ class Beginning:
     began_at: int
     key_columns: bool = False
     filter_first: bool = True
+    any_columns: tuple[str, ...] = ()
 
     def first_offset(self, partition: int) -> int:
         """Where reading began. A partition that the query did not begin with is read from its first record on."""
@@ -67,8 +73,16 @@ def write_beginning(producer: Producer, settings: Settings, beginning: Beginning
 def encode_beginning(beginning: Beginning) -> bytes:
     """The record's value."""
     begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
-    # An older evenflow knows one rule only. It reads the record of a query that began by it, and refuses any other.
-    rule = {"v": _VERSION, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
+    # An older evenflow reads the record of a query that began by rules that it knows, and refuses any other.
+    rule: dict[str, Any] = (
+        {"v": _NUMBERS, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
+    )
+    if beginning.any_columns:
+        rule = {
+            "v": _VERSION,
+            "filter_first": beginning.filter_first,
+            "any_columns": list(beginning.any_columns),
+        }
     fields = {
         **rule,
         "identity": beginning.identity,
@@ -114,7 +128,7 @@ def _decoded(fields: StrictObject) -> Beginning:
     version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
     if not isinstance(identity, dict):
         raise ValueError("its identity is no object")
-    if version not in (_KEYS_FIRST, _VERSION):
+    if version not in (_KEYS_FIRST, _NUMBERS, _VERSION):
         raise IncompatibleStateError(
             f"the record of how the query began has version {version}, this evenflow reads {_VERSION}",
             hint="finish the query with the evenflow that began it, or give it a new name",
@@ -126,8 +140,13 @@ def _decoded(fields: StrictObject) -> Beginning:
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
         key_columns=fields.fields.get("key_columns") is True,
-        filter_first=version == _VERSION and fields.flag("filter_first"),
+        filter_first=version != _KEYS_FIRST and fields.flag("filter_first"),
+        any_columns=_any_columns(fields) if version == _VERSION else (),
     )
+
+
+def _any_columns(fields: StrictObject) -> tuple[str, ...]:
+    return tuple(fields.texts("any_columns", longest=_LARGEST, most=_MOST_COLUMNS))
 
 
 def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
@@ -136,6 +155,7 @@ def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
         return settings
     first = begun_max_jump(beginning.identity)
     settings = settings if first is None else settings.with_first_max_jump(first[0])
+    settings = settings.with_any_columns(beginning.any_columns)
     settings = settings if beginning.filter_first else settings.with_keys_first()
     return settings if beginning.key_columns else settings.with_one_key_column()
 
@@ -162,6 +182,11 @@ def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) ->
     if beginning is None:
         return
     changed = settings.changes_since(beginning.identity)
+    changed += [
+        f"column {name}: values of any kind, which count_distinct counts -> "
+        f"{settings.query.with_any_columns(beginning.any_columns).column_type(name)}"
+        for name in settings.query.with_any_columns(beginning.any_columns).changed_any_columns
+    ]
     if changed:
         raise IncompatibleStateError(
             f"query {settings.query.name} began with other settings; changed since then:\n  "

@@ -19,6 +19,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import Aggregate, Call
 from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, ServiceError
+from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.settings import Query, Settings
 from evenflow.settings.durations import format_duration
 from evenflow.settings.views import queries
@@ -253,6 +254,7 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
         yield "@timestamp", "the record timestamp: event time"
     for name, type_ in query.read_as.items():
         what = query.time_unit if roles.get(name) == ["event time"] else type_
+        what = "any value" if what == ANY_VALUE else what
         found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
         yield printable(name), f"read as {what}: {', '.join(roles.get(name, ['read']))}{found}"
     for name, type_ in () if cost is None else (*cost.of_record.items(), *cost.of_element.items()):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import Settings
 from topics.registry import Lookup, RegisteredSchema, Registry, SchemaRefused
@@ -132,12 +132,16 @@ class RegisteredRecords:
             return held.value
         if type_ == "date":
             return _day(held)
-        if type_ == "string":
+        if type_ == ANY_VALUE and held.holds == "bool":
+            return held.value
+        if type_ == ANY_VALUE and held.logical == "date" and held.holds == "int":
+            return _day(held)
+        if type_ in ("string", ANY_VALUE):
             if held.holds in ("text", "enum"):
                 return held.value
             if held.logical == "uuid" and held.holds == "bytes" and len(held.value) == 16:
                 return str(uuid.UUID(bytes=held.value))
-        elif type_ != "bool":
+        if type_ not in ("string", "bool"):
             if held.holds == "text" and decimal_scale(type_) is not None:
                 return Number(held.value.strip(" \t"))
             # A Number holds text. The column's strict reader accepts these forms, and no exponent for a decimal.

@@ -14,7 +14,7 @@ from evenflow.aggregates.wide import WIDE
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.grammar.arrow_types import ARROW_TYPES, arrow_type
-from evenflow.grammar.column_types import ColumnType, decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, ColumnType, decimal_scale
 
 ROWS = "rows"
 """Name of the hidden partial of every plan: the number of tuples. A key with 0 tuples has left the window."""
@@ -152,7 +152,9 @@ class Aggregate:
             raise ConfigError(
                 f"{what}: {self.name} takes no column, it is over tuples", hint=f"write {self._forms()}"
             )
-        if ("decimal(S)" if decimal_scale(column_type) is not None else column_type) not in self.over:
+        written = "decimal(S)" if decimal_scale(column_type) is not None else column_type
+        # A column has values of any kind only if every aggregate of it takes them (`Query.any_columns`).
+        if column_type != ANY_VALUE and written not in self.over:
             needs = "a number" if self.over == NUMBERS else f"one of {', '.join(self.over)}"
             raise ConfigError(
                 f"{what}: column {spec.column!r} is a {column_type}, but {self.name} needs {needs}",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from evenflow.grammar.column_types import ANY_VALUE
+
 if TYPE_CHECKING:
     from evenflow.expressions.checked import Expression, Typed
 
@@ -105,12 +107,14 @@ def _note(
     """Add to `needed` the type that an expression needs a column as.
 
     The declared type counts first, then the type that the rest of the query needs, then what the column's uses in
-    expressions tell. ValueError if none of them tells a type.
+    expressions tell. ValueError if none of them tells a type. A column of any value is a number to expressions.
     """
     from evenflow.expressions.inferred import inferred
 
     type_ = types.get(name)
     if type_ is None and name in needed:
+        if set(needed[name].values()) == {ANY_VALUE}:
+            needed[name] = {"a number": "float64"}
         return
     if type_ is None:
         type_ = inferred(name, everything)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evenflow.errors import ConfigError
 from evenflow.expressions.columns import Columns
+from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.grammar.explosion import Explosion
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def cost_of(text: str, columns: Columns, explosion: Explosion | None, what: str)
     plain = [name for name in expression.columns if name not in counted]
     own = {name: _number_or(name, expression) for name in plain if not _known(columns, name)}
     types = {
-        name: "int64" if name in counted else own[name] if name in own else columns.type_of(name)
+        name: "int64" if name in counted else own[name] if name in own else _as_number(columns.type_of(name))
         for name in expression.columns
     }
     found = typed(expression, lambda name: SIZE if name in counted else kind_of(types[name]), what)
@@ -108,6 +109,11 @@ def cost_of(text: str, columns: Columns, explosion: Explosion | None, what: str)
         repeated=tuple(name for name in outer if each and types[name] == "string"),
         sizes=sizes,
     )
+
+
+def _as_number(type_: str) -> str:
+    """The type in an expression. Of a column of any value, an expression reads the numbers."""
+    return "float64" if type_ == ANY_VALUE else type_
 
 
 def _known(columns: Columns, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evenflow.grammar.column_types import ColumnType, decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, ColumnType, decimal_scale
 
 ARROW_TYPES: dict[str, pa.DataType] = {
     "int64": pa.int64(),
@@ -17,6 +17,8 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 
 
 def arrow_type(declared: ColumnType) -> pa.DataType:
-    """Arrow type of a value column in frames, for a type of `[query.types]`."""
+    """Arrow type of a value column in frames, for a type of `[query.types]` or `ANY_VALUE`."""
+    if declared == ANY_VALUE:
+        return pa.string()
     scale = decimal_scale(declared)
     return ARROW_TYPES[declared] if scale is None else pa.decimal128(18, scale)

@@ -550,6 +550,11 @@ class Settings(BaseSettings):
         origin = None if self._origin is None else self._origin.with_keys_first()
         return self._changed(origin, query=self.query.with_keys_first())
 
+    def with_any_columns(self, columns: tuple[str, ...] | None) -> Settings:
+        """These settings for a query that began with these columns of any value (`Query.any_columns`)."""
+        origin = None if self._origin is None else self._origin.with_any_columns(columns)
+        return self._changed(origin, query=self.query.with_any_columns(columns))
+
     @property
     def frames_per_batch(self) -> int:
         """Most offsets of a topic that a micro-batch reads.

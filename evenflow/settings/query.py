@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 from evenflow.expressions.columns import Columns, one_type, resolved
 from evenflow.grammar import paths
 from evenflow.grammar.aggregate_spec import Aggregates, AggregateSpec
-from evenflow.grammar.column_types import MOST_SCALE, PLAIN_TYPES, ColumnType, decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, MOST_SCALE, PLAIN_TYPES, ColumnType, decimal_scale
 from evenflow.grammar.emission import Emission
 from evenflow.grammar.explosion import Explosion
 from evenflow.limits import (
@@ -33,6 +33,10 @@ from evenflow.settings.views import View, check_name
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
 """The type of a time column, by its unit."""
+_TEXTS = {"string", ANY_VALUE}
+"""The types whose values are texts in frames."""
+_DISTINCT = "count_distinct"
+"""The aggregate that takes columns of any value."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_KEY_COLUMNS = 8
 _MOST_UPDATED = 10_000
@@ -156,7 +160,8 @@ class Query(BaseModel):
     types: dict[str, ColumnType] = Field(
         default_factory=dict,
         description="Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)' with S digits behind "
-        "the point. Default: float64 for aggregated columns, string for the key.",
+        "the point. Default: float64 for aggregated columns, string for the key, any value for a column that count_distinct "
+        "alone reads (docs/aggregates.md).",
     )
     columns: dict[str, str] = Field(
         default_factory=dict,
@@ -182,6 +187,7 @@ class Query(BaseModel):
     _origin: Query | None = PrivateAttr(default=None)
     _one_key_column: bool = PrivateAttr(default=False)
     _filter_first: bool = PrivateAttr(default=True)
+    _begun_any_columns: tuple[str, ...] | None = PrivateAttr(default=None)
     _first_max_jump: tuple[int | None] | None = PrivateAttr(default=None)
 
     @field_validator("name")
@@ -365,7 +371,7 @@ class Query(BaseModel):
                 "event time: name another column of the record, or '@timestamp'"
             )
         elements = {name: type_ for name, type_ in columns.read.items() if explosion.within(name) is not None}
-        if explosion.way != "list" and set(elements.values()) - {"string"}:
+        if explosion.way != "list" and set(elements.values()) - _TEXTS:
             raise ValueError(
                 f"explode = {self.explode!r} makes texts of column {explosion.column!r}, but the query needs "
                 f"{elements[explosion.column]}: aggregate it as text, or write lists in JSON"
@@ -598,7 +604,7 @@ class Query(BaseModel):
 
     @property
     def repeated_texts(self) -> list[str]:
-        """Columns of text that stand in each element of a record that `explode` takes apart.
+        """Columns of text or any value that stand in each element of a record that `explode` takes apart.
 
         These are the columns of the record, read or derived, that the key, an aggregate or an expression over elements
         needs. The raw record key is not among them.
@@ -615,17 +621,58 @@ class Query(BaseModel):
             outer |= set(once.derived)
             needed += [name for derived in each.derived.values() for name in derived.columns]
             needed += [] if each.where is None else each.where.columns
-        return [name for name in dict.fromkeys(needed) if name in outer and columns.type_of(name) == "string"]
+        return [name for name in dict.fromkeys(needed) if name in outer and columns.type_of(name) in _TEXTS]
 
     def column_type(self, column: str) -> ColumnType:
         """The type of a column.
 
         A derived column has the type of its expression. Any other column has its declared type. Without a declaration,
-        a key column is string, and an aggregated column is float64.
+        a key column is string, one of `any_columns` has any value, and any other aggregated column is float64.
         """
         if column in self.columns:
             return self.resolved.type_of(column)
+        if column in self.any_columns:
+            return ANY_VALUE
         return self.types.get(column, "string" if column in self.key_columns else "float64")
+
+    @property
+    def any_columns(self) -> frozenset[str]:
+        """Columns whose values count_distinct takes as they are, of any kind (`ANY_VALUE`).
+
+        These are the undeclared columns of the record that nothing but count_distinct reads. A query that has begun has
+        those with which it began. Of these, a view that was added may need one as a number: `changed_any_columns`.
+        """
+        found = self._only_counted
+        if found and self._expressions:
+            read = self.resolved.read
+            found = frozenset(name for name in found if read[name] == ANY_VALUE)
+        return found
+
+    @property
+    def changed_any_columns(self) -> list[str]:
+        """Columns with which the query began as columns of any value, and which it now needs as something else."""
+        return sorted(set(self._begun_any_columns or ()) & set(self._aggregated) - self.any_columns)
+
+    @property
+    def begun_any_columns(self) -> tuple[str, ...] | None:
+        """The `any_columns` with which the query began. None: by the rule of queries that begin now."""
+        return self._begun_any_columns
+
+    def with_any_columns(self, columns: tuple[str, ...] | None) -> Query:
+        """This query as one that began with these `any_columns`. This is no setting."""
+        changed = self.model_copy()
+        changed._begun_any_columns = columns
+        changed._origin = None if self._origin is None else self._origin.with_any_columns(columns)
+        return changed
+
+    @property
+    def _only_counted(self) -> frozenset[str]:
+        """`any_columns`, and those like them that expressions read."""
+        counted = {spec.column for spec in self.routed_for if spec.function == _DISTINCT}
+        others = {spec.column for spec in self.routed_for if spec.function != _DISTINCT}
+        known = {*self.key_columns, self.time, *self.types, *self.columns}
+        found = {name for name in counted - others - known if name is not None}
+        return frozenset(found if self._begun_any_columns is None else found & {*self._begun_any_columns})
 
     @property
     def _aggregated(self) -> list[str]:
@@ -639,8 +686,11 @@ class Query(BaseModel):
     def value_columns(self) -> dict[str, ColumnType]:
         """Columns that the aggregates of the query and of all its views read, with their types, sorted by name."""
         derived = self.resolved.derived if self.columns else {}
+        undeclared = dict.fromkeys(self.any_columns, ANY_VALUE)
         return {
-            column: derived[column].type if column in derived else self.types.get(column, "float64")
+            column: derived[column].type
+            if column in derived
+            else self.types.get(column, undeclared.get(column, "float64"))
             for column in self._aggregated
         }
 
@@ -660,10 +710,16 @@ class Query(BaseModel):
         ValueError or ConfigError if they contradict each other (`columns.resolved`).
         """
         uses: dict[str, dict[str, str]] = {}
+        counted = self._only_counted
         for column, use, kind in (
             *((name, "the key", self.types.get(name, "string")) for name in self.key_columns),
             (self.time, "the event time", _TIME_TYPES[self.time_unit]),
-            *((column, "a number", self.types.get(column, "float64")) for column in self._aggregated),
+            *(
+                (column, "values to count", ANY_VALUE)
+                if column in counted
+                else (column, "a number", self.types.get(column, "float64"))
+                for column in self._aggregated
+            ),
         ):
             if not column.startswith("@"):
                 uses.setdefault(column, {})[use] = kind
@@ -711,10 +767,17 @@ class Query(BaseModel):
         return fields
 
     def _carried_for_views(self) -> dict[str, str]:
-        """Columns that the frames carry only because a view needs them, with their types. "@time": the event time."""
+        """Columns that the frames carry only because a view needs them, with their types. "@time": the event time.
+
+        A column of any value stands here as undeclared columns always did. The record of how the query began names it.
+        """
         from evenflow.aggregates import AggregatePlan
 
         alone = self._with_views()
         timed = AggregatePlan.of(self).timed and not AggregatePlan.of(alone).timed
-        values = {name: kind for name, kind in self.value_columns.items() if name not in alone.value_columns}
+        values = {
+            name: "float64" if kind == ANY_VALUE else kind
+            for name, kind in self.value_columns.items()
+            if name not in alone.value_columns
+        }
         return values | ({"@time": "int64"} if timed else {})

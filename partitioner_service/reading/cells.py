@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
+from evenflow.grammar.column_types import ANY_VALUE
 
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
 """States of a cell. Every state from VALUE on means that the cell holds something.
@@ -17,14 +18,19 @@ LONG: a number that the pass over the block did not convert. ESCAPED: text that 
 quotes.
 """
 
-INT, FLOAT, TEXT, NUMBER, TRUTH, LIST = range(6)
+INT, FLOAT, TEXT, NUMBER, TRUTH, LIST, ANY = range(7)
 """What a column needs.
 
 NUMBER: a number that is kept as it is written. TRUTH: true or false, kept as 1 or 0 in `ints`. LIST: a list
-of JSON, kept as it is written, with its brackets.
+of JSON, kept as it is written, with its brackets. ANY: text, a number, true or false, kept as it is written. `ints`
+says which of them it is.
 """
 
+OF_TEXT, OF_NUMBER, OF_TRUTH = range(3)
+"""What the cell of an ANY column holds. It is text where a reader says nothing."""
+
 _KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH, "list": LIST}
+_KINDS[ANY_VALUE] = ANY
 
 
 def kind_of(type_: str) -> int:

@@ -9,14 +9,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.settings import Settings
+from partitioner_service.reading.any_values import any_values
 from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.csv_records import CsvReader
 from partitioner_service.reading.json_records import JsonReader
 from partitioner_service.reading.lists import sizes_of_lists
-from partitioner_service.reading.reasons import NO_DATE, NO_DECIMAL, NO_TRUTH, NOT_FINITE, Faults
+from partitioner_service.reading.reasons import (
+    LONG_EXPONENT,
+    NO_DATE,
+    NO_DECIMAL,
+    NO_TRUTH,
+    NOT_FINITE,
+    Faults,
+)
 from partitioner_service.reading.registered import RegisteredReader
 from partitioner_service.reading.schemas import Schemas
 from partitioner_service.reading.strings import texts
@@ -57,6 +65,10 @@ class CellColumns(dict[str, pa.Array]):
             found = self._noted(column, NO_TRUTH, *truths(self._words(column)))
         elif type_ == "date":
             found = self._noted(column, NO_DATE, *dates(self._words(column)))
+        elif type_ == ANY_VALUE:
+            found = self._noted(
+                column, LONG_EXPONENT, *any_values(self._words(column), self._cells.ints[column])
+            )
         else:
             assert scale is not None
             found = self._noted(column, NO_DECIMAL, *decimals(self._words(column), scale))

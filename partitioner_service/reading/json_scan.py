@@ -15,6 +15,7 @@ from evenflow.arrays import Int64s, Rows, UInt8s
 from evenflow.kernels import inlined, kernel
 from partitioner_service.reading.cells import (
     ABSENT,
+    ANY,
     ESCAPED,
     FLOAT,
     INT,
@@ -22,6 +23,8 @@ from partitioner_service.reading.cells import (
     LONG,
     NULL,
     NUMBER,
+    OF_NUMBER,
+    OF_TRUTH,
     TEXT,
     TRUTH,
     VALUE,
@@ -181,10 +184,12 @@ def _keep_number(it: Reading, column: int, row: int, negative: bool, found: Numb
             value = np.float64(found.whole) / POWERS[found.decimals]
             cells.floats[column, row] = -value if negative else value
             cells.states[column, row] = VALUE
-    elif kind == NUMBER:
+    elif kind in (NUMBER, ANY):
         if found.how == WORD:
             return NOT_FINITE
         cells.states[column, row] = VALUE
+        if kind == ANY:
+            cells.ints[column, row] = OF_NUMBER
     else:
         return OTHER_TYPE_NUMBER
     return 0
@@ -201,7 +206,7 @@ def _text_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, i
     if column >= 0:
         cells.begins[column, row] = begin
         cells.lengths[column, row] = at - begin
-        if it.columns.kinds[column] != TEXT:
+        if it.columns.kinds[column] not in (TEXT, ANY):
             code = OTHER_TYPE_TEXT
         # `seen` has all bytes or-ed: below 0x80 the whole string is ASCII, and the slow check is not needed.
         elif seen >= _NOT_ASCII and not is_utf8(it.data, begin, at):
@@ -235,8 +240,9 @@ def _other_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, 
     if column >= 0:
         cells.states[column, row] = NULL
         if it.data[at] != SMALL_N:
-            if it.columns.kinds[column] == TRUTH:
-                cells.ints[column, row] = it.data[at] == SMALL_T
+            kind = it.columns.kinds[column]
+            if kind in (TRUTH, ANY):
+                cells.ints[column, row] = OF_TRUTH if kind == ANY else it.data[at] == SMALL_T
                 cells.begins[column, row] = at
                 cells.lengths[column, row] = end - at
                 cells.states[column, row] = VALUE

@@ -18,7 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s
-from partitioner_service.reading.cells import FLOAT, INT, TEXT, TRUTH, VALUE, Block, Cells
+from partitioner_service.reading.cells import (
+    ANY,
+    FLOAT,
+    INT,
+    OF_NUMBER,
+    OF_TEXT,
+    OF_TRUTH,
+    TEXT,
+    TRUTH,
+    VALUE,
+    Block,
+    Cells,
+)
 from partitioner_service.reading.reasons import (
     FAR_TIME,
     NOT_FINITE,
@@ -132,6 +144,8 @@ class Filler:
 
     def _way(self, column: Column, leaf: Leaf) -> Callable[[Column, Leaf, Int64s, Int64s], None] | None:
         """The method that turns values of this leaf into cells of this column. None if none can."""
+        if column.kind == ANY:
+            return self._any if _kind_of(leaf) is not None else None
         number = leaf.holds in ("int", "uint") and leaf.logical != "date"
         if column.kind == TRUTH:
             return self._whole if leaf.holds == "bool" else None
@@ -153,6 +167,22 @@ class Filler:
         if leaf.holds == "text":  # Protobuf has no decimals of its own
             return self._text
         return self._digits if number or leaf.holds == "float" else None
+
+    def _any(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
+        kind = _kind_of(leaf)
+        self._cells.ints[column.place, rows] = kind
+        ways = {"text": self._text, "enum": self._enum, "bytes": self._uuid, "int": self._date}
+        if kind == OF_TEXT:
+            ways[leaf.holds](column, leaf, rows, schemas)
+        elif kind == OF_TRUTH:
+            true = self._raw.ints[column.place, rows] != 0
+            self._write(column, rows, pa.array(np.where(true, "true", "false"), pa.string()))
+        elif leaf.logical == "decimal":
+            self._decimal(column, leaf, rows, schemas)
+        elif leaf.holds == "float":
+            self._digits(column, leaf, rows, schemas)
+        else:
+            self._write(column, rows, pa.array(self._numbers(column, leaf, rows), pa.string()))
 
     def _refuse(
         self, rows: Int64s, code: int, column: Column, schemas: Int64s, leaf: Leaf | None = None
@@ -294,6 +324,17 @@ class Filler:
 _FIRST_DAY, _LAST_DAY = (int(np.datetime64(day, "D").astype(int)) for day in ("0001-01-01", "9999-12-31"))
 _FIRST_ISO, _LAST_ISO = _FIRST_DAY * 86_400_000, (_LAST_DAY + 1) * 86_400_000 - 1
 """ms since 1970. Texts of dates and times have years of four digits."""
+
+
+def _kind_of(leaf: Leaf) -> int | None:
+    """OF_TEXT, OF_NUMBER or OF_TRUTH: what a value of this leaf is. None if it is none of them."""
+    if leaf.holds == "bool":
+        return OF_TRUTH
+    if leaf.holds in ("text", "enum"):
+        return OF_TEXT
+    if leaf.logical in ("date", "uuid"):
+        return OF_TEXT
+    return OF_NUMBER if leaf.logical == "decimal" or leaf.holds in ("int", "uint", "float") else None
 
 
 def _placed(units: int, scale: int) -> str:

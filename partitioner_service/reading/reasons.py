@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s, UInt8s
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.explosion import MOST_ELEMENTS
 from evenflow.limits import KEY_BYTES, REPEATED_BYTES, VALUE_BYTES
 from partitioner_service.reading.cells import Block, Cells
@@ -27,7 +27,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
 )
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
-NO_INNER, TOO_MANY = 31, 32
+NO_INNER, TOO_MANY, LONG_EXPONENT = range(31, 34)
 NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT, WITHHELD = range(40, 47)
 LARGE_KEY, LARGE_VALUES, LARGE_REPEATED = range(60, 63)
 FIRST_LARGE = LARGE_KEY
@@ -64,6 +64,7 @@ _WORDS = {
     NO_DATE: "column {column} holds no date of the form 2026-01-31 ({text})",
     NO_DECIMAL: "column {column} does not hold {needed} ({text})",
     NO_INNER: "a field on the way to column {column} holds no object",
+    LONG_EXPONENT: "column {column} holds a number whose exponent has more than 9 digits ({text})",
     TOO_MANY: f"column {{column}} has {{at}} elements, more than {MOST_ELEMENTS:,}",
     NO_MAGIC: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
     NO_SCHEMA: "the registry has no schema of id {at}",
@@ -85,6 +86,7 @@ _NEEDED = {
     "bool": "true or false",
     "date": "a date",
     "list": "a list",
+    ANY_VALUE: "text, a number, true or false",
 }
 
 

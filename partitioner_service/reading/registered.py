@@ -16,7 +16,7 @@ from evenflow.settings import Settings
 from partitioner_service.reading import avro_scan, avro_schema, protobuf_scan, protobuf_schema
 from partitioner_service.reading.avro_schema import AvroProgram, Unfit
 from partitioner_service.reading.binary import Walk
-from partitioner_service.reading.cells import TEXT, Block, Cells
+from partitioner_service.reading.cells import ANY, TEXT, Block, Cells
 from partitioner_service.reading.leaves import Column, Filler, Raw
 from partitioner_service.reading.protobuf_schema import ProtobufProgram
 from partitioner_service.reading.reasons import (
@@ -96,7 +96,7 @@ class RegisteredReader:
                 for leaf in np.unique(leaves[leaves >= 0]).tolist():
                     filler.fill(column, program.leaves[leaf], group[leaves == leaf], ids)
         for column in self._columns:
-            if column.kind == TEXT:
+            if column.kind in (TEXT, ANY):
                 filler.check_text(column)
         return cells
 

@@ -28,7 +28,7 @@ def truths(texts: pa.StringArray) -> tuple[pa.BooleanArray, Bools]:
     return pc.if_else(pc.is_valid(texts), true, None), wrong.to_numpy(zero_copy_only=False)
 
 
-class _Texts(NamedTuple):
+class Texts(NamedTuple):
     """Texts. Text n is data[offsets[n]:offsets[n + 1]]. valid: which texts are not null."""
 
     offsets: Int32s
@@ -36,10 +36,11 @@ class _Texts(NamedTuple):
     valid: Bools
 
 
-def _parts(texts: pa.StringArray) -> _Texts:
+def text_parts(texts: pa.StringArray) -> Texts:
+    """The parts of an array of texts."""
     rows = len(texts)
     _, offsets, data = texts.buffers()
-    return _Texts(
+    return Texts(
         viewed(offsets, np.int32, texts.offset, rows + 1),
         viewed(data, np.uint8, 0, 0 if data is None else data.size),
         pc.is_valid(texts).to_numpy(zero_copy_only=False),
@@ -59,7 +60,7 @@ def _number(data: UInt8s, at: int, digits: int) -> int:
 
 
 @kernel
-def _days(texts: _Texts, out: Int32s, right: Bools) -> None:
+def _days(texts: Texts, out: Int32s, right: Bools) -> None:
     """Days since 1970 of texts like 2026-01-31."""
     data = texts.data
     for row in range(out.shape[0]):
@@ -89,13 +90,13 @@ def _days(texts: _Texts, out: Int32s, right: Bools) -> None:
 def dates(texts: pa.StringArray) -> tuple[pa.Date32Array, Bools]:
     """Dates of the form 2026-01-31, from the year 1 on, and which texts are no such date. Null stays null."""
     days, right = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.bool_)
-    parts = _parts(texts)
+    parts = text_parts(texts)
     _days(parts, days, right)
     return pa.array(days, pa.int32(), mask=~right).cast(pa.date32()), parts.valid & ~right
 
 
 @kernel
-def _units(texts: _Texts, scale: int, out: Int64s, wrong: Bools) -> None:
+def _units(texts: Texts, scale: int, out: Int64s, wrong: Bools) -> None:
     """Numbers like -12.50 in units of 10^-scale. White space around a number is skipped.
 
     wrong: is set for a text that is no number, that has more than 18 digits, or that has a digit other than 0
@@ -155,7 +156,7 @@ def decimals(texts: pa.StringArray, scale: int) -> tuple[pa.Decimal128Array, Boo
     Null stays null.
     """
     units, wrong = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
-    parts = _parts(texts)
+    parts = text_parts(texts)
     _units(parts, scale, units, wrong)
     return held(units, scale, parts.valid & ~wrong), wrong
 

@@ -215,6 +215,7 @@ BEGINNING = json.dumps(
         "begin": [0, 5],
         "began_at": 1,
         "filter_first": True,
+        "any_columns": ["v"],
     }
 ).encode()
 ORDER = SkipOrder(partition=0, offset=5, through=7, because="why", who="me", at=1).encode()

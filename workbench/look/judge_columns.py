@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from evenflow.grammar import paths
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.explosion import Explosion
 from evenflow.settings import Query, Settings
 from evenflow.talking.words import share
@@ -25,6 +25,10 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
     "int64": ("a whole number", frozenset({"whole number"})),
     "float64": ("a number", NUMBERS),
     "bool": ("true or false", frozenset({"truth value"})),
+    ANY_VALUE: (
+        "text, a number, true or false",
+        frozenset({"text", "whole number", "decimal", "truth value"}),
+    ),
     "date": ("a date, YYYY-MM-DD", frozenset({"text"})),
     "iso": ("ISO 8601 text", frozenset({"text"})),
     "s": ("a number of seconds", NUMBERS),
@@ -228,7 +232,8 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
         # Another type would be worse for most of the values, and a decimal is read exactly.
         do = f"such records are rejected: write {words} or null there. The type {form!r} fits all others"
         return do, {}
-    return _typed(settings, column, form) or (
+    typed = None if form == ANY_VALUE else _typed(settings, column, form)
+    return typed or (
         f"such records are rejected: write {words}, or name another column",
         {},
     )

@@ -33,6 +33,7 @@ def applied(settings: Settings, changes: Changes) -> Settings:
     mended = settings.model_copy(update=update)
     if mended.input.format == "csv" and not set(mended.needed_columns) <= set(mended.input.columns):
         raise ValueError("input.columns lacks what the query reads")
+    mended = mended.with_any_columns(settings.query.begun_any_columns)
     return mended if settings.query.filter_first else mended.with_keys_first()
 
 

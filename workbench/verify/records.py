@@ -16,7 +16,7 @@ import pyarrow as pa
 from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.grammar.arrow_types import arrow_type
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
 from partitioner_service.sink import SKIPPED
@@ -27,6 +27,7 @@ from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_type
 
 _ROWS = 20_000
 _SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
+_SQL_TYPES[ANY_VALUE] = "VARCHAR"
 _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
 """JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf. DuckDB accepts the last three."""
 _ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
@@ -131,7 +132,7 @@ def _select(settings: Settings) -> str:
     json = settings.input.format == "json"
     key = "cells.key" if query.key == "@key" else "NULL::BLOB"
     time = _time(settings, at, json)
-    cells = [_typed(at[column], type_, json) for column, type_ in cell_types(query).items()]
+    cells = [_typed(at[column], type_, settings.input.format) for column, type_ in cell_types(query).items()]
     cell_sql = "".join(f", {sql} AS x{i}" for i, (sql, _) in enumerate(cells))
     names = [f"x{i}" for i in range(len(cells))]
     fine = " AND ".join(
@@ -253,8 +254,14 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
     return f"({whole})" if query.time_unit == "ms" else floor_divided(f"({whole})", 1000)
 
 
-def _typed(cell: str, type_: str, json: bool) -> tuple[str, str]:
-    """SQL of the value, and of whether the cell plainly holds a value of this type or is plainly null."""
+def _typed(cell: str, type_: str, form: str) -> tuple[str, str]:
+    """SQL of the value, and of whether the cell plainly holds a value of this type or is plainly null.
+
+    form: `input.format`.
+    """
+    json = form == "json"
+    if type_ == ANY_VALUE:
+        return _any(cell, form)
     if type_ in ("int64", "float64"):
         return _number(cell, type_, json)
     if type_ == "string":
@@ -278,6 +285,23 @@ def _typed(cell: str, type_: str, json: bool) -> tuple[str, str]:
     if json:
         return value, _null_or(json_kind, cell, fine)
     return value, f"({cell} IN ({', '.join(quoted(text) for text in CSV_NULLS)}) OR coalesce({fine}, false))"
+
+
+def _any(cell: str, form: str) -> tuple[str, str]:
+    """As `_typed`, of a column of any value: the text that tells the kind of the value. Of numbers, whole ones are plain."""
+    text = f"concat('\"', {cell})"
+    if form == "text":
+        return text, f"{cell} IS NOT NULL"
+    if form == "csv":
+        nulls = ", ".join(quoted(one) for one in CSV_NULLS)
+        return f"CASE WHEN {cell} NOT IN ({nulls}) THEN {text} END", f"{cell} IS NOT NULL"
+    kind = _kind(cell)
+    whole = f"({kind} IN ('BIGINT', 'UBIGINT') AND regexp_full_match({cell}, '-?\\d{{1,18}}'))"
+    short = f"rtrim({cell}, '0')"
+    zeros = f"(length({cell}) - length({short}))"
+    number = f"CASE WHEN {short} IN ('', '-') THEN '0' WHEN {zeros} = 0 THEN {cell} ELSE concat({short}, 'e', {zeros}) END"
+    value = f"CASE WHEN {kind} = 'VARCHAR' THEN {text} WHEN {kind} = 'BOOLEAN' THEN {cell} WHEN {whole} THEN {number} END"
+    return value, f"(coalesce({kind}, 'NULL') IN ('NULL', 'VARCHAR', 'BOOLEAN') OR coalesce({whole}, false))"
 
 
 def _null_or(json_kind: str, cell: str, fine: str) -> str:

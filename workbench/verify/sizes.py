@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Query
 
@@ -17,7 +18,7 @@ def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str, *, repe
     texts = [
         f"coalesce(strlen(v{i}), 0)"
         for i, type_ in enumerate(query.value_columns.values())
-        if type_ == "string"
+        if type_ in ("string", ANY_VALUE)
     ]
     beyond = [f"max(octet_length(key)) > {query.max_key_bytes}"]
     beyond += [f"max({' + '.join(texts)}) > {query.max_value_bytes}"] if texts else []

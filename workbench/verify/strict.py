@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
@@ -33,6 +33,8 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 """Arrow's csv reader takes whole numbers in this form too, as 64 bits."""
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_MOST_EXPONENT_DIGITS = 9
+"""Digits of the exponent of a number that count_distinct counts among values of any kind."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
 _ISO = re.compile(
@@ -223,6 +225,8 @@ class StrictReader:
             found = self._float(cells, column)
         elif type_ == "string":
             found = None if cells.get(column) is None else self._text(cells[column], column)
+        elif type_ == ANY_VALUE:
+            found = self._any(cells, column)
         elif type_ == "bool":
             found = self._truth(cells, column)
         elif type_ == "date":
@@ -233,6 +237,25 @@ class StrictReader:
         if self._keyed and found is None and column in self._query.key_columns:
             raise Unreadable(f"key column {column!r} is missing or null")
         return found
+
+    def _any(self, cells: dict[str, Any], column: str) -> str | None:
+        """The text of a value of any kind (`ANY_VALUE`). None for null."""
+        cell = cells.get(column)
+        if cell is None or (self._input.format == "csv" and cell in CSV_NULLS):
+            return None
+        if isinstance(cell, bool):
+            return "true" if cell else "false"
+        if not isinstance(cell, Number):
+            return f'"{self._text(cell, column)}'
+        exponent = _NUMBER.fullmatch(cell)
+        if exponent is None or len((exponent[2] or "e")[1:].lstrip("+-").lstrip("0")) > _MOST_EXPONENT_DIGITS:
+            raise Unreadable(f"column {column!r} is no number that is counted: {cell[:40]!r}")
+        found = Decimal(cell).as_tuple()
+        assert isinstance(found.exponent, int)  # only NaN and infinity have others
+        digits = "".join(map(str, found.digits)).lstrip("0")
+        short = digits.rstrip("0")
+        power = found.exponent + len(digits) - len(short)
+        return f"{'-' if found.sign else ''}{short}{f'e{power}' if power else ''}" if short else "0"
 
     def _truth(self, cells: dict[str, Any], column: str) -> bool | None:
         cell = cells.get(column)

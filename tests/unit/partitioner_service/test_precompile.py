@@ -7,6 +7,6 @@ from partitioner_service.precompile import compile_all
 
 
 def test_every_partitioner_of_the_service_and_every_reader_is_run_once() -> None:
-    readers = 7
+    readers = 8
     several = sum(map(tells, names()))
     assert compile_all() == 3_000 * (len(names()) + several + readers) * 2

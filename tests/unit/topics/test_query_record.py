@@ -36,9 +36,50 @@ def test_a_query_that_began_before_the_rule_goes_on_without_it() -> None:
 
 
 def test_a_record_of_a_later_version_is_refused() -> None:
-    fields = json.loads(encode_beginning(BEGINNING)) | {"v": 4}
-    with pytest.raises(IncompatibleStateError, match="has version 4, this evenflow reads 3"):
+    fields = json.loads(encode_beginning(BEGINNING)) | {"v": 5}
+    with pytest.raises(IncompatibleStateError, match="has version 5, this evenflow reads 4"):
         parse_beginning(json.dumps(fields).encode(), where="q.snapshots")
+
+
+COUNTED = {"aggregates": {"d": "count_distinct(user.id)"}}
+
+
+def test_the_columns_of_any_value_are_read_back_and_an_older_evenflow_refuses_the_record() -> None:
+    written = encode_beginning(replace(BEGINNING, any_columns=("user.id",)))
+    assert json.loads(written)["v"] == 4
+    assert parse_beginning(written, where="q.snapshots").any_columns == ("user.id",)
+    assert json.loads(encode_beginning(BEGINNING))["v"] == 3, "a query without such columns is read by both"
+
+
+def test_a_query_that_began_before_any_value_was_counted_goes_on_with_numbers() -> None:
+    settings = with_query(**COUNTED)
+    beginning = replace(BEGINNING, identity=settings.identity())
+    assert settings.query.value_columns == {"user.id": "any"}
+    refuse_changed(settings, beginning=beginning)
+    begun = as_begun(settings, beginning)
+    assert begun.query.value_columns == begun.origin.query.value_columns == {"user.id": "float64"}
+    assert begun.query.read_as["user.id"] == "float64"
+    assert begun.fingerprint == settings.fingerprint
+
+
+@pytest.mark.parametrize("of_view", [True, False])
+def test_a_view_that_needs_a_number_is_refused_where_any_value_is_counted(of_view: bool) -> None:
+    began = with_query(**COUNTED)
+    beginning = replace(BEGINNING, identity=began.identity(), any_columns=("user.id",))
+    changed = with_query(**COUNTED, views={"v": {"aggregates": {"s": "sum(user.id)"}}})
+    assert changed.query.value_columns == {"user.id": "float64"}, "a query that begins now may have both"
+    if of_view:
+        (changed,) = queries(changed)[1:]
+    with pytest.raises(IncompatibleStateError, match=r"column user\.id: .* any kind.* -> float64"):
+        refuse_changed(changed, beginning=beginning)
+
+
+def test_a_query_that_began_with_a_number_keeps_it_when_the_view_that_needed_it_is_gone() -> None:
+    began = with_query(**COUNTED, views={"v": {"aggregates": {"s": "sum(user.id)"}}})
+    beginning = replace(BEGINNING, identity=began.identity(), any_columns=tuple(began.query.any_columns))
+    settings = with_query(**COUNTED)
+    refuse_changed(settings, beginning=beginning)
+    assert as_begun(settings, beginning).query.value_columns == {"user.id": "float64"}
 
 
 def with_query(**query: object) -> Settings:

@@ -109,15 +109,21 @@ def test_the_answer_says_types_roles_state_and_bounds() -> None:
         [order(number) for number in range(100)],
         records=1_000,
         columns={"twice": "amount * 2"},
-        aggregates={"n": "count", "t": "sum(twice)", "q": "quantile(amount, 0.5)"},
+        aggregates={
+            "n": "count",
+            "t": "sum(twice)",
+            "q": "quantile(amount, 0.5)",
+            "d": "count_distinct(user_name)",
+        },
         **SLIDING,
     )
     columns = dict(found.sections["columns"])
+    assert columns["user_name"] == "read as any value: d = count_distinct(user_name); found: in no record"
     assert columns["user"] == "read as string: key; found: text in 100"
     assert columns["at"] == "read as ms: event time; found: whole number in 100"
     assert columns["twice"] == "float64 = amount * 2: t = sum(twice)"
     state = dict(found.sections["state"])
-    assert "sum, quantile cannot be taken back" in state["kept"]
+    assert "sum, quantile, count_distinct cannot be taken back" in state["kept"]
     assert state["keys of a pane"].endswith("of the sample")
     assert dict(found.sections["windows"])["window"] == "3s sliding by 1s: a tuple is in 3 windows"
     assert dict(found.sections["verify compares"])["n"] == "count: exact"

@@ -300,7 +300,7 @@ def test_a_key_of_another_type_is_mended_by_that_type(value: Any, kind: str) -> 
 
 
 @pytest.mark.parametrize(("value", "kind"), [(True, "bool"), ("2026-01-31", "date"), ("red", "string")])
-@pytest.mark.parametrize("function", ["first", "count_distinct", "max"])
+@pytest.mark.parametrize("function", ["first", "max"])
 def test_an_aggregate_of_what_is_no_number_is_mended_by_its_type(
     value: Any, kind: str, function: str
 ) -> None:
@@ -309,6 +309,32 @@ def test_an_aggregate_of_what_is_no_number_is_mended_by_its_type(
     summed = look(sample(orders(tag=value)), query={"aggregates": {"a": "sum(tag)"}})
     assert summed.proposal == {}
     assert "write a number" in summed.problems[0].do
+
+
+@pytest.mark.parametrize("value", [True, "2026-01-31", "red", 7, 1.5])
+def test_count_distinct_of_any_value_has_nothing_to_mend(value: Any) -> None:
+    found = look(sample(orders(tag=value)), query={"aggregates": {"a": "count_distinct(tag)"}})
+    assert (found.problems, found.proposal) == ([], {})
+
+
+def test_objects_under_count_distinct_are_a_problem_that_no_type_mends() -> None:
+    found = look(sample(orders(tag=["a"])), query={"aggregates": {"a": "count_distinct(tag)"}})
+    assert found.proposal == {}
+    assert "count_distinct(tag) needs text, a number, true or false" in found.problems[0].what
+    assert "name another column" in found.problems[0].do
+
+
+def test_text_that_count_reads_beside_count_distinct_is_mended_by_the_line_that_is_said() -> None:
+    both = {"aggregates": {"a": "count_distinct(buyer.id)", "n": "count(buyer.id)"}}
+    found = look(sample(orders(buyer={"id": "b7"})), query=both)
+    assert 'query.types = { "buyer.id" = "string" }' in found.problems[0].do
+    assert applied(found.settings, found.proposal).query.types == {"buyer.id": "string"}
+
+
+def test_a_query_that_began_with_numbers_is_looked_at_by_its_rule() -> None:
+    asked = settings(query={"aggregates": {"a": "count_distinct(tag)"}}).with_any_columns(())
+    found = look_at(asked, sample(orders(tag="red")), now=NOW)
+    assert applied(found.settings, found.proposal).query.types == {"tag": "string"}
 
 
 def test_a_misspelt_list_takes_what_lies_within_it_along() -> None:
