@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks import pictures
 from benchmarks.own_grid.changing import hard
+from benchmarks.own_grid.found import found
 from benchmarks.own_grid.measuring import (
     Figures,
     Size,
@@ -248,6 +249,7 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "seeds": seeds,
     "weights": weights,
     "work": work,
+    "found": found,
     "steady": steady,
     "cost": cost,
 }
