@@ -121,15 +121,15 @@ def _differences(ours: str, theirs: str) -> str:
         if not isinstance(old, dict) or not isinstance(old.get("fields"), list):
             return "it is no record"
         fields, before = _fields(new), _fields(old)
-        said = [f"it has no field {name}" for name in fields if name not in before]
-        said += [f"results have no field {name}" for name in before if name not in fields]
-        said += [
+        said = [
             f"its field {name} is {_short(before[name])}, and that of results is {_short(fields[name])}"
             for name in fields
             if name in before and before[name] != fields[name]
         ]
         if _full_name(new) != _full_name(old):
             said.append(f"its record is called {_full_name(old)}, and that of results {_full_name(new)}")
+        said += [f"results have no field {name}" for name in before if name not in fields]
+        said += [f"it has no field {name}" for name in fields if name not in before]
     except (ValueError, TypeError, KeyError, RecursionError):
         return "it cannot be read"
     rest = len(said) - _MOST_NAMED

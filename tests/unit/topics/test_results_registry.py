@@ -48,14 +48,16 @@ def test_a_schema_is_registered_once_and_then_found(kept: RegistryInMemory) -> N
 def test_a_schema_that_is_not_accepted_beside_an_earlier_one_is_refused_in_words(
     kept: RegistryInMemory,
 ) -> None:
-    kept.register(schema("before", n="string", **{f"old{at}": "int" for at in range(9)}), subject=SUBJECT)
+    kept.register(schema("before", **{f"old{at}": "int" for at in range(3)}), subject=SUBJECT)
     with pytest.raises(IncompatibleStateError) as refused:
-        client(kept.url).admit(SUBJECT, schema(n="long", day="int"), register=True)
+        client(kept.url).admit(SUBJECT, schema(n="long", a="int", b="int", c="int"), register=True)
     said = str(refused.value)
     assert f"another schema is registered at {kept.url} under {SUBJECT}" in said
-    assert "it has no field day" in said
-    assert "results have no field old0" in said
-    assert "and 7 more" in said
+    assert (
+        "results have no field old0; results have no field old1; results have no field old2; it has no field n"
+        in said
+    )
+    assert "and 3 more" in said
     assert "set results.topic to a topic of its own" in said
     kept.schemas[0]["schema"] = schema("before", n="string")
     with pytest.raises(
