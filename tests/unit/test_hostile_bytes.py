@@ -433,6 +433,13 @@ _ROOMS = (
 )  # fmt: skip
 
 
+def test_the_end_of_the_window_is_found_in_rows_and_frames_of_results() -> None:
+    assert end_of(DECODERS["result"].valid) == 4000
+    assert end_of(DECODERS["Avro row of results"].valid) == 60_000
+    assert end_of(DECODERS["Avro row of results, its end"].valid) == 60_000
+    assert end_of(DECODERS["Avro row of results"].valid[:6]) is None
+
+
 def test_every_file_that_reads_json_is_registered_here() -> None:
     root = Path(__file__).parents[2]
     files = (path for room in _ROOMS for path in (root / room).rglob("*.py"))

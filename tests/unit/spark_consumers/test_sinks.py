@@ -21,12 +21,13 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.twostep import readable_schema
-from evenflow.wire.avro_rows import decode_rows
+from evenflow.wire.avro_rows import decode_rows, header
 from evenflow.wire.result_frames import decode_results
 from partitioner_service.parse import Parser
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import SINKS, ResultSink, checking, sink_of
-from spark_consumers.sinks.avro import avro_form
+from spark_consumers.sinks.avro import avro_form, with_json
+from spark_consumers.sinks.base import JSON_RECORDS
 from spark_consumers.sinks.checking import LAWS, Law, check_sink, sample_rows
 from spark_consumers.sinks.parquet import read_parquet_results
 from spark_consumers.sinks.topic import TopicSink
@@ -354,3 +355,44 @@ def test_avro_takes_the_registry_of_results_or_that_of_the_input_and_is_refused_
     for field in ({"registry": own}, {"register_schema": False}):
         with pytest.raises(ValueError, match=r"belong to sink = 'avro', but the sink is 'kafka'"):
             made({"sink": "kafka"} | field)
+
+
+@pytest.mark.parametrize("emit", ["all", "changes", "top(2, n)"])
+def test_avro_rows_are_read_back_as_the_rows_of_json_and_anything_else_as_null(
+    emit: str, tmp_path: Path
+) -> None:
+    both = {name: settings_for(SINKS[name], tmp_path) for name in ("kafka", "avro")}
+    query = both["kafka"].query.model_dump(include={"name", "key", "types"}) | {
+        "aggregates": ALL,
+        "emit": emit,
+    }
+    for name, settings in both.items():
+        both[name] = load_settings(
+            tmp_path / "none.json",
+            query=query,
+            input={"partitions": 4},
+            results=settings.model_dump(include={"results"})["results"],
+        )
+    plan = AggregatePlan.of(both["avro"].query)
+    more = {"revision": 7, "gone": False, "rank": 1, "_tuples": 5, "_tuples_of_all": 9}
+    rows = sample_rows(AggregatePlan.of(settings_for(SINKS["avro"], tmp_path).query)).to_pylist()
+    table = pa.Table.from_pylist([more | row for row in rows], plan.result_schema)
+    (json_,), (avro,) = (
+        list(SINKS[name].shaper(settings)(iter([table]), 0)) for name, settings in both.items()
+    )
+    assert avro["key"].to_pylist() == json_["key"].to_pylist()
+    values = [header(7) + value for value in avro["value"].to_pylist()]
+    foreign = [None, b"", b"{}", header(8) + values[0][5:], values[0] + b"\0", values[0][5:]]
+    given_values = [*values[:3], *foreign, *values[3:]]
+    records = pa.RecordBatch.from_pylist(
+        [
+            {"partition": 1, "offset": at, "value": value, "key": b"k"}
+            for at, value in enumerate(given_values)
+        ],
+        JSON_RECORDS,
+    )
+    found = with_json(records, avro_form(both["avro"]), header(7))
+    assert found.schema == JSON_RECORDS
+    assert found["offset"].to_pylist() == list(range(len(given_values)))
+    texts = [text.encode() for text in json_["value"].to_pylist()]
+    assert found["value"].to_pylist() == [*texts[:3], *[None] * len(foreign), *texts[3:]]
