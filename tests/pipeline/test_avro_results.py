@@ -22,6 +22,7 @@ from tests.pipeline.end_to_end import (
     assert_equal,
     assert_exact,
     batches_done,
+    committed,
     make_settings,
 )
 from tests.pipeline.spark_stream import Result, results
@@ -90,10 +91,10 @@ def test_the_rows_of_a_query_and_its_view_are_those_of_json_also_when_spark_is_k
         stream.write(1_500)
         pipeline.start("partition")
         pipeline.start("aggregate")
-        pipeline.wait_until(lambda: batches_done(settings, "fused") > 1, timeout=150)
+        pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=150)
+        stream.write(1_500)
         pipeline.kill("aggregate")
         registry.read_only = True  # a schema that is registered needs no right to write
-        stream.write(1_500)
         stream.end()
         pipeline.stop("partition")
         pipeline.run_to_the_end()
@@ -133,11 +134,10 @@ def test_updates_and_typed_columns_in_the_split_wiring_are_exact(
         pipeline.start("combine", "--until-ended")
         pipeline.start("reduce", "--until-ended")
         for _ in range(3):
-            done = batches_done(settings, "reduce") if registry.subjects else 0
+            before = read(settings, registry)[1]
             stream.write(700)
-            pipeline.wait_until(
-                lambda done=done: registry.subjects and batches_done(settings, "reduce") > done, timeout=150
-            )
+            pipeline.wait_until(lambda: committed(settings) >= len(stream.records))
+            pipeline.wait_until(lambda before=before: read(settings, registry)[1] > before, timeout=150)
         stream.end()
         pipeline.finish()
     found, records = read(settings, registry)
