@@ -60,7 +60,7 @@ def _lines(before: Settings, name: str) -> list[str]:
     lines = ["[query]", f'name = "{name}"']
     if before.input.topic is None:
         lines += ["[input]", f'topic = "{before.topic("input")}"']
-    if before.results.sink not in ("kafka", "frames") and before.results.path is not None:
+    if before.results.sink not in ("kafka", "avro", "frames") and before.results.path is not None:
         lines += ["[results]", f'path = "{before.results.path.rstrip("/")}-{name}"']
     return lines
 

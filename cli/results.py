@@ -51,6 +51,12 @@ def results(
         typer.Option("--out", metavar="FILE", help="Write the rows to this .csv or .parquet file instead."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each row.")] = False,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema", help='Show the Avro schema of the rows with `results.sink = "avro"` instead.'
+        ),
+    ] = False,
 ) -> None:
     """Show the results of the query, each row once, from whatever `results.sink` they went to.
 
@@ -67,6 +73,9 @@ def results(
             "--follow shows every new row, so it does not go with --out, --window or --key",
             hint="leave --follow or the other option out",
         )
+    if schema:
+        _print_schema(settings)
+        return
     start = None if window is None else _time(window)
     wanted = None if key is None else key_bytes(settings.query, key.encode("utf-8", "surrogateescape"))
     pause = milliseconds("--every", every) / 1000
@@ -91,6 +100,18 @@ def results(
     else:
         _print(found, by_key=wanted is not None)
     raise typer.Exit(0 if found.table.num_rows else 1)
+
+
+def _print_schema(settings: Settings) -> None:
+    from evenflow.errors import ConfigError
+    from spark_consumers.sinks.avro import avro_form, subject
+
+    if settings.results.sink != "avro":
+        raise ConfigError(
+            f"--schema shows the Avro schema of results.sink = 'avro', but the sink is '{settings.results.sink}'"
+        )
+    typer.echo(f"for subject {subject(settings)}:", err=True)
+    typer.echo(avro_form(settings).text)
 
 
 def _of_view(settings: Settings, name: str | None) -> Settings:

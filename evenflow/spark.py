@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,8 +28,9 @@ from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.settings.kafka import spark_options
 from evenflow.settings.views import view as view_of
-from evenflow.twostep import key_type, readable_schema, typed_keys
+from evenflow.twostep import key_type, never_null, readable_schema, typed_keys
 from evenflow.wire import decode_frame
+from evenflow.wire.avro_rows import AvroForm, decode_rows, split_header
 from evenflow.wire.result_frames import PART_BYTES, decode_results
 
 KAFKA_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -140,6 +142,10 @@ def results(
         rows = source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
         return _once(rows, ["window_end", *keys], revision, patience if stream else None)
     records = _records(spark, settings, topic, stream, "earliest", options)
+    if sink == "avro":
+        read = _avro_rows_of(_avro_form(settings))
+        rows = records.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
+        return _once(rows, ["window_end", *keys], revision, patience if stream else None)
     return _json_rows(records, schema, settings, patience if stream else None)
 
 
@@ -153,8 +159,10 @@ def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, s
         columns = [field.name for field in _delta_table(settings).schema().fields]
     else:
         of_kafka = {name: value for name, value in options.items() if name.startswith("kafka.")}
-        topic = settings.topic("results")
-        columns = _columns_of_records(_records(spark, settings, topic, False, "earliest", of_kafka))
+        records = _records(spark, settings, settings.topic("results"), False, "earliest", of_kafka)
+        if settings.results.sink == "avro":
+            return _as_first_avro_row(records, settings)
+        columns = _columns_of_records(records)
     return settings.with_one_key_column() if "key" in columns else settings
 
 
@@ -175,6 +183,26 @@ def _columns_of_records(records: DataFrame) -> list[str]:
         except (ValueError, OSError, RecursionError):  # not this query's: whoever reads it says so
             break
     return []
+
+
+def _as_first_avro_row(records: DataFrame, settings: Settings) -> Settings:
+    """These settings with the columns that the key has in the first record of results, which does not name them."""
+    for row in records.select("value").limit(1).collect():
+        found = split_header(bytes(row["value"] or b""))
+        for one in (settings, settings.with_one_key_column()):
+            if found is not None and decode_rows([found[1]], _avro_form(one))[1]:
+                return one
+    return settings
+
+
+def _avro_form(settings: Settings) -> AvroForm:
+    if find_spec("fastavro") is None:
+        raise ConfigError(
+            "Avro rows are read with the library fastavro, which is not installed",
+            hint="pip install 'evenflow[registry]', here and on the executors",
+        )
+    query = settings.query
+    return AvroForm(readable_schema(query), never_null(query), settings.topic("results"))
 
 
 def _delta_rows(
@@ -290,6 +318,30 @@ def _result_frames_of(
             except (ProtocolError, IncompatibleStateError) as error:
                 raise _at(error, "results", bucket, offset) from None
             yield from pa.Table.from_batches([rows]).cast(ours).to_batches()
+
+    return read
+
+
+def _avro_rows_of(form: AvroForm) -> Callable[[Batches], Batches]:
+    """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has them."""
+    ours = _with_times(form.schema)
+
+    def read(batches: Batches) -> Batches:
+        for batch in batches:
+            split = [split_header(value) for value in batch["value"].to_pylist()]
+            table, places = decode_rows([b"" if found is None else found[1] for found in split], form)
+            if len(places) < batch.num_rows:
+                place = min(set(range(batch.num_rows)).difference(places))
+                error = ProtocolError("a record is no Avro row of this query's results")
+                raise _at(error, "results", batch["partition"][place].as_py(), batch["offset"][place].as_py())
+            try:
+                rows = table.cast(ours)
+            except pa.ArrowInvalid:  # a time that Spark does not have
+                error = ProtocolError("one of the records from here on has a window that cannot be")
+                raise _at(
+                    error, "results", batch["partition"][0].as_py(), batch["offset"][0].as_py()
+                ) from None
+            yield from rows.to_batches()
 
     return read
 

@@ -25,7 +25,7 @@ class RegistryInMemory:
     """What was registered, and what was asked.
 
     status: of all answers, unless 200. failures: answers that are 503 first. forbidden: ids that are 403. raw: id -> status
-    and bytes of the answer.
+    and bytes of the answer. read_only: registering is 403. level: of compatibility, BACKWARD or NONE.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,8 @@ class RegistryInMemory:
         self.failures = 0
         self.forbidden: set[int] = set()
         self.raw: dict[int, tuple[int, bytes]] = {}
+        self.read_only = False
+        self.level = "BACKWARD"
         self.url = ""
 
     def register(self, text: str, form: str = "AVRO", subject: str = "s", references: Any = ()) -> int:
@@ -78,15 +80,55 @@ class RegistryInMemory:
             about = {"subject": subject, "version": len(self.subjects[subject]), "id": number}
             return 200, _shown(self.schemas[number - 1]) | about
         if (found := re.fullmatch(r"/subjects/(.+)/versions", path)) and method == "POST":
-            kind = body.get("schemaType", "AVRO")
-            return 200, {
-                "id": self.register(body["schema"], kind, unquote(found[1]), body.get("references") or ())
-            }
+            kind, subject = body.get("schemaType", "AVRO"), unquote(found[1])
+            if self.read_only:
+                return 403, {
+                    "error_code": 40301,
+                    "message": f"User is denied operation Write on Subject: {subject}",
+                }
+            if kind == "AVRO" and not self._fits(subject, body["schema"]):
+                return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
+            return 200, {"id": self.register(body["schema"], kind, subject, body.get("references") or ())}
+        if (
+            found := re.fullmatch(r"/compatibility/subjects/(.+)/versions/latest", path)
+        ) and method == "POST":
+            if unquote(found[1]) not in self.subjects:
+                return 404, {"error_code": 40401, "message": "Subject not found."}
+            return 200, {"is_compatible": self._fits(unquote(found[1]), body["schema"])}
+        if (found := re.fullmatch(r"/subjects/([^/]+)", path)) and method == "POST":
+            subject = unquote(found[1])
+            if subject not in self.subjects:
+                return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+            for version, number in enumerate(self.subjects[subject], 1):
+                if json.loads(self.schemas[number - 1]["schema"]) == json.loads(body["schema"]):
+                    about = {"subject": subject, "version": version, "id": number}
+                    return 200, _shown(self.schemas[number - 1]) | about
+            return 404, {"error_code": 40403, "message": "Schema not found"}
         if found := re.fullmatch(r"/subjects/(.+)/versions/(\d+)", path):
             number = self.subjects[unquote(found[1])][int(found[2]) - 1]
             about = {"subject": unquote(found[1]), "version": int(found[2]), "id": number}
             return 200, _shown(self.schemas[number - 1]) | about
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _fits(self, subject: str, text: str) -> bool:
+        """Whether a reader by the schema reads what was written by the newest of the subject (BACKWARD)."""
+        if self.level == "NONE" or subject not in self.subjects:
+            return True
+        old = json.loads(self.schemas[self.subjects[subject][-1] - 1]["schema"])
+        return _reads(json.loads(text), old)
+
+
+def _reads(new: Any, old: Any) -> bool:
+    """As far as schemas of results need it: records by their names and fields, anything else if it is equal."""
+    if not (
+        isinstance(new, dict) and isinstance(old, dict) and new.get("type") == old.get("type") == "record"
+    ):
+        return bool(new == old)
+    before = {field["name"]: field["type"] for field in old["fields"]}
+    return new["name"] == old["name"] and all(
+        _reads(field["type"], before[field["name"]]) if field["name"] in before else "default" in field
+        for field in new["fields"]
+    )
 
 
 def _shown(kept: dict[str, Any]) -> dict[str, Any]:

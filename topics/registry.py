@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import InputSettings
+from evenflow.settings.input import RegistrySettings
 from evenflow.talking.words import printable
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ class RegistryAway(ServiceError):
 class SchemaRefused(ConfigError):
     """The registry answers, but it does not hand out what was asked for.
 
-    why: HTTP status and message, without secrets, for the record that asked for it.
+    why: HTTP status and message, without secrets, for the record that asked for it. status: the HTTP status, None if the
+    answer could not be read.
     """
 
-    def __init__(self, message: str, *, why: str, hint: str) -> None:
+    def __init__(self, message: str, *, why: str, hint: str, status: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.why = why
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -79,30 +82,35 @@ class Registry:
     """The registry of `[input.registry]`."""
 
     def __init__(self, settings: InputSettings) -> None:
+        assert settings.registry is not None
+        self._form = settings.format
+        self._subject = f"{settings.topic}-value" if settings.topic else ""
+        self._fmt = "serialized" if settings.format == "protobuf" else None
+        self._connect(settings.registry, "input.registry")
+
+    def _connect(self, registry: RegistrySettings, section: str) -> None:
+        """Make the client. section: of the settings, for messages."""
         # Imported only here: importing takes half a second for HTTP and login libraries, which few queries
         # need.
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
-        assert settings.registry is not None
-        self._url, self._form = settings.registry.url, settings.format
-        self._subject = f"{settings.topic}-value" if settings.topic else ""
+        self._url, self._section = registry.url, section
         self._secrets: tuple[str, ...] = ()
-        self._fmt = "serialized" if settings.format == "protobuf" else None
         config: dict[str, Any] = {
             "url": self._url,
-            "timeout": settings.registry.timeout / 1000,
+            "timeout": registry.timeout / 1000,
             "max.retries": 0,
         }
-        if settings.registry.username is not None and settings.registry.password is not None:
-            secret = settings.registry.password.get_secret_value()
-            config["basic.auth.user.info"] = f"{settings.registry.username}:{secret}"
+        if registry.username is not None and registry.password is not None:
+            secret = registry.password.get_secret_value()
+            config["basic.auth.user.info"] = f"{registry.username}:{secret}"
             self._secrets = (secret, b64encode(config["basic.auth.user.info"].encode()).decode())
-        if settings.registry.ssl_ca is not None:
-            config["ssl.ca.location"] = str(settings.registry.ssl_ca)
+        if registry.ssl_ca is not None:
+            config["ssl.ca.location"] = str(registry.ssl_ca)
         try:
             self._client = SchemaRegistryClient(config)
         except Exception as error:  # of many types: a TLS file is missing, a URL has the wrong form
-            raise ConfigError(f"input.registry cannot be used: {error}") from None
+            raise ConfigError(f"{section} cannot be used: {error}") from None
 
     def schema(self, number: int) -> RegisteredSchema | None:
         """The schema of this id, with the schemas that it refers to. None if there is none.
@@ -207,14 +215,14 @@ class Registry:
         except Exception as error:  # the client passes on whatever its HTTP library raises
             raise RegistryAway(
                 f"the schema registry at {self._url} does not answer: {error or type(error).__name__}",
-                hint="is it running, and is input.registry.url right?",
+                hint=f"is it running, and is {self._section}.url right?",
             ) from None
 
     def _no_schema(self, why: str) -> SchemaRefused:
         return SchemaRefused(
             f"the schema registry at {self._url} answers with something that is no schema: {why}",
             why="the answer is no schema",
-            hint="is input.registry.url that of a schema registry, with the right path?",
+            hint=f"is {self._section}.url that of a schema registry, with the right path?",
         )
 
     def _refused(self, error: SchemaRegistryError) -> None:
@@ -230,11 +238,13 @@ class Registry:
             raise RegistryAway(f"the schema registry at {self._url} does not answer: {why}") from None
         if status in _USER_REFUSED:
             what = "refuses us"
-            hint = "check input.registry.username and password, and what that user may read"
+            hint = f"check {self._section}.username and password, and what that user may read"
         else:
             what = "refuses what we ask"
-            hint = "is input.registry.url that of a schema registry, with the right path?"
-        raise SchemaRefused(f"the schema registry at {self._url} {what}: {why}", why=why, hint=hint) from None
+            hint = f"is {self._section}.url that of a schema registry, with the right path?"
+        raise SchemaRefused(
+            f"the schema registry at {self._url} {what}: {why}", why=why, hint=hint, status=status
+        ) from None
 
     def _harmless(self, message: object) -> str:
         """What the registry says, printable, short, and without the password."""

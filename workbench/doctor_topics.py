@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.decide import policy_of
@@ -16,6 +16,7 @@ from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import check_topic, describe, input_topic, may_write, pipeline_topics, topic_names
 from topics.brokers import broker_config
 from topics.registry import Registry
+from topics.results_registry import ResultsRegistry
 from topics.settled import by_its_rule, missing_input, other_partitions
 from topics.state import TopicSpec, TopicState
 from workbench.doctor_durability import check_durability, internal_topics
@@ -69,16 +70,24 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
 
 
 def check_registry(settings: Settings) -> Iterator[Finding]:
-    """A finding about whether the schema registry answers. No finding if the settings name no registry."""
-    if not settings.input.registered or settings.input.registry is None:
-        return
-    try:
-        subjects = Registry(settings.input).subjects()
-    except (ConfigError, ServiceError) as error:
-        yield Finding("schema registry", "problem", error.message, _hint(error))
-    else:
-        what = f"answers at {settings.input.registry.url}, {len(subjects):,} subjects"
-        yield Finding("schema registry", "ok", what)
+    """Findings about whether the schema registries of records and of results answer. None if the settings name none."""
+    asked: list[tuple[str, str, Callable[[], Registry]]] = []
+    if settings.input.registered and settings.input.registry is not None:
+        asked.append(("schema registry", settings.input.registry.url, lambda: Registry(settings.input)))
+    of_results = settings.results_registry
+    if settings.results.sink == "avro" and of_results is not None:
+        section, registry = of_results
+        if section != "input.registry":
+            asked.append(
+                ("schema registry of results", registry.url, lambda: ResultsRegistry(registry, section))
+            )
+    for name, url, registry_of in asked:
+        try:
+            subjects = registry_of().subjects()
+        except (ConfigError, ServiceError) as error:
+            yield Finding(name, "problem", error.message, _hint(error))
+        else:
+            yield Finding(name, "ok", f"answers at {url}, {len(subjects):,} subjects")
 
 
 def _input_state(settings: Settings, names: Sequence[str]) -> TopicState | None:

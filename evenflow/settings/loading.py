@@ -105,14 +105,15 @@ def _is_model(kind: Any) -> bool:
 def save_settings(settings: Settings, file: Path) -> None:
     """Write a .json settings file that `load_settings` reads back, for a process that is started with it.
 
-    The file holds the passwords of Kafka and of the schema registry in the clear, so it is made readable for its owner only.
+    The file holds the passwords of Kafka and of the schema registries in the clear, so only its owner may read it.
     """
     # model_dump masks secrets as asterisks, so they are put back below.
     fields = settings.model_dump(mode="json", exclude_unset=True)
-    kafka, registry = settings.kafka, settings.input.registry
+    kafka = settings.kafka
     _unmask(fields.get("kafka"), sasl_password=kafka.sasl_password, ssl_key_password=kafka.ssl_key_password)
-    if registry is not None:
-        _unmask(fields["input"]["registry"], password=registry.password)
+    for section, registry in (("input", settings.input.registry), ("results", settings.results.registry)):
+        if registry is not None:
+            _unmask(fields[section]["registry"], password=registry.password)
     # The mode is given when the file is made, so there is no moment at which others could read it.
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as target:
         json.dump(fields, target)

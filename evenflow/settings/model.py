@@ -17,7 +17,7 @@ from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import begun_max_jump, changes, fingerprint
-from evenflow.settings.input import InputSettings
+from evenflow.settings.input import InputSettings, RegistrySettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
@@ -285,7 +285,7 @@ class PartitionerSettings(Section):
         return self
 
 
-BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta", "postgres")
+BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta", "postgres", "avro")
 """The result sinks that evenflow brings: the files of `spark_consumers/sinks` that export a `SINK`."""
 _SINKS_WITH_A_PATH = ("parquet", "delta", "postgres")
 _PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -297,9 +297,10 @@ class ResultsSettings(Section):
 
     sink: str = Field(
         default="kafka",
-        description="kafka: a JSON record for each row. frames: an Arrow record for each bucket and window, in Kafka too. "
-        "parquet: a folder. delta: a Delta table. postgres: a table of Postgres. A sink of your own: the name of its entry "
-        "point, or module:SINK. See docs/results.md.",
+        description="kafka: a JSON record for each row. avro: an Avro record for each row, in Kafka too, with a schema in a "
+        "registry. frames: an Arrow record for each bucket and window, in Kafka too. parquet: a folder. delta: a Delta "
+        "table. postgres: a table of Postgres. A sink of your own: the name of its entry point, or module:SINK. See "
+        "docs/results.md.",
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
@@ -307,6 +308,15 @@ class ResultsSettings(Section):
         description="Folder or URI of the Parquet files or the Delta table, for this query alone. With postgres: "
         "'postgresql://user@host:5432/database/table', without a password. None: these sinks are refused. A sink of your "
         "own decides what it means.",
+    )
+    registry: RegistrySettings | None = Field(
+        default=None,
+        description='The schema registry of `sink = "avro"`. None: that of `input.registry`.',
+    )
+    register_schema: bool = Field(
+        default=True,
+        description='With `sink = "avro"`: whether a start registers the schema of the results if it is not there yet. '
+        "False: the start is refused then. `evenflow results --schema` shows the schema.",
     )
 
     @field_validator("sink")
@@ -324,6 +334,17 @@ class ResultsSettings(Section):
     def _the_sink_has_the_path_that_it_needs(self) -> ResultsSettings:
         if self.sink in _SINKS_WITH_A_PATH and self.path is None:
             raise ValueError(f"results.sink = '{self.sink}' needs results.path")
+        return self
+
+    @model_validator(mode="after")
+    def _a_registry_is_for_avro(self) -> ResultsSettings:
+        if self.sink in BUILT_IN_SINKS and self.sink != "avro":
+            changed = {"registry": self.registry is not None, "register_schema": not self.register_schema}
+            named = [name for name, is_set in changed.items() if is_set]
+            if named:
+                raise ValueError(
+                    f"{' and '.join(named)} belong to sink = 'avro', but the sink is '{self.sink}'"
+                )
         return self
 
     @property
@@ -619,6 +640,17 @@ class Settings(BaseSettings):
         if role == "results" and self.results.topic is not None:
             return self.results.topic
         return f"{self.query.name}.{role}"
+
+    @property
+    def results_registry(self) -> tuple[str, RegistrySettings] | None:
+        """The section and the settings of the schema registry of results. None if the settings name none."""
+        for section, registry in (
+            ("results.registry", self.results.registry),
+            ("input.registry", self.input.registry),
+        ):
+            if registry is not None:
+                return section, registry
+        return None
 
     def identity(self) -> dict[str, Any]:
         """All that is fixed for the life of a query, as plain JSON. Old state is compared with it."""

@@ -10,6 +10,7 @@ from evenflow.twostep.layout import Layout
 from evenflow.twostep.readable import (
     key_schema,
     key_type,
+    never_null,
     readable,
     readable_schema,
     typed_keys,
@@ -36,6 +37,7 @@ __all__ = [
     "key_schema",
     "key_type",
     "merge_leaders",
+    "never_null",
     "readable",
     "readable_schema",
     "reduce",

@@ -44,6 +44,11 @@ def readable_schema(query: Query) -> pa.Schema:
     return pa.schema([*bounds, *key_schema(query), *AggregatePlan.of(query).beside_key])
 
 
+def never_null(query: Query) -> frozenset[str]:
+    """Columns of `readable_schema` that have a value in every row: all but the aggregates."""
+    return frozenset(readable_schema(query).names) - {*AggregatePlan.of(query).output_schema.names}
+
+
 def typed_keys(table: pa.Table, kind: pa.DataType) -> pa.Table:
     """The table with its key column read as this type. Raises ProtocolError for bytes that are no such key."""
     if kind == pa.binary():

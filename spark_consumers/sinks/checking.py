@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,7 @@ class _FixedSettings(Settings):
     reads_environment: ClassVar[bool] = False
 
 
-def check_sink(sink: ResultSink, **results: str) -> None:
+def check_sink(sink: ResultSink, **results: Any) -> None:
     """Hold a sink to every law that needs neither Spark nor a place to write to.
 
     results: values of the fields of `[results]` that the sink needs, where a path below a folder that does not exist will
@@ -47,7 +47,7 @@ def check_sink(sink: ResultSink, **results: str) -> None:
         law(sink, settings_for(sink, **results))
 
 
-def settings_for(sink: ResultSink, **results: str) -> Settings:
+def settings_for(sink: ResultSink, **results: Any) -> Settings:
     """Settings of a query that writes to this sink, with a view. They read no file and no environment."""
     fields = {name: f"check-sink/{name}" for name in sink.needs} | results
     return _settings(
@@ -212,7 +212,7 @@ def _large_window(plan: AggregatePlan, size: int = 50_000) -> pa.Table:
     return pa.table({**bounds, "key": keys, **columns}, schema=plan.result_schema)
 
 
-def _settings(results: dict[str, str], query: dict[str, object]) -> Settings:
+def _settings(results: dict[str, Any], query: dict[str, object]) -> Settings:
     fields = {"name": "q", "views": {"v": {"aggregates": {"n": "count"}}}} | query
     return _FixedSettings(query=fields, results=results, input={"partitions": 4})
 

@@ -144,7 +144,7 @@ def test_a_session_that_would_hold_thousands_of_frames_at_once_is_refused(
         spark.conf.set(ONE_AT_A_TIME, before)
 
 
-@pytest.mark.parametrize("sink", ["kafka", "frames", "parquet", "delta"])
+@pytest.mark.parametrize("sink", ["kafka", "avro", "frames", "parquet", "delta"])
 @pytest.mark.parametrize("key", ["k", "@key"])
 def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
     spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str, key: str
@@ -177,7 +177,7 @@ def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
         assert all(at_ms(row.window_end) - at_ms(row.window_start) == 4000 for row in rows)
 
 
-@pytest.mark.parametrize("sink", ["kafka", "frames", "parquet"])
+@pytest.mark.parametrize("sink", ["kafka", "avro", "frames", "parquet"])
 @pytest.mark.parametrize("earlier", [False, True], ids=["begins now", "begun earlier"])
 def test_a_key_of_several_columns_is_a_column_for_each_as_the_results_have_it(
     spark: SparkSession,
@@ -219,7 +219,7 @@ def test_a_row_without_the_columns_of_the_key_ends_the_job(
         results(spark, settings).collect()
 
 
-@pytest.mark.parametrize("sink", ["kafka", "frames", "parquet", "delta"])
+@pytest.mark.parametrize("sink", ["kafka", "avro", "frames", "parquet", "delta"])
 def test_of_rows_that_were_updated_a_batch_has_the_newest_and_a_stream_all(
     spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str
 ) -> None:

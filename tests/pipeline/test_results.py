@@ -25,7 +25,7 @@ from workbench.result_rows import ResultRows
 
 pytestmark = pytest.mark.pipeline
 
-SINKS = ("kafka", "frames", "parquet", "delta")
+SINKS = ("kafka", "avro", "frames", "parquet", "delta")
 
 
 @pytest.fixture

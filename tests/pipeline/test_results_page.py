@@ -28,6 +28,7 @@ from spark_consumers.result_files import Owner, ResultFiles
 from spark_consumers.session import make_session
 from spark_consumers.sinks import sink_of
 from tests.pipeline.spark_stream import make_settings
+from tests.pipeline.written_results import header_of, registry
 from topics import clients
 
 pytestmark = pytest.mark.pipeline
@@ -75,7 +76,7 @@ def written(kafka: KafkaSettings, name: str, folder: Path, sink: str) -> tuple[S
         name,
         folder,
         query={"aggregates": {"tuples": "count"}, "types": {}},
-        results={"sink": sink},
+        results={"sink": sink} | ({"registry": {"url": registry().url}} if sink == "avro" else {}),
         spark={"buckets": 1},
     )
     shape = sink_of(settings).shaper(settings)
@@ -93,8 +94,10 @@ def written(kafka: KafkaSettings, name: str, folder: Path, sink: str) -> tuple[S
             *cut,
             *records[-1:],
         ]  # one write of it failed, and was repeated
+    before = header_of(settings)
     client = clients.producer(kafka)
     for record in records:
+        record["value"] = before + record["value"] if before else record["value"]
         client.produce(settings.topic("results"), record["value"], record["key"], partition=0)
     clients.flush(client, kafka)
     return settings, len(records)
@@ -119,6 +122,17 @@ def test_the_lines_for_json_rows_give_every_row_once(
     assert duckdb.sql(
         "SELECT count(*) FROM frame WHERE window_start = '1970-01-01 00:00:00+00'"
     ).fetchall() == [(len(KEYS),)]
+
+
+def test_the_lines_for_avro_rows_give_every_row_once(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings, count = written(kafka_settings, query_name, tmp_path, "avro")
+    stream = function("records")(kafka_settings.bootstrap_servers, settings.topic("results"), query_name)
+    rows = list(function("new_avro_rows")(islice(stream, count), registry().url, {}))
+    assert count > len(rows) == len(EXPECTED)
+    assert sorted((ms(row["window_end"]), row["key"]) for row in rows) == EXPECTED
+    assert {row["tuples"] for row in rows} == {2}
 
 
 def test_the_lines_for_arrow_frames_give_every_row_once(
@@ -240,7 +254,7 @@ def test_the_lines_for_spark_give_every_row_once(
 
 def test_every_line_of_the_page_is_run_here() -> None:
     known = {"records", "new_rows", "frame_of", "distinct_rows", "new_tables", "opened", "rows_of_frames"}
-    known |= {"results_frame", "window", "spark_results", "newest_window"}
+    known |= {"new_avro_rows", "results_frame", "window", "spark_results", "newest_window"}
     assert set(re.findall(r"^def (\w+)\(", "".join(blocks("python")), re.MULTILINE)) == known
     assert (
         reduce(lambda total, language: total + len(blocks(language)), ("python", "sql"), 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,11 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.twostep import readable, readable_schema
 from spark_consumers.result_files import MARKER, Owner, file_name
-from spark_consumers.sinks import sink_of
+from spark_consumers.sinks import avro, sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.delta import commit, delta_schema
 from tests.pipeline.spark_stream import make_settings
+from tests.schema_registry import RegistryInMemory, schema_registry
 from topics import clients
 
 NUMBERS, BYTES = [b"8", b"-5", b"0"], [b"8", b"\xff\x00", b"b"]
@@ -28,7 +32,8 @@ def settings_of_results(
     kafka: KafkaSettings, name: str, folder: Path, *, sink: str, key: str | list[str] = "k", **query: Any
 ) -> Settings:
     """A query with the aggregates `n` (2 in every row) and `total` (0.5, but null for the last key)."""
-    place = {"path": str(folder / "results")} if sink in ("parquet", "delta") else {}
+    place: dict[str, Any] = {"path": str(folder / "results")} if sink in ("parquet", "delta") else {}
+    place |= {"registry": {"url": registry().url}} if sink == "avro" else {}
     aggregates = {"n": "count", "total": "sum(f)"}
     types = {"k": "int64"} if key == "k" else {"product": "int64"} if "product" in key else {}
     return make_settings(
@@ -39,6 +44,14 @@ def settings_of_results(
         results={"sink": sink, **place},
         spark={"buckets": 1},
     )
+
+
+@cache
+def registry() -> RegistryInMemory:
+    """A schema registry that lasts as long as the tests of this process."""
+    lasting = ExitStack()
+    atexit.register(lasting.close)
+    return lasting.enter_context(schema_registry())
 
 
 def window(settings: Settings, end: int, keys: list[bytes], revision: int = 0) -> pa.Table:
@@ -80,12 +93,22 @@ def write_results(settings: Settings, *, later: bool = False, again: int = 0) ->
                 commit_first(settings, rows, number)
         return
     shape = sink_of(settings).shaper(settings)
+    before = header_of(settings)
     client = clients.producer(settings.kafka)
     for _ in range(2):
         for table in shape(iter(tables), 0):
             for record in table.to_pylist():
-                client.produce(settings.topic("results"), record["value"], record["key"], partition=0)
+                value = before + record["value"] if before else record["value"]
+                client.produce(settings.topic("results"), value, record["key"], partition=0)
     clients.flush(client, settings.kafka)
+
+
+def header_of(settings: Settings) -> bytes:
+    """What the sink's writer puts in front of each row: the number of a schema, which is registered as at a start."""
+    if settings.results.sink != "avro":
+        return b""
+    avro.SINK.reach(settings)
+    return avro.SINK.header(settings)
 
 
 def commit_first(settings: Settings, rows: pa.Table, number: int) -> None:

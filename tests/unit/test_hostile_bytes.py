@@ -32,8 +32,8 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
 from evenflow.strict_json import NotStrict, read_object
 from evenflow.telemetry import PartitionerRecord
-from evenflow.twostep import json_rows
-from evenflow.wire import decode_blob, decode_frame
+from evenflow.twostep import json_rows, never_null, readable, readable_schema
+from evenflow.wire import avro_rows, decode_blob, decode_frame
 from evenflow.wire.result_frames import decode_results, encode_results
 from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
 from partitioner_service.parse import Parser
@@ -41,6 +41,7 @@ from partitioner_service.records import parse_epoch
 from partitioner_service.run_note import parse_run_note
 from spark_consumers.epoch import Holder
 from spark_consumers.result_files import Owner
+from spark_consumers.sinks.avro import with_json
 from tests.examples import examples
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.partitioner_service.reading.registered_records import (
@@ -74,6 +75,7 @@ ROWS_OF = Query(
     aggregates={"n": "count", "price": "max(p)", "day": "max(d)", "all": "collect(s, 5)"},
     types={"p": "decimal(2)", "d": "date", "s": "string"},
 )
+AVRO = avro_rows.AvroForm(readable_schema(ROWS_OF), never_null(ROWS_OF), "q.results")
 A_ROW = {
     "window_start": 0,
     "window_end": 60_000,
@@ -356,6 +358,18 @@ DECODERS: dict[str, Decoder] = {
         ProtocolError,
         ("window_start", "window_end", "n"),
     ),
+    "Avro row of results": Decoder(
+        lambda data: typed_rows(with_json(result_records([data]), AVRO, avro_rows.header(7)), ROWS_OF),
+        avro_rows.header(7)
+        + avro_rows.encode_rows(
+            readable(pa.Table.from_pylist([A_ROW], AggregatePlan.of(ROWS_OF).result_schema), AVRO.schema),
+            AVRO,
+        )[0].as_py(),
+        ProtocolError,
+    ),
+    "Avro row of results, its end": Decoder(
+        end_of, avro_rows.header(7) + b"\x00\xc0\xa9\x07", NotImplementedError
+    ),
     "rejected record, for verify": Decoder(_rejected, b"in:0:4", NotImplementedError),
     "marker, for verify": Decoder(
         lambda data: marker_of([("x", b""), (HEADER, data)]), MARKER, NotImplementedError
@@ -402,6 +416,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/moved.py": "tests/unit/spark_consumers",
     "spark_consumers/result_files.py": ("owner of a folder",),
     "topics/query_record.py": ("how the query began",),
+    "topics/results_registry.py": "tests/unit/topics/test_results_registry.py",
     "topics/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
     "workbench/asking.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
@@ -417,6 +432,13 @@ _JSON = re.compile(r"\bread_object\(|\bjson\.loads\(|\bmodel_validate_json\(|\bv
 _ROOMS = (
     "evenflow", "topics", "partitioner_service", "spark_consumers", "controller", "monitoring", "workbench", "producers",
 )  # fmt: skip
+
+
+def test_the_end_of_the_window_is_found_in_rows_and_frames_of_results() -> None:
+    assert end_of(DECODERS["result"].valid) == 4000
+    assert end_of(DECODERS["Avro row of results"].valid) == 60_000
+    assert end_of(DECODERS["Avro row of results, its end"].valid) == 60_000
+    assert end_of(DECODERS["Avro row of results"].valid[:6]) is None
 
 
 def test_every_file_that_reads_json_is_registered_here() -> None:

@@ -13,6 +13,7 @@ from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.strict_json import read_object
 from evenflow.windows import END_MARK, NO_MARK
+from evenflow.wire.avro_rows import window_end_of
 from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.result_files import visible
 from spark_consumers.sinks import sink_of
@@ -45,6 +46,9 @@ def newest_written(settings: Settings) -> Written | None:
 def end_of(value: bytes | None) -> int | None:
     """End of the window (ms) of a row or frame of results. None for a record that is no result of ours."""
     try:
+        if value is not None and value[:1] == b"\0":  # as rows of Avro begin
+            end = window_end_of(value)
+            return end if NO_MARK <= end <= END_MARK else None
         # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
         said = value if value is None or value[:1] == b"{" else _frame_header(value)
         return read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)

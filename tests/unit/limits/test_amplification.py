@@ -59,6 +59,7 @@ def is_within(settings: Settings, sizes: Sizes) -> None:
     assert sizes.frame <= max(settings.partitioner.frame_bytes, frame_row(key=K, value=V)) + FIXED
     assert sizes.blob <= max(settings.partitioner.frame_bytes, partial_row(state=S, **bounds)) + FIXED
     assert sizes.results["kafka"] <= json_row(**bounds) + 1_000
+    assert sizes.results["avro"] <= json_row(**bounds) + 1_000
     # A result frame holds many rows (PART_BYTES), so only a single one is bound by the limit of a row.
     if sizes.rows == 1:
         assert sizes.results["frames"] <= bounds["key"] + bounds["result"] + FIXED

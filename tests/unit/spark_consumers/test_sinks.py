@@ -21,10 +21,13 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.twostep import readable_schema
+from evenflow.wire.avro_rows import decode_rows, header
 from evenflow.wire.result_frames import decode_results
 from partitioner_service.parse import Parser
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import SINKS, ResultSink, checking, sink_of
+from spark_consumers.sinks.avro import avro_form, with_json
+from spark_consumers.sinks.base import JSON_RECORDS
 from spark_consumers.sinks.checking import LAWS, Law, check_sink, sample_rows
 from spark_consumers.sinks.parquet import read_parquet_results
 from spark_consumers.sinks.topic import TopicSink
@@ -34,14 +37,21 @@ from tests.unit.spark_consumers.admitting import found
 ALL = {"n": "count", "total": "sum(i)", "avg": "mean(f)", "lo`w": "min(i)", "hi": "max(f)"}
 WITHOUT_SERVER = {name: sink for name, sink in SINKS.items() if name != "postgres"}
 """The sinks that keep the laws without a server. tests/pipeline/test_postgres.py holds the other one to them."""
+NEEDED = {"avro": {"registry": {"url": "http://127.0.0.1:1"}}}
+"""What a sink needs that is no text."""
 EVERY_SINK = pytest.mark.parametrize("sink", WITHOUT_SERVER.values(), ids=WITHOUT_SERVER)
 
 
 def settings_for(sink: ResultSink, folder: Path, **results: Any) -> Settings:
     """A query that writes to this sink; what the sink needs is something below the folder."""
-    fields = {"sink": sink.name} | {name: str(folder / name) for name in sink.needs} | results
+    fields = {"sink": sink.name} | needed(sink, folder) | results
     query = {"name": "q", "key": "@key", "types": {"i": "int64"}, "aggregates": ALL}
     return load_settings(folder / "none.json", query=query, results=fields, input={"partitions": 4})
+
+
+def needed(sink: ResultSink, folder: Path) -> dict[str, Any]:
+    """Fields of `[results]` that the sink needs."""
+    return {name: str(folder / name) for name in sink.needs} | NEEDED.get(sink.name, {})
 
 
 @pytest.fixture(autouse=True)
@@ -60,13 +70,13 @@ def test_a_sink_is_a_file_of_its_own_and_its_name_is_a_value_of_the_setting() ->
 @EVERY_SINK
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_a_sink_keeps_the_law(sink: ResultSink, law: Law, tmp_path: Path) -> None:
-    law(sink, checking.settings_for(sink, **{name: str(tmp_path / name) for name in sink.needs}))
+    law(sink, checking.settings_for(sink, **needed(sink, tmp_path)))
 
 
 @EVERY_SINK
 def test_a_sink_keeps_the_contract_wherever_it_writes(sink: ResultSink, tmp_path: Path) -> None:
-    check_sink(sink)
-    check_sink(sink, **{name: str(tmp_path / name) for name in sink.needs})
+    check_sink(sink, **NEEDED.get(sink.name, {}))
+    check_sink(sink, **needed(sink, tmp_path))
     assert sink_of(settings_for(sink, tmp_path)) is sink
 
 
@@ -95,8 +105,12 @@ def test_each_part_of_a_key_is_a_column_unless_the_query_began_before_there_were
 
 def typed_of(settings: Settings, shaped: pa.Table) -> list[dict[str, Any]]:
     """The rows in what a sink hands to Spark, as a reader reads them."""
-    if settings.results.sink not in ("kafka", "frames"):
+    if settings.results.sink not in ("kafka", "avro", "frames"):
         return shaped.to_pylist()
+    if settings.results.sink == "avro":
+        table, places = decode_rows(shaped["value"].to_pylist(), avro_form(settings))
+        assert places == list(range(shaped.num_rows))
+        return table.to_pylist()
     rows = []
     for record in shaped.to_pylist():
         if settings.results.sink == "kafka":
@@ -120,7 +134,7 @@ def test_a_place_where_nothing_lies_is_admitted(sink: ResultSink, tmp_path: Path
         sink.admit(settings_for(sink, tmp_path), found(begun=begun))
 
 
-@pytest.mark.parametrize("name", ["kafka", "frames"])
+@pytest.mark.parametrize("name", ["kafka", "avro", "frames"])
 def test_results_are_not_written_into_another_topic_of_the_query(name: str, tmp_path: Path) -> None:
     sink = SINKS[name]
     for role in ("input", "routed", "partials", "rejected"):
@@ -319,3 +333,66 @@ def test_a_file_that_is_no_parquet_is_named_with_what_to_do(tmp_path: Path, dama
     file.mkdir() if damage is None else file.write_bytes(damage)
     with pytest.raises(IncompatibleStateError, match=r"q-0000000001-0000\.parquet cannot be read as Parquet"):
         read_parquet_results(tmp_path)
+
+
+def test_avro_takes_the_registry_of_results_or_that_of_the_input_and_is_refused_without_any() -> None:
+    def made(results: dict[str, Any], **input: Any) -> Settings:
+        return Settings(query={"name": "q"}, results=results, input={"partitions": 1, **input})
+
+    own, of_input = {"url": "http://127.0.0.1:1"}, {"url": "http://127.0.0.1:2"}
+    both = made({"sink": "avro", "registry": own}, format="avro", registry=of_input)
+    one = made({"sink": "avro"}, format="avro", registry=of_input)
+    for settings, section, url in ((both, "results.registry", 1), (one, "input.registry", 2)):
+        assert sink_of(settings) is SINKS["avro"]
+        found = settings.results_registry
+        assert found is not None
+        assert (found[0], found[1].url) == (section, f"http://127.0.0.1:{url}")
+    assert both.fingerprint == one.fingerprint
+    with pytest.raises(
+        ConfigError, match=r"results.sink = 'avro' needs a schema registry\n.*\[results.registry\]"
+    ):
+        sink_of(made({"sink": "avro"}))
+    for field in ({"registry": own}, {"register_schema": False}):
+        with pytest.raises(ValueError, match=r"belong to sink = 'avro', but the sink is 'kafka'"):
+            made({"sink": "kafka"} | field)
+
+
+@pytest.mark.parametrize("emit", ["all", "changes", "top(2, n)"])
+def test_avro_rows_are_read_back_as_the_rows_of_json_and_anything_else_as_null(
+    emit: str, tmp_path: Path
+) -> None:
+    both = {name: settings_for(SINKS[name], tmp_path) for name in ("kafka", "avro")}
+    query = both["kafka"].query.model_dump(include={"name", "key", "types"}) | {
+        "aggregates": ALL,
+        "emit": emit,
+    }
+    for name, settings in both.items():
+        both[name] = load_settings(
+            tmp_path / "none.json",
+            query=query,
+            input={"partitions": 4},
+            results=settings.model_dump(include={"results"})["results"],
+        )
+    plan = AggregatePlan.of(both["avro"].query)
+    more = {"revision": 7, "gone": False, "rank": 1, "_tuples": 5, "_tuples_of_all": 9}
+    rows = sample_rows(AggregatePlan.of(settings_for(SINKS["avro"], tmp_path).query)).to_pylist()
+    table = pa.Table.from_pylist([more | row for row in rows], plan.result_schema)
+    (json_,), (avro,) = (
+        list(SINKS[name].shaper(settings)(iter([table]), 0)) for name, settings in both.items()
+    )
+    assert avro["key"].to_pylist() == json_["key"].to_pylist()
+    values = [header(7) + value for value in avro["value"].to_pylist()]
+    foreign = [None, b"", b"{}", header(8) + values[0][5:], values[0] + b"\0", values[0][5:]]
+    given_values = [*values[:3], *foreign, *values[3:]]
+    records = pa.RecordBatch.from_pylist(
+        [
+            {"partition": 1, "offset": at, "value": value, "key": b"k"}
+            for at, value in enumerate(given_values)
+        ],
+        JSON_RECORDS,
+    )
+    found = with_json(records, avro_form(both["avro"]), header(7))
+    assert found.schema == JSON_RECORDS
+    assert found["offset"].to_pylist() == list(range(len(given_values)))
+    texts = [text.encode() for text in json_["value"].to_pylist()]
+    assert found["value"].to_pylist() == [*texts[:3], *[None] * len(foreign), *texts[3:]]

@@ -78,6 +78,9 @@ def test_the_doctor_asks_the_registry(kept: RegistryInMemory) -> None:
     assert found(kept.url) == [("ok", f"answers at {kept.url}, 0 subjects")]
     assert found("http://127.0.0.1:1")[0][0] == "problem"
     assert list(check_registry(load_settings(query={"name": "q"}))) == []
+    of_results = {"sink": "avro", "registry": {"url": kept.url}}
+    (one,) = check_registry(load_settings(query={"name": "q"}, results=of_results))
+    assert (one.name, one.status) == ("schema registry of results", "ok")
 
 
 def test_waiting_is_longer_each_time_and_shows_until_it_is_over() -> None:
