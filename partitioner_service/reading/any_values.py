@@ -57,7 +57,7 @@ def _exponent(data: UInt8s, at: int, stop: int) -> tuple[int, bool]:
     while at < stop:
         found = found * 10 + (data[at] - ZERO)
         at += 1
-    return -found if negative else found, False
+    return int(-found if negative else found), False
 
 
 @inlined
@@ -94,7 +94,7 @@ def _write_number(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> tup
     to = end
     if power != 0:
         out[to] = SMALL_E
-        to = _write_whole(power, out, to + 1)
+        to = _write_whole(int(power), out, to + 1)
     return to, large
 
 

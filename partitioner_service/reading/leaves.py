@@ -170,6 +170,7 @@ class Filler:
 
     def _any(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         kind = _kind_of(leaf)
+        assert kind is not None  # `_way` says who reads a leaf
         self._cells.ints[column.place, rows] = kind
         ways = {"text": self._text, "enum": self._enum, "bytes": self._uuid, "int": self._date}
         if kind == OF_TEXT:
