@@ -241,9 +241,11 @@ def test_a_folder_of_results_is_one_checkpoints_and_a_checkpoint_keeps_to_its_fo
     assert _rows(read_parquet_results(tmp_path / "first").read_all()) == stream.expected()
 
 
-# test_postgres.py has the one that needs a server.
+# test_postgres.py and test_avro_results.py have those that need a server.
 @pytest.mark.parametrize(
-    "sink", [sink for name, sink in SINKS.items() if name != "postgres"], ids=lambda sink: sink.name
+    "sink",
+    [sink for name, sink in SINKS.items() if name not in ("postgres", "avro")],
+    ids=lambda sink: sink.name,
 )
 def test_what_a_sink_wrote_is_read_back_as_the_direct_results_with_whole_numbers_as_keys(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: ResultSink

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -368,7 +369,7 @@ DECODERS: dict[str, Decoder] = {
         ProtocolError,
     ),
     "Avro row of results, its end": Decoder(
-        end_of, avro_rows.header(7) + b"\x00\xc0\xa9\x07", NotImplementedError
+        partial(end_of, avro=True), avro_rows.header(7) + b"\x00\xc0\xa9\x07", NotImplementedError
     ),
     "rejected record, for verify": Decoder(_rejected, b"in:0:4", NotImplementedError),
     "marker, for verify": Decoder(
@@ -436,9 +437,11 @@ _ROOMS = (
 
 def test_the_end_of_the_window_is_found_in_rows_and_frames_of_results() -> None:
     assert end_of(DECODERS["result"].valid) == 4000
-    assert end_of(DECODERS["Avro row of results"].valid) == 60_000
-    assert end_of(DECODERS["Avro row of results, its end"].valid) == 60_000
-    assert end_of(DECODERS["Avro row of results"].valid[:6]) is None
+    assert end_of(DECODERS["Avro row of results"].valid, avro=True) == 60_000
+    assert end_of(DECODERS["Avro row of results, its end"].valid, avro=True) == 60_000
+    assert end_of(DECODERS["Avro row of results"].valid[:6], avro=True) is None
+    assert end_of(DECODERS["Avro row of results"].valid) is None
+    assert end_of(DECODERS["result"].valid, avro=True) is None
 
 
 def test_every_file_that_reads_json_is_registered_here() -> None:

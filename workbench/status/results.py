@@ -35,7 +35,8 @@ def newest_written(settings: Settings) -> Written | None:
     """
     if "results" in sink_of(settings).topics:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
-        found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
+        avro = settings.results.sink == "avro"
+        found = [(end_of(message.value(), avro=avro), int(message.timestamp()[1])) for message in newest]
     else:
         place = settings.results.folder
         folder = None if place is None else local_folder(place)
@@ -43,10 +44,15 @@ def newest_written(settings: Settings) -> Written | None:
     return max(((end, at) for end, at in found if end is not None), default=None)
 
 
-def end_of(value: bytes | None) -> int | None:
-    """End of the window (ms) of a row or frame of results. None for a record that is no result of ours."""
+def end_of(value: bytes | None, *, avro: bool = False) -> int | None:
+    """End of the window (ms) of a row or frame of results. None for a record that is no result of ours.
+
+    avro: rows are Avro. Else no record is taken for such a row: nearly any bytes could be one.
+    """
     try:
-        if value is not None and value[:1] == b"\0":  # as rows of Avro begin
+        if avro:
+            if value is None or value[:1] != b"\0":  # as rows of Avro begin
+                return None
             end = window_end_of(value)
             return end if NO_MARK <= end <= END_MARK else None
         # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.

@@ -434,7 +434,7 @@ def test_a_label_that_a_metric_does_not_have_is_refused() -> None:
 
 
 def test_metrics_are_served_and_a_port_in_use_is_named() -> None:
-    instruments = SparkInstruments(settings())
+    instruments, before = SparkInstruments(settings()), set(threading.enumerate())
     with served(instruments, "127.0.0.1", 0, setting="spark.web_port") as port:
         text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics/", timeout=10).read().decode()
         assert 'evenflow_build_info{part="spark"' in text
@@ -443,7 +443,8 @@ def test_metrics_are_served_and_a_port_in_use_is_named() -> None:
         with pytest.raises(ConfigError, match=f":{port}: ") as refused, again:
             pass
         assert "set spark.web_port" in str(refused.value.hint)
-    assert not [thread for thread in threading.enumerate() if "serve_forever" in thread.name]
+    left = set(threading.enumerate()) - before
+    assert not [thread for thread in left if "serve_forever" in thread.name]
 
 
 def test_what_views_do_is_said_under_their_names_and_each_metric_is_declared_once() -> None:
