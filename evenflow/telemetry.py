@@ -262,7 +262,7 @@ class PartWork(BaseModel):
     (1: no key is split). latencies: pairs (ms from the input topic to the end of the micro-batch, number of
     rows). result_latencies: pairs (ms from the newest tuple of an emitted window to the end of the
     micro-batch, number of result rows). All latencies are upper bounds. routed: triples (routed partition, how many
-    tuples of it were combined, ms that this took), if `partitioner.speeds` asks for them.
+    tuples of it were combined, ms that this took), if `partitioner.speeds` or an experiment (`spark.combine_wait`) asks.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)

@@ -119,10 +119,9 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     )
     if options.cost is not None and not made.takes_costs:
         why = "decides on whole batches and" if made.micro_batch else "counts tuples and"
-        weighing = [name for name in partitioners.built_in() if partitioners.takes_costs(name)]
         raise ConfigError(
             f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh them",
-            hint=f"leave partitioner.cost out, or take a partitioner that weighs: {', '.join(weighing)}",
+            hint=f"leave partitioner.cost out, or take a partitioner that weighs: {', '.join(partitioners.weighing())}",
         )
     if options.speeds == "measured" and not made.takes_speeds:
         raise ConfigError(

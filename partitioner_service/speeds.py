@@ -61,12 +61,8 @@ class Speeds:
 
     def _times(self) -> Float64s | None:
         """The time (ms) that a tuple of each worker has taken. None before anything was measured."""
-        tuples, took = self._tuples, self._took
-        if took.sum() <= 0:
-            return None
-        prior = max(1.0, _PRIOR * tuples.mean())
-        times: Float64s = (took + prior * took.sum() / tuples.sum()) / (tuples + prior)
-        return times
+        # Frames that tell marks alone take time, too.
+        return _each(self._took, self._tuples) if self._took.sum() > 0 and self._tuples.sum() > 0 else None
 
     def routed(self, tuples: Int64s, costs: Int64s) -> None:
         """A block: how many tuples each worker was sent, and what these cost. Shape (workers,) each."""
@@ -78,16 +74,19 @@ class Speeds:
         tuples, took = self._tuples[:workers], self._took[:workers]
         if tuples.sum() < _FEW * workers or took.sum() <= 0:
             return None
-        mean = took.sum() / tuples.sum()
-        prior = _PRIOR * tuples.mean()
-        times = (took + prior * mean) / (tuples + prior) / mean
+        times = _each(took, tuples) / (took.sum() / tuples.sum())
         sent, costs = self._sent[:workers], self._costs[:workers]
         if costs.sum() > sent.sum():
             # Dear tuples take long on a fast worker, too.
-            average = costs.sum() / sent.sum()
-            more = _PRIOR * sent.mean()
-            times = times / ((costs + more * average) / (sent + more) / average)
+            times = times / (_each(costs, sent) / (costs.sum() / sent.sum()))
         return np.clip(1.0 / times, 1 / _MOST, _MOST)
+
+
+def _each(amounts: Float64s, tuples: Float64s) -> Float64s:
+    """The amount of a tuple of each worker, drawn to that of all where a worker has few tuples. Shape (workers,)."""
+    prior = max(1.0, _PRIOR * tuples.mean())
+    each: Float64s = (amounts + prior * amounts.sum() / tuples.sum()) / (tuples + prior)
+    return each
 
 
 class MeasuredSpeeds:

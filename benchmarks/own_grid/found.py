@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
-
 from benchmarks.own_grid.measuring import Size, full_windows
-from benchmarks.own_grid.passing import SEEDS, as_range, in_processes
+from benchmarks.own_grid.passing import SEEDS, compared, in_processes
 from benchmarks.refute.cases import Case
 
 _TUPLES = 200_000
@@ -49,9 +47,7 @@ def found(size: Size) -> Iterator[str]:
     yield "| stream | " + " | ".join(_NAMES) + " |"
     yield "|---" * (len(_NAMES) + 1) + "|"
     for case, each in zip(CASES, of_cases, strict=True):
-        ours, *others = (each[:, column] for column in range(len(_NAMES)))
-        shown = ["{:.1e} / {:.3f}".format(*np.median(pair, axis=0)) for pair in others]
-        yield f"| {case.described().rpartition(', seed')[0]} | " + " | ".join([as_range(ours), *shown]) + " |"
+        yield f"| {case.described().rpartition(', seed')[0]} | {compared(each.swapaxes(0, 1))} |"
 
 
 def _measured(cell: tuple[Case, str]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from typing import Any, NamedTuple
@@ -53,9 +53,8 @@ def passing(size: Size) -> Iterator[str]:
     yield "| stream | sources | evenflow | " + " | ".join(RIVALS) + " |"
     yield "|---" * (len(RIVALS) + 3) + "|"
     for line in lines:
-        ours, *others = (found[line, name] for name in (OURS, *RIVALS))
-        cells = [as_range(ours), *("{:.1e} / {:.3f}".format(*np.median(pairs, axis=0)) for pairs in others)]
-        yield f"| `{line[0]}` | {line[3]} | " + " | ".join(cells) + " |"
+        cells = compared([found[line, name] for name in (OURS, *RIVALS)])
+        yield f"| `{line[0]}` | {line[3]} | {cells} |"
 
 
 def seeds(size: Size) -> Iterator[str]:
@@ -70,6 +69,14 @@ def seeds(size: Size) -> Iterator[str]:
         times = others[:, 0] / ours[:, 0]
         shown = f"{np.median(times):.2g} ({times.min():.2g}-{times.max():.2g})"
         yield f"| {line[0]} {line[1]:g} | {line[3]} | {as_range(ours)} | {as_range(others)} | {shown} |"
+
+
+def compared(names: Iterable[np.ndarray]) -> str:
+    """The cells of a row: the first of these with its range, medians of the others. names: each of shape (seeds, 2)."""
+    ours, *others = names
+    return " | ".join(
+        [as_range(ours), *("{:.1e} / {:.3f}".format(*np.median(pairs, axis=0)) for pairs in others)]
+    )
 
 
 def as_range(pairs: np.ndarray) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-import numpy as np
-
 from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.costs import LAWS, with_costs
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
-from benchmarks.own_grid.passing import SEEDS, as_range, in_processes
+from benchmarks.own_grid.passing import SEEDS, compared, in_processes
 from evenflow.simulation import KeyedStream
 
 _SMALLER = 4
@@ -32,9 +30,7 @@ def work(size: Size) -> Iterator[str]:
     yield "| costs | sources | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 2) + "|"
     for row, (law, sources) in enumerate(lines):
-        ours, *others = (found[row, :, column] for column in range(len(names)))
-        shown = ["{:.1e} / {:.3f}".format(*np.median(pairs, axis=0)) for pairs in others]
-        yield f"| {_LAWS[law]} | {sources} | " + " | ".join([as_range(ours), *shown]) + " |"
+        yield f"| {_LAWS[law]} | {sources} | {compared(found[row].swapaxes(0, 1))} |"
 
 
 def _measured(cell: tuple[Size, str, int, str, int]) -> tuple[float, float]:

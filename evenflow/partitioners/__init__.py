@@ -20,6 +20,7 @@ from evenflow.partitioners.registry import (
     names,
     restore,
     takes_costs,
+    weighing,
 )
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "names",
     "restore",
     "takes_costs",
+    "weighing",
 ]

@@ -162,6 +162,11 @@ def tells(name: str) -> bool:
     return _entry(name).algorithm.tells
 
 
+def weighing() -> list[str]:
+    """The names of evenflow's own algorithms that weigh tuples by their costs."""
+    return [name for name in built_in() if takes_costs(name)]
+
+
 def takes_costs(name: str) -> bool:
     """Whether tuples may cost differently for this algorithm. ConfigError for an unknown name."""
     return _entry(name).algorithm.takes_costs

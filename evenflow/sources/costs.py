@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from evenflow.arrays import Int64s
 from evenflow.errors import ConfigError
-from evenflow.partitioners.costs import MAX_COST
+from evenflow.partitioners.costs import MAX_COST, weighed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,16 +60,10 @@ def cost_column(column: pa.ChunkedArray | pa.Array, *, name: str, where: str) ->
     `MAX_COST`. name, where: the column and its source, for messages. ConfigError for a column that holds no numbers.
     """
     values = _numbers(column, name, where).to_numpy(zero_copy_only=False)
+    costs, low, high = weighed(values)
     whole = np.rint(values)
-    low, high = ~(whole >= 1), whole > MAX_COST  # a missing value is NaN, and no comparison with NaN is true
-    costs = np.where(low, 1.0, np.where(high, float(MAX_COST), whole)).astype(np.int64)
-    return CostColumn(
-        name=name,
-        costs=costs,
-        rounded=int((~low & ~high & (values != whole)).sum()),
-        low=int(low.sum()),
-        high=int(high.sum()),
-    )
+    rounded = (whole >= 1) & (whole <= MAX_COST) & (values != whole)
+    return CostColumn(name=name, costs=costs, rounded=int(rounded.sum()), low=low, high=high)
 
 
 def in_settings(column: str) -> str:

@@ -33,8 +33,12 @@ def judge_costs(settings: Settings, facts: Facts) -> Iterator[Finding]:
     cost = settings.cost
     if cost is not None and not _weighs(settings.partitioner.name):
         what = f"partitioner.cost is set, but partitioner {settings.partitioner.name} does not weigh tuples"
-        weighing = [name for name in partitioners.built_in() if partitioners.takes_costs(name)]
-        yield Finding(_NAME, "problem", what, f"leave it out, or take one that weighs: {', '.join(weighing)}")
+        yield Finding(
+            _NAME,
+            "problem",
+            what,
+            f"leave it out, or take one that weighs: {', '.join(partitioners.weighing())}",
+        )
     if cost is None or facts.costs is None or not len(facts.costs):
         return
     absent = [name for name in (*cost.of_record, *cost.of_element) if not facts.shape.column(name).present]

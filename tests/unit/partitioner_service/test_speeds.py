@@ -289,3 +289,12 @@ def test_a_spark_that_does_not_measure_is_warned_of_once(caplog: pytest.LogCaptu
     warnings = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert "Spark does not say how long workers' tuples take" in warnings[0]
+
+
+def test_frames_that_tell_marks_alone_are_no_measure_of_speed() -> None:
+    estimate = Speeds(WORKERS)
+    with np.errstate(all="raise"):
+        estimate.combined([(w, 0, 1.0) for w in range(WORKERS)])
+        estimate.combined(even())
+        estimate.combined(even())
+        assert estimate.of(WORKERS) is not None
