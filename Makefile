@@ -6,8 +6,8 @@ STAMP := $(VENV)/.setup-done
 FLAGS ?=
 SEEDS ?= 1000
 FROM ?= 0
-# Tests run in this many processes, each with a broker of its own.
-JOBS ?= 2
+# Tests run in this many processes, each with a broker of its own: one more than cores, because many wait for services.
+JOBS ?= 3
 # The share of a law's examples that `make test` and `make test-more` draw. `make test-long` draws ten times all of them.
 EXAMPLES ?= 0.3
 # Each process of the tests would else compile the tests and the product anew: a third of the CPU time until they are collected.
@@ -47,7 +47,7 @@ demo: setup ## the whole pipeline on this machine, compared with a direct aggreg
 monitoring: setup ## the demo under load with Prometheus and the live page (FLAGS="--seconds 300", ...)
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
-test: setup ## lint, types, layers, and the tests on two cores (JOBS=...)
+test: setup ## lint, types, layers, and the tests, in three processes on two cores (JOBS=...)
 	@$(MAKE) --no-print-directory -j 2 lint kernels
 	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_FILE) tests/pipeline tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 

@@ -26,6 +26,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"pytest-xdist does not group {alone[0]}: pytest and it do not fit each other"
             )
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = side_by_side(items)
+
+
+def side_by_side(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The same tests, files that wait for services spread evenly among files that compute: cores always have work."""
+    kinds: dict[bool, dict[str, list[pytest.Item]]] = {True: {}, False: {}}
+    for item in items:
+        waits = item.get_closest_marker("pipeline") is not None
+        kinds[waits].setdefault(item.nodeid.partition("::")[0], []).append(item)
+    turns = [
+        (place / len(files), tests) for files in kinds.values() for place, tests in enumerate(files.values())
+    ]
+    return [item for _, tests in sorted(turns, key=lambda turn: turn[0]) for item in tests]
 
 
 @pytest.hookimpl(wrapper=True)
