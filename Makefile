@@ -25,7 +25,7 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-instances service-expr
 	growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl fuzz lint kernels format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos fuzz lint kernels format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -49,7 +49,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 
 test: setup ## lint, types, layers, and the tests, in three processes on two cores (JOBS=...)
 	@$(MAKE) --no-print-directory -j 2 lint kernels
-	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_FILE) tests/pipeline tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
+	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -70,7 +70,7 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
-	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers api-server
 	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)
@@ -86,6 +86,9 @@ fuzz: setup ## decoders and parsers under coverage-guided fuzzing (atheris), SEC
 
 simulate-faults: setup ## the simulator of faults over any seeds (SEEDS=1000 FROM=0; FLAGS="--show SEED")
 	$(BIN)/python -m tests.faults --seeds $(SEEDS) --from $(FROM) $(FLAGS)
+
+test-chaos: setup ## real processes under real faults, round after round (FLAGS="--seed N --minutes M"; as root also full disks)
+	$(BIN)/python -m tests.chaos $(FLAGS)
 
 lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

@@ -1,0 +1,109 @@
+"""What a seed draws: the shape of a pipeline and the strikes that hit it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+KINDS = (
+    "kill partitioner", "stop partitioner", "pause partitioner", "one more partitioner",
+    "kill driver", "stop driver", "pause driver", "second driver", "kill python worker",
+    "kill broker", "restart broker", "pause broker",
+    "cut connections", "slow connections", "refuse connections",
+    "plan", "trim routed", "power cut",
+)  # fmt: skip
+"""Kinds of strikes that any machine can play."""
+ON_SMALL_DISKS = ("full checkpoint", "full broker")
+"""Kinds that need file systems of their own, which root alone can mount."""
+RARE = {"power cut": 0.4, "kill broker": 0.7, "restart broker": 0.5, "full broker": 0.5}
+"""Weight of the kinds that cost a round much time. All others have the weight 1."""
+LASTING = {
+    "pause partitioner": (0.5, 14.0),
+    "pause driver": (0.5, 14.0),
+    "one more partitioner": (4.0, 15.0),
+    "second driver": (0.0, 8.0),
+    "pause broker": (0.5, 8.0),
+    "slow connections": (1.0, 6.0),
+    "refuse connections": (0.5, 6.0),
+    "full checkpoint": (2.0, 8.0),
+    "full broker": (1.0, 4.0),
+}
+"""For how many seconds a strike lasts. All others are over at once. The session of a member of a group ends after 3 s,
+a transaction after 10 s, so a pause may outlast both."""
+GAP = (0.2, 4.0)
+"""Seconds between the beginnings of two strikes, at least and at most."""
+CALM = 0.2
+"""Share of the strikes before which the pipeline may come to work again. All others hit whatever state it is in."""
+PARTITIONERS = (
+    "evenflow", "evenflow", "dalton-cooperative", "dalton", "d-choices", "cam", "pkg", "hashing",
+    "shuffle", "prompt", "time-based",
+)  # fmt: skip
+BATCH_PARTITIONERS = frozenset({"prompt", "time-based"})
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One fault. gap: seconds after the one before. calm: whether the pipeline has to be at work again before it.
+
+    target: which of the parts that it may hit. lasts: seconds.
+    """
+
+    gap: float
+    calm: bool
+    kind: str
+    target: int
+    lasts: float
+
+    def __str__(self) -> str:
+        until = f" for {self.lasts:.1f} s" if self.lasts else ""
+        return f"+{self.gap:.1f} s{', at work again' if self.calm else ''}: {self.kind}, target {self.target}{until}"
+
+
+@dataclass(frozen=True)
+class Course:
+    """One round: a pipeline and what happens to it."""
+
+    seed: int
+    wiring: str
+    sink: str
+    partitioner: str
+    instances: int
+    views: bool
+    late: str
+    strikes: tuple[Strike, ...]
+
+    def __str__(self) -> str:
+        shape = (
+            f"seed {self.seed}: {self.wiring}, {self.sink}, {self.partitioner}, {self.instances} instances"
+            f"{', views' if self.views else ''}{', late tuples update' if self.late == 'update' else ''}"
+        )
+        return "\n".join([shape, *map(str, self.strikes)])
+
+
+def draw(seed: int, *, faults: int, kinds: Sequence[str] = KINDS) -> Course:
+    """The course of this seed. faults: number of strikes. kinds: those that this machine can play."""
+    dice = random.Random(seed)
+    weights = [RARE.get(kind, 1.0) for kind in kinds]
+    partitioner = dice.choice(PARTITIONERS)
+    shape = {
+        "wiring": dice.choice(("fused", "split")),
+        "sink": dice.choice(("kafka", "frames", "parquet", "delta")),
+        "instances": dice.randint(1, 3),
+        "views": dice.random() < 0.3,
+        "late": "update" if dice.random() < 0.25 else "reject",
+    }
+    strikes = []
+    for number in range(faults):
+        kind = dice.choices(kinds, weights)[0]
+        shortest, longest = LASTING.get(kind, (0.0, 0.0))
+        strikes.append(
+            Strike(
+                gap=dice.uniform(*GAP),
+                calm=dice.random() < CALM or number == 0,
+                kind=kind,
+                target=dice.randrange(1_000),
+                lasts=dice.uniform(shortest, longest),
+            )
+        )
+    return Course(seed=seed, partitioner=partitioner, strikes=tuple(strikes), **shape)  # type: ignore[arg-type]

@@ -1,0 +1,108 @@
+"""One round: play a course, let the pipeline come to its end, and judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import pyarrow.parquet as pq
+
+from evenflow.settings.views import queries
+from tests.chaos.course import Course
+from tests.chaos.processes import marked
+from tests.chaos.strikes import strike
+from tests.chaos.world import World
+from tests.pipeline.end_to_end import Stream, assert_equal
+from tests.pipeline.routed import rejections
+from workbench.result_rows import export
+from workbench.verify.views import verify_all
+
+_COMES_TO_ITS_END_WITHIN = 240.0
+
+
+@dataclass
+class Outcome:
+    """What became of a course. violations: none if all is well. tuples, rejected, rows: of the query itself.
+
+    ends: how often processes ended, by exit status. batches: micro-batches that Spark committed meanwhile. growth: memory
+    of a partitioner in the last third of the strikes, as a multiple of that in the first third. history: what happened.
+    """
+
+    course: Course
+    violations: list[str] = field(default_factory=list)
+    tuples: int = 0
+    rejected: int = 0
+    rows: int = 0
+    ends: dict[int, int] = field(default_factory=dict)
+    batches: int = 0
+    growth: float | None = None
+    history: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        verdict = "exact" if not self.violations else "VIOLATED"
+        ends = ", ".join(f"{status}: {times}" for status, times in sorted(self.ends.items()))
+        growth = "" if self.growth is None else f"; memory x{self.growth:.2f}"
+        return (
+            f"seed {self.course.seed}: {len(self.course.strikes)} faults, {verdict}; {self.tuples} tuples, "
+            f"{self.rejected} rejected, {self.rows} rows, {self.batches} micro-batches; "
+            f"processes ended by status {{{ends}}}{growth}"
+        )
+
+
+def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
+    """Play this course in this folder, which must be empty."""
+    outcome = Outcome(course)
+    with World(course, folder, small_disks=small_disks) as world:
+        try:
+            for fault in course.strikes:
+                if fault.calm:
+                    world.pass_until_at_work()
+                world.pass_seconds(fault.gap)
+                strike(world, fault)
+            world.pass_seconds(2.0)
+            world.heal()
+            world.stop_feeding()
+            world.stop_all()
+            world.finish(_COMES_TO_ITS_END_WITHIN)
+            if not world.violations:
+                _judge(world.stream, folder, outcome)
+        except Exception as error:  # the history has to be seen whatever it was
+            world.violations.append(f"{type(error).__name__}: {error}")
+        outcome.violations += world.violations
+        outcome.history, outcome.ends, outcome.batches = world.history, world.ends, world.batches
+        outcome.growth = growth(world.memory)
+    outcome.violations += [f"left running: {process}" for process in marked(world.token)]
+    return outcome
+
+
+def growth(sizes: list[int]) -> float | None:
+    """Median of the last third as a multiple of the median of the first. None for fewer than six sizes."""
+    third = len(sizes) // 3
+    return median(sizes[-third:]) / max(1, median(sizes[:third])) if third >= 2 else None
+
+
+def _judge(stream: Stream, folder: Path, outcome: Outcome) -> None:
+    """Compare results and rejected records with brute force, and ask `verify`."""
+    settings = stream.settings
+    reports = verify_all(settings)
+    report = reports.by_query[settings.query.name]
+    outcome.tuples, outcome.rejected, outcome.rows = report.routed, report.rejected, report.rows
+    assert (reports.exact, reports.ended) == (True, True), reports.text()
+    assert report.routed + report.rejected == len(stream.records), reports.text()
+    if settings.query.late == "update":
+        return  # brute force knows one rule of lateness; verify knows the other
+    refused = stream.judged()[1]
+    sources = {
+        tuple(map(int, source.rsplit(":", 2)[1:])): reason for reason, source, _ in rejections(settings)
+    }
+    assert sources == refused
+    for one in queries(settings):
+        file = folder / f"{one.query.name}.parquet"
+        export(one, file)
+        names = list(one.query.aggregates)
+        rows = {
+            (round(row["window_start"].timestamp() * 1000), row["key"]): {name: row[name] for name in names}
+            for row in pq.read_table(file).to_pylist()
+        }
+        assert_equal(rows, stream.expected_of(one.query))

@@ -1,0 +1,188 @@
+"""What each kind of strike does to the world. What lasts is undone by `World.undo`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from evenflow.errors import EvenflowError
+from partitioner_service.plans import publish
+from tests.chaos.course import ON_SMALL_DISKS, Strike
+from tests.chaos.processes import python_workers
+from tests.chaos.world import STAGES, World
+from tests.pipeline.spark_stream import committed
+from topics import clients
+from workbench.processes import ChildProcess
+
+_DELAY = 0.1
+"""Seconds that each piece of a slow connection waits."""
+_PARTITION = ("partition",)
+_DRIVER = ("aggregate", "combine", "reduce")
+
+
+def strike(world: World, fault: Strike) -> None:
+    """Do it. What cannot be done at this moment, because its target is down, is noted."""
+    world.note(f"{fault.kind} ({fault.target}, {fault.lasts:.1f} s)")
+    world.measure()
+    try:
+        HOW[fault.kind](world, fault)
+    except (EvenflowError, KafkaException, ProcessLookupError) as error:
+        world.note(f"  not possible now: {type(error).__name__}: {str(error).splitlines()[0]}")
+
+
+def _target(world: World, fault: Strike, commands: tuple[str, ...]) -> str:
+    names = world.names(*commands)
+    return names[fault.target % len(names)]
+
+
+def _kill(commands: tuple[str, ...], world: World, fault: Strike) -> None:
+    world.kill(_target(world, fault, commands))
+
+
+def _stop(commands: tuple[str, ...], world: World, fault: Strike) -> None:
+    name = _target(world, fault, commands)
+    if world.parts[name].pid not in world.frozen:
+        world.terminate(name)
+
+
+def _pause(commands: tuple[str, ...], world: World, fault: Strike) -> None:
+    child = world.parts[_target(world, fault, commands)]
+    _freeze_for(world, child, fault.lasts)
+
+
+def _freeze_for(world: World, child: ChildProcess, seconds: float) -> None:
+    world.freeze(child)
+    world.undo(seconds, partial(world.thaw, child))
+
+
+def _one_more_partitioner(world: World, fault: Strike) -> None:
+    instance = f"extra-{fault.target}"
+    name = f"partition-{instance}"
+    if name in world.parts:
+        return
+    world.run(name, "partition", "--instance", instance)
+    world.undo(fault.lasts, partial(world.dismiss, name))
+
+
+def _second_driver(world: World, fault: Strike) -> None:
+    """The older of two drivers goes on, or stands still meanwhile: either way it must end as soon as it notices."""
+    name = _target(world, fault, _DRIVER)
+    older = world.parts[name]
+    if older.alive and older.pid not in world.frozen and fault.lasts > 4.0:
+        _freeze_for(world, older, fault.lasts + 8.0)
+    world.replace(name)
+
+
+def _kill_python_worker(world: World, fault: Strike) -> None:
+    workers = python_workers(world.parts[_target(world, fault, _DRIVER)].pid)
+    if workers:
+        os.kill(workers[fault.target % len(workers)], signal.SIGKILL)
+    else:
+        world.note("  the driver has no Python worker now")
+
+
+def _kill_broker(world: World, fault: Strike) -> None:
+    world.broker.kill()
+
+
+def _restart_broker(world: World, fault: Strike) -> None:
+    world.broker.restart()
+
+
+def _pause_broker(world: World, fault: Strike) -> None:
+    pid = world.broker.pid
+    if pid is None:
+        return
+    os.killpg(pid, signal.SIGSTOP)
+
+    def go_on() -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGCONT)
+
+    world.undo(fault.lasts, go_on)
+
+
+def _cut(world: World, fault: Strike) -> None:
+    world.proxy.cut()
+
+
+def _slow(world: World, fault: Strike) -> None:
+    world.proxy.delay = _DELAY
+    world.undo(fault.lasts, partial(setattr, world.proxy, "delay", 0.0))
+
+
+def _refuse(world: World, fault: Strike) -> None:
+    world.proxy.refusing = True
+    world.proxy.cut()
+    world.undo(fault.lasts, partial(setattr, world.proxy, "refusing", False))
+
+
+def _plan(world: World, fault: Strike) -> None:
+    workers = 1 + fault.target % world.settings.routed_partitions
+
+    def ask() -> None:
+        publish(world.settings, workers=workers, reason="chaos")
+
+    world.beside(ask)
+
+
+def _trim_routed(world: World, fault: Strike) -> None:
+    """Delete routed frames that lie before the last commit of the combiner, as a short retention would."""
+    world.beside(partial(_trim, world))
+
+
+def _trim(world: World) -> None:
+    topic = world.settings.topic("routed")
+    offsets = committed(world.settings, STAGES[world.course.wiring][0])
+    wanted = [TopicPartition(topic, int(number), offset) for number, offset in offsets.items() if offset]
+    for done in clients.admin(world.settings.kafka).delete_records(wanted).values() if wanted else ():
+        done.result()
+
+
+def _power_cut(world: World, fault: Strike) -> None:
+    world.broker.kill()
+    for name in list(world.parts):
+        world.kill(name)
+
+
+def _fill(disk: str, world: World, fault: Strike) -> None:
+    ballast = world.folder / disk / "ballast"
+    _write_until_full(ballast)
+    world.undo(fault.lasts, partial(ballast.unlink, missing_ok=True))
+
+
+def _write_until_full(file: Path) -> None:
+    with suppress(OSError), file.open("wb", buffering=0) as ballast:
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while ballast.write(b"\0" * size):
+                    pass
+
+
+HOW: dict[str, Callable[[World, Strike], None]] = {
+    "kill partitioner": partial(_kill, _PARTITION),
+    "stop partitioner": partial(_stop, _PARTITION),
+    "pause partitioner": partial(_pause, _PARTITION),
+    "one more partitioner": _one_more_partitioner,
+    "kill driver": partial(_kill, _DRIVER),
+    "stop driver": partial(_stop, _DRIVER),
+    "pause driver": partial(_pause, _DRIVER),
+    "second driver": _second_driver,
+    "kill python worker": _kill_python_worker,
+    "kill broker": _kill_broker,
+    "restart broker": _restart_broker,
+    "pause broker": _pause_broker,
+    "cut connections": _cut,
+    "slow connections": _slow,
+    "refuse connections": _refuse,
+    "plan": _plan,
+    "trim routed": _trim_routed,
+    "power cut": _power_cut,
+    **{kind: partial(_fill, kind.removeprefix("full ")) for kind in ON_SMALL_DISKS},
+}

@@ -1,0 +1,131 @@
+"""What chaos is made of, and a bounded run of it. `make test-chaos` plays as many rounds as one likes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.course import KINDS, LASTING, ON_SMALL_DISKS, draw
+from tests.chaos.processes import MARK, marked, resident
+from tests.chaos.proxy import HOST, Proxy
+from tests.chaos.rounds import growth, play
+from tests.chaos.strikes import HOW
+
+
+@contextmanager
+def echo() -> Iterator[int]:
+    """A server that sends back what it gets. Its port."""
+    with socket.create_server((HOST, 0)) as server:
+
+        def send_back(client: socket.socket) -> None:
+            with client:
+                while piece := client.recv(1_000):
+                    client.sendall(piece)
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                threading.Thread(target=send_back, args=(client,), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def asked(port: int, text: bytes) -> bytes:
+    """What comes back through a connection of its own. Empty if the other side ends it."""
+    with socket.create_connection((HOST, port), timeout=10) as client:
+        return answer(client, text)
+
+
+def answer(client: socket.socket, text: bytes = b"") -> bytes:
+    """What the other side sends after this text. Empty if it ends the connection, by a reset or in order."""
+    try:
+        client.sendall(text)
+        return client.recv(1_000)
+    except ConnectionError:
+        return b""
+
+
+def test_a_proxy_passes_what_comes_cuts_what_stands_and_refuses_when_it_is_told_to() -> None:
+    with echo() as port, Proxy() as proxy:
+        proxy.target = port
+        assert asked(proxy.port, b"one") == b"one"
+        with socket.create_connection((HOST, proxy.port), timeout=10) as standing:
+            standing.sendall(b"two")
+            assert standing.recv(1_000) == b"two"
+            proxy.cut()
+            assert answer(standing) == b""
+        assert asked(proxy.port, b"three") == b"three"
+        proxy.refusing = True
+        assert asked(proxy.port, b"four") == b""
+
+
+def test_a_proxy_with_nothing_behind_it_ends_the_connection() -> None:
+    with echo() as port:
+        pass
+    with Proxy() as proxy:
+        proxy.target = port
+        assert asked(proxy.port, b"one") == b""
+
+
+def test_a_seed_draws_the_same_course_again_and_another_seed_another() -> None:
+    first = draw(7, faults=20)
+    assert first == draw(7, faults=20)
+    assert first != draw(8, faults=20)
+    assert len(first.strikes) == 20
+    assert first.strikes[0].calm, "the first strike would hit a pipeline that has not come up"
+
+
+def test_two_hundred_seeds_draw_every_kind_wiring_sink_and_number_of_instances() -> None:
+    kinds = (*KINDS, *ON_SMALL_DISKS)
+    courses = [draw(seed, faults=10, kinds=kinds) for seed in range(200)]
+    assert {fault.kind for course in courses for fault in course.strikes} == set(kinds) == HOW.keys()
+    assert {course.wiring for course in courses} == {"fused", "split"}
+    assert {course.sink for course in courses} == {"kafka", "frames", "parquet", "delta"}
+    assert {course.instances for course in courses} == {1, 2, 3}
+    assert LASTING.keys() <= set(kinds)
+
+
+def test_memory_that_doubles_is_a_growth_of_two_and_few_sizes_say_nothing() -> None:
+    assert growth([100, 100, 150, 150, 200, 200]) == 2.0
+    assert growth([100, 200, 300]) is None
+
+
+def test_a_process_that_is_left_running_is_seen_by_its_mark_and_its_memory() -> None:
+    words = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
+    with subprocess.Popen(
+        words, env=os.environ | {MARK: "mine"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert [line.split()[0] for line in marked("mine")] == [str(child.pid)]
+        assert marked("another") == []
+        assert resident(child.pid) > 0
+        child.communicate()
+    assert marked("mine") == []
+    assert resident(child.pid) == 0
+
+
+@pytest.mark.pipeline
+@pytest.mark.more
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("seed", [101, 102])
+def test_after_fifteen_faults_the_results_are_those_of_brute_force_and_nothing_is_left_running(
+    tmp_path: Path, seed: int
+) -> None:
+    outcome = play(draw(seed, faults=15), tmp_path)
+    print(outcome, *outcome.history, sep="\n")
+    assert outcome.violations == []
+    assert outcome.rows > 0

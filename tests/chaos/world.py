@@ -1,0 +1,391 @@
+"""The pipeline that is hit: a broker behind a proxy, the services as processes, a stream, and who starts them again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from confluent_kafka import KafkaException
+
+from evenflow.errors import EvenflowError, FencedError, ServiceError
+from evenflow.settings import Settings, load_settings
+from tests.chaos.course import BATCH_PARTITIONERS, Course
+from tests.chaos.processes import MARK, resident
+from tests.chaos.proxy import HOST, Proxy
+from tests.pipeline.end_to_end import INVERTIBLE, Stream, as_toml, evenflow, make_settings
+from workbench.broker import EmbeddedBroker
+from workbench.processes import ChildProcess
+
+TUPLES_AT_ONCE = 40
+BETWEEN_WRITES = 0.2
+"""Seconds between two writes of the stream: 200 tuples a second, which are two seconds of event time."""
+TICK = 0.1
+STOPS_WITHIN = 60.0
+"""Seconds that a service has after SIGTERM, whatever else happens to it."""
+RESTART_AFTER = 0.5
+AT_WORK_WITHIN = 150.0
+"""Seconds within which all are at work again after anything that can happen."""
+STAGES = {"fused": ("fused",), "split": ("combine", "reduce")}
+"""Names of the stages of a wiring, which are those of their checkpoints' folders."""
+VIEWS = {"coarse": {"aggregates": {"n": "count", "hi": "max(f)"}, "window": "12s", "slide": "4s"}}
+DISKS = {"checkpoint": 200, "broker": 600}
+"""MB of the small file systems."""
+_QUICK = {
+    "session.timeout.ms": 3_000,
+    "reconnect.backoff.max.ms": 500,
+    "topic.metadata.refresh.interval.ms": 2_000,
+}
+
+
+class World:
+    """One pipeline for one course. All that it starts ends with the block.
+
+    parts: the running services by name. history: what happened, with seconds since the beginning. ends: exit statuses
+    that services had, by status. memory: MB of each partitioner, at each strike.
+    """
+
+    def __init__(self, course: Course, folder: Path, *, small_disks: bool = False) -> None:
+        self.course = course
+        self.token = str(uuid4())
+        self.folder = folder
+        self.small_disks = small_disks
+        self.parts: dict[str, ChildProcess] = {}
+        self.history: list[str] = []
+        self.ends: dict[int, int] = {}
+        self.violations: list[str] = []
+        self.memory: list[int] = []
+        self.frozen: set[int] = set()
+        self._words: dict[str, tuple[str, ...]] = {}
+        self._resting: dict[str, float] = {}
+        self._leaving: list[tuple[str, ChildProcess]] = []
+        self._undo: list[tuple[float, Callable[[], None]]] = []
+        self._stopping: list[tuple[float, str, ChildProcess]] = []
+        self._beside: list[threading.Thread] = []
+        self._feeding = threading.Event()
+        self._broken: list[BaseException] = []
+        self._stack = ExitStack()
+        self._drivers = 0
+
+    def __enter__(self) -> World:
+        with self._stack:
+            self._set_up()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _set_up(self) -> None:
+        self._stack.enter_context(_marked(self.token))
+        for name, size in DISKS.items():
+            (self.folder / name).mkdir()
+            if self.small_disks:
+                self._mount(self.folder / name, size)
+        self.proxy = self._stack.enter_context(Proxy())
+        self.broker = self._stack.enter_context(
+            EmbeddedBroker(
+                data_dir=self.folder / "broker" / "data",
+                properties={"advertised.listeners": f"CLIENT://{HOST}:{self.proxy.port}"},
+                start_timeout=90.0,
+            )
+        )
+        self.proxy.target = self.broker.port
+        self.settings = self._settings()
+        self.stream = Stream(self.settings, seed=self.course.seed)
+        self._stack.callback(self._end_all)
+        for number in range(self.course.instances):
+            self.run(f"partition-{number}", "partition", "--instance", str(number))
+        for stage in self.stages:
+            self.run(stage, stage)
+        self._begin = time.monotonic()
+        self._feeding.set()
+        self._feeder = threading.Thread(target=self._feed, name="chaos-stream", daemon=True)
+        self._feeder.start()
+        self._stack.callback(self.stop_feeding)
+
+    def _mount(self, place: Path, size: int) -> None:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "evenflow-chaos", place], check=True)
+        self._stack.callback(lambda: subprocess.run(["umount", "--lazy", place], check=True))
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The commands of the Spark applications."""
+        return ("aggregate",) if self.course.wiring == "fused" else ("combine", "reduce")
+
+    @property
+    def seconds(self) -> float:
+        """Since the first tuple."""
+        return time.monotonic() - self._begin
+
+    def _settings(self) -> Settings:
+        course = self.course
+        place = {"path": str(self.folder / "results")} if course.sink in ("parquet", "delta") else {}
+        kafka = load_settings(
+            query={"name": "q", "key": "k", "window": "1s"},
+            kafka={"bootstrap_servers": f"{HOST}:{self.proxy.port}", "extras": {"librdkafka": _QUICK}},
+        ).kafka
+        query: dict[str, Any] = (
+            {"late": course.late, "allowed_lateness": "3s"} if course.late == "update" else {}
+        )
+        if course.views:
+            query |= {"views": VIEWS, "aggregates": INVERTIBLE}
+        if course.partitioner in BATCH_PARTITIONERS:
+            query["slide"] = "5s"
+        settings = make_settings(
+            kafka,
+            f"chaos-{course.seed}",
+            self.folder / "checkpoint",
+            query=query,
+            partitioner={
+                "name": course.partitioner,
+                "instances": course.instances,
+                "commit_interval": 400,
+                "routed_partitions": 5,
+            },
+            spark={"wiring": course.wiring, "buckets": 3},
+            results={"sink": course.sink, **place},
+        )
+        (self.folder / "evenflow.toml").write_text(as_toml(settings), encoding="utf-8")
+        return settings
+
+    # ---- the stream ----------------------------------------------------------------------------------
+
+    def _feed(self) -> None:
+        try:
+            while self._feeding.is_set():
+                # The client keeps what a broker that is away has not accepted, and sends it later in the same order.
+                with contextlib.suppress(ServiceError):
+                    self.stream.write(TUPLES_AT_ONCE)
+                threading.Event().wait(BETWEEN_WRITES)
+        except KafkaException as error:
+            self._broken.append(error)
+
+    def stop_feeding(self) -> None:
+        """Let the stream rest. Raises KafkaException if its client met an error that lasts."""
+        self._feeding.clear()
+        self._feeder.join()
+        while self._broken:
+            raise self._broken.pop()
+
+    # ---- services ------------------------------------------------------------------------------------
+
+    def run(self, name: str, *words: str) -> None:
+        """Start a service that is started again whenever it ends."""
+        self._words[name] = words
+        self.parts[name] = self._started(name, words)
+
+    def _started(self, name: str, words: tuple[str, ...]) -> ChildProcess:
+        return evenflow(self.folder / "evenflow.toml", self.folder / f"{name}.log", *words)
+
+    def names(self, *commands: str) -> list[str]:
+        """The services that run one of these commands."""
+        return [name for name, words in self._words.items() if words[0] in commands]
+
+    def kill(self, name: str) -> None:
+        """SIGKILL a service and all that it has started."""
+        self.parts[name].kill()
+
+    def terminate(self, name: str) -> None:
+        """SIGTERM a service, without waiting. It has `STOPS_WITHIN` seconds."""
+        child = self.parts[name]
+        os.kill(child.pid, signal.SIGTERM)
+        self._stopping.append((time.monotonic() + STOPS_WITHIN, name, child))
+
+    def freeze(self, child: ChildProcess) -> None:
+        """SIGSTOP a process and all that it has started."""
+        self.frozen.add(child.pid)
+        child.signal(signal.SIGSTOP)
+
+    def thaw(self, child: ChildProcess) -> None:
+        """SIGCONT."""
+        self.frozen.discard(child.pid)
+        child.signal(signal.SIGCONT)
+
+    def replace(self, name: str) -> None:
+        """Start the same service again beside itself. The older process has to end because it is fenced."""
+        self._leaving.append((name, self.parts[name]))
+        self._drivers += 1
+        self.parts[name] = self._started(f"{name}-{self._drivers}", self._words[name])
+
+    def dismiss(self, name: str) -> None:
+        """Stop a service for good."""
+        if name in self._words:
+            self._words.pop(name)
+            child = self.parts.pop(name)
+            self._leaving.append((name, child))
+            if child.alive:
+                os.kill(child.pid, signal.SIGTERM)
+
+    def note(self, line: str) -> None:
+        """Write down what happens."""
+        self.history.append(f"{self.seconds:6.1f} s  {line}")
+
+    def undo(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do this after so many seconds, or when the faults are over if that is earlier."""
+        self._undo.append((time.monotonic() + seconds, action))
+
+    def beside(self, action: Callable[[], None]) -> None:
+        """Do this in a thread of its own: a call of a broker that stands still must not hold up who lets it go on."""
+
+        def attempt() -> None:
+            try:
+                action()
+            except (EvenflowError, KafkaException, OSError) as error:
+                self.note(f"  not possible now: {type(error).__name__}: {str(error).splitlines()[0]}")
+
+        thread = threading.Thread(target=attempt, name="chaos-strike", daemon=True)
+        thread.start()
+        self._beside.append(thread)
+
+    def pass_seconds(self, seconds: float) -> None:
+        """Let time pass."""
+        end = self.seconds + seconds
+        while self.seconds < end:
+            self.tend()
+            threading.Event().wait(TICK)
+
+    def pass_until_at_work(self) -> None:
+        """Let time pass until every stage has committed a micro-batch since now."""
+        before = {stage: self._newest_batch(stage) for stage in STAGES[self.course.wiring]}
+        end = self.seconds + AT_WORK_WITHIN
+        while any(self._newest_batch(stage) <= number for stage, number in before.items()):
+            if self.seconds > end:
+                tails = {name: child.tail(6) for name, child in self.parts.items()}
+                raise AssertionError(f"no micro-batch within {AT_WORK_WITHIN:g} s: {before}, {tails}")
+            self.pass_seconds(TICK)
+        self.note("at work")
+
+    def _newest_batch(self, stage: str) -> int:
+        """Number of the newest micro-batch that was committed, -1 before the first."""
+        runs = (self.folder / "checkpoint" / "checkpoint" / self.settings.query.name / stage).glob(
+            "*/commits/*"
+        )
+        return max((int(file.name) for file in runs if file.name.isdigit()), default=-1)
+
+    @property
+    def batches(self) -> int:
+        """Micro-batches that were committed so far."""
+        return sum(1 + self._newest_batch(stage) for stage in STAGES[self.course.wiring])
+
+    def tend(self) -> None:
+        """What a supervisor does all the time: start again what has ended. Also undo what has lasted long enough."""
+        now = time.monotonic()
+        for item in [item for item in self._undo if item[0] <= now]:
+            self._undo.remove(item)
+            item[1]()
+        for late in [late for late in self._stopping if late[0] <= now]:
+            self._stopping.remove(late)
+            self._must_have_ended(*late[1:])
+        if not self.broker.alive:
+            self.note("the broker starts again")
+            self._start_broker()
+        for name, child in list(self.parts.items()):
+            if child.alive:
+                continue
+            if name not in self._resting:
+                self._count(name, child)
+                self._resting[name] = now + RESTART_AFTER
+            elif self._resting[name] <= now:
+                del self._resting[name]
+                self.parts[name] = self._started(name, self._words[name])
+
+    def _start_broker(self) -> None:
+        with contextlib.suppress(EvenflowError):  # its disk may be full: the next tick tries again
+            self.broker.start()
+
+    def _count(self, name: str, child: ChildProcess) -> None:
+        status = child.returncode or 0
+        self.ends[status] = self.ends.get(status, 0) + 1
+        self.note(f"{name} ended with {status}")
+
+    def _must_have_ended(self, name: str, child: ChildProcess) -> None:
+        if child.alive:
+            self.violations.append(
+                f"{name} has not stopped within {STOPS_WITHIN:g} s of SIGTERM: {child.tail()}"
+            )
+            child.kill()
+
+    # ---- the end -------------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """Undo all that lasts, and see to it that processes that were replaced have ended."""
+        lasting, self._undo = self._undo, []
+        for _, action in lasting:
+            action()
+        self.proxy.delay, self.proxy.refusing = 0.0, False
+        if not self.broker.alive:
+            self.broker.start()
+        for thread in self._beside:
+            thread.join()
+
+    def stop_all(self) -> None:
+        """SIGTERM every service, and wait until it has ended by itself."""
+        for _, child in self._leaving:
+            if child.alive:
+                os.kill(child.pid, signal.SIGTERM)
+        for name in list(self.parts):
+            self.dismiss(name)
+        self._await_leaving()
+
+    def _await_leaving(self) -> None:
+        for name, child in self._leaving:
+            try:
+                status = child.wait(STOPS_WITHIN)
+            except EvenflowError:
+                self.violations.append(f"{name} does not end: {child.tail()}")
+                child.kill()
+                continue
+            self.ends[status] = self.ends.get(status, 0) + 1
+            if status not in (0, FencedError.exit_code, 2, 75, -signal.SIGKILL, -signal.SIGTERM):
+                self.violations.append(f"{name} ended with {status}: {child.tail()}")
+        self._leaving.clear()
+
+    def finish(self, timeout: float) -> None:
+        """End the stream, and run everything until it has come to the end."""
+        self.stream.end()
+        words = {
+            f"partition-{number}": ("partition", "--instance", str(number))
+            for number in range(self.course.instances)
+        } | {stage: (stage,) for stage in self.stages}
+        running = {
+            name: self._started(f"last-{name}", (*rest, "--until-ended")) for name, rest in words.items()
+        }
+        self._leaving += running.items()
+        deadline = time.monotonic() + timeout
+        for name, child in running.items():
+            try:
+                status = child.wait(max(1.0, deadline - time.monotonic()))
+            except EvenflowError:
+                self.violations.append(f"{name} does not come to the end: {child.tail(30)}")
+                continue
+            if status != 0:
+                self.violations.append(f"{name} ended with {status} though no fault was left: {child.tail()}")
+
+    def measure(self) -> None:
+        """Note the memory of the partitioners."""
+        for name in self.names("partition"):
+            if self.parts[name].alive and (size := resident(self.parts[name].pid)):
+                self.memory.append(size)
+
+    def _end_all(self) -> None:
+        for child in (*self.parts.values(), *(child for _, child in self._leaving)):
+            child.kill()
+
+
+@contextlib.contextmanager
+def _marked(token: str) -> Iterator[None]:
+    """Whatever is started within bears the mark in its environment, so that it can be searched for at the end."""
+    os.environ[MARK] = token
+    try:
+        yield
+    finally:
+        del os.environ[MARK]
