@@ -26,6 +26,7 @@ def main(
     ] = 1,
     minutes: Annotated[float, typer.Option(help="No round begins after so many minutes.")] = 25.0,
     faults: Annotated[int, typer.Option(min=1, help="Faults in a round.")] = 25,
+    kind: Annotated[list[str] | None, typer.Option(help="Only strikes of this kind. Repeatable.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the course of the seed and end.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print what happened in every round.")] = False,
 ) -> None:
@@ -35,9 +36,12 @@ def main(
         os.environ[_INSIDE] = "1"
         words = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.chaos"]
         os.execvp(words[0], [*words, *sys.argv[1:]])
-    kinds = (*KINDS, *ON_SMALL_DISKS) if small_disks else KINDS
+    kinds: tuple[str, ...] = (*KINDS, *ON_SMALL_DISKS) if small_disks else KINDS
     if not small_disks:
         print(f"without root and unshare: no {' and no '.join(ON_SMALL_DISKS)}")
+    if unknown := set(kind or ()) - set(kinds):
+        raise typer.BadParameter(f"no such kind: {', '.join(unknown)}; there are {', '.join(kinds)}")
+    kinds = tuple(kind) if kind else kinds
     if show:
         print(draw(seed, faults=faults, kinds=kinds))
         return

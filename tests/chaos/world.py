@@ -32,6 +32,9 @@ TICK = 0.1
 STOPS_WITHIN = 60.0
 """Seconds that a service has after SIGTERM, whatever else happens to it."""
 RESTART_AFTER = 0.5
+EXPECTED = frozenset({0, 2, FencedError.exit_code, 75, -signal.SIGKILL, -signal.SIGTERM})
+"""Exit statuses with which a service may end: in order, with an error in words, fenced, by its watchdog, killed, or by
+SIGTERM before it had begun. Not 1, which is Python's after a traceback."""
 AT_WORK_WITHIN = 150.0
 """Seconds within which all are at work again after anything that can happen."""
 STAGES = {"fused": ("fused",), "split": ("combine", "reduce")}
@@ -306,6 +309,8 @@ class World:
         status = child.returncode or 0
         self.ends[status] = self.ends.get(status, 0) + 1
         self.note(f"{name} ended with {status}")
+        if status not in EXPECTED:
+            self.violations.append(f"{name} ended with {status}: {child.tail(60)}")
 
     def _must_have_ended(self, name: str, child: ChildProcess) -> None:
         if child.alive:
@@ -345,7 +350,7 @@ class World:
                 child.kill()
                 continue
             self.ends[status] = self.ends.get(status, 0) + 1
-            if status not in (0, FencedError.exit_code, 2, 75, -signal.SIGKILL, -signal.SIGTERM):
+            if status not in EXPECTED:
                 self.violations.append(f"{name} ended with {status}: {child.tail()}")
         self._leaving.clear()
 
