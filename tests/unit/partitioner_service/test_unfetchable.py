@@ -15,6 +15,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.strict_json import NotStrict
 from partitioner_service.ends import LogEnds
+from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.health import Health
 from partitioner_service.run_note import RunNote, parse_run_note
 from partitioner_service.skips import behind
@@ -87,7 +88,7 @@ class Reading:
         self, messages: list[Message], states: dict[int, PartitionState]
     ) -> list[tuple[int, int, int]]:
         """(partition, first, last) of the slices."""
-        blocks = self.slicer.blocks(messages, states)  # type: ignore[arg-type]
+        blocks = self.slicer.blocks(Fetched.of(messages), states)  # type: ignore[arg-type]
         return [(piece.partition, piece.first, piece.last) for slices in blocks for piece in slices]
 
 
