@@ -24,7 +24,15 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
 from evenflow.arrays import Int64s, UInt64s
 from evenflow.errors import ServiceError
 from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.fetch.gather import Measures, Strings, destroy, gather, gather_headers, measure
+from partitioner_service.fetch.gather import (
+    Functions,
+    Measures,
+    Strings,
+    destroy,
+    gather,
+    gather_headers,
+    measure,
+)
 from partitioner_service.fetch.kept import KeptHeaders, KeptRecord, KeptRecords
 from partitioner_service.fetch.librdkafka import Librdkafka
 from partitioner_service.reading.payloads import Payloads
@@ -142,6 +150,17 @@ class Queues:
         error = KafkaError(int(found.errors[place]), self._library.words_of(message))
         where = self._topic, int(found.partitions[place]), int(found.offsets[place])
         return KeptRecord(where, (TIMESTAMP_NOT_AVAILABLE, -1), None, None, failure=error)
+
+
+def compile_kernels() -> None:
+    """Compile the kernels of this module without any message."""
+    nowhere = Functions(*(np.uint64(0) for _ in Functions._fields))
+    messages, scratch, found = np.zeros(0, np.uint64), np.zeros(4, np.uint64), Measures.room(0)
+    order, own = np.zeros(0, np.int64), np.uint64(0)
+    measure(messages, 0, nowhere, scratch, own, found)
+    gather(messages, order, found, _of_size(0, 0), _of_size(0, 0))
+    gather_headers(messages, order, nowhere, scratch, own, _of_size(0, 0), _of_size(0, 0))
+    destroy(messages, 0, nowhere)
 
 
 def _room(sizes: Int64s) -> Strings:

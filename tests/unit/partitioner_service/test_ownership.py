@@ -23,11 +23,13 @@ from monitoring.live.feed import Feed
 from partitioner_service import app, slices, source
 from partitioner_service.aborts import Aborts
 from partitioner_service.committed import TopicIds, data_plane_group
+from partitioner_service.fetch.ways import Messages
 from partitioner_service.listening import listening
 from partitioner_service.plane import DataPlane
 from partitioner_service.route import Slice
 from partitioner_service.sink import CommitAborted
 from partitioner_service.source import Source
+from tests.columns_way import Columns
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
 
@@ -106,9 +108,10 @@ class Consumer:
         self.asleep -= {entry.partition for entry in partitions}
 
 
-@pytest.fixture
-def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
+@pytest.fixture(params=[Messages, Columns], ids=["messages", "columns"])
+def consumer(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Consumer:
     fake = Consumer()
+    monkeypatch.setattr(source, "way_of", lambda settings, consumer, **more: request.param(consumer))
     monkeypatch.setattr(source.clients, "consumer", lambda *words, **more: fake)
     monkeypatch.setattr(source, "log_ends", lambda *words, **more: {})
     return fake

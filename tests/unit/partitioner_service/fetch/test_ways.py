@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
-from partitioner_service.fetch import librdkafka
+from partitioner_service.fetch import gather, librdkafka
 from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.fetch.queues import Queues
+from partitioner_service.fetch.queues import Queues, compile_kernels
 from partitioner_service.fetch.ways import Messages, Way, way_of
 from tests.unit.partitioner_service.fetch.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 
@@ -233,6 +233,19 @@ def test_a_consumer_of_another_name_is_not_proven(kafka: MockKafka, caplog: pyte
     consumer = kafka.consumer(**{"client.id": "another"})
     assert way_of(load_settings(**SETTINGS), consumer, client_id=CLIENT).name == "consume"
     assert "the consumer behind the header is another#consumer-" in caplog.text
+    consumer.close()
+
+
+def test_a_fetch_runs_the_compiled_forms_that_an_image_brings(kafka: MockKafka) -> None:
+    kernels: list[Any] = [gather.measure, gather.gather, gather.gather_headers, gather.destroy]
+    compile_kernels()
+    forms = [kernel.signatures for kernel in kernels]
+    consumer = kafka.consumer()
+    reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
+    reading.assign(p0=0)
+    reading.until(lambda: 0 in reading.ends)
+    assert [kernel.signatures for kernel in kernels] == forms
+    reading.way.close()
     consumer.close()
 
 
