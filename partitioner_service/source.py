@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState, max_jump_words
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
@@ -35,6 +36,7 @@ from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
 from topics import clients
 from topics.offsets import known_offsets, log_ends
+from topics.records import Record
 
 log = logging.getLogger(__name__)
 
@@ -146,12 +148,34 @@ class Source:
             if not fetched.empty and self.states:
                 self.rewind(self.states)
             return []
+        if fetched.astray:
+            self._go_back_to(fetched.astray)
+            return []
         if not fetched.empty:
             self.just_assigned = False
         blocks = self._slicer.blocks(fetched, self.states)
         if not self.unfetchable.batches.keys() <= self.paused:
             self.hold(self.paused)
         return blocks
+
+    def _go_back_to(self, astray: Sequence[Record]) -> None:
+        """Read on from where we are, because these records have come another way than they should.
+
+        Raises ServiceError if what stands behind them was read already.
+        """
+        for record in astray:
+            state = self.states.get(record.partition())
+            if state is not None and record.offset() < state.offset:
+                raise ServiceError(
+                    f"offset {record.offset()} of {self._topic}[{record.partition()}] came after those behind it",
+                    hint="with partitioner.reading = 'consume' records come another way; please report this",
+                )
+        log.info(
+            "records of input partitions %s came by the consumer's own queue; they are fetched again",
+            numbers({record.partition() for record in astray}),
+        )
+        if self.states:
+            self.rewind(self.states)
 
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states.

@@ -26,7 +26,8 @@ class Fetched:
 
     partitions: ascending. offsets, arrival: where each record came among all records of the fetch. All three have shape
     (n,). values, records: n entries. keys, stamps (ms, -1 for none): n entries, None if they have to be asked of the
-    records. events: errors and ends of logs, each with the number of records that came before it.
+    records. events: errors and ends of logs, each with the number of records that came before it. astray: records that came
+    another way than they should, and are not among the others. If there are any, reading has to go back to them.
     """
 
     partitions: Int64s
@@ -37,6 +38,7 @@ class Fetched:
     keys: Payloads | None = None
     stamps: Int64s | None = None
     events: Sequence[tuple[int, Record]] = ()
+    astray: Sequence[Record] = ()
 
     @classmethod
     def of(cls, messages: Sequence[Record]) -> Fetched:

@@ -21,7 +21,10 @@ from confluent_kafka import Consumer
 from partitioner_service.fetch.gather import Functions
 
 PROVEN = frozenset({("2.16.1", "2.16.0", 176)})
-"""Versions of confluent-kafka and of its librdkafka, and the size (bytes) of its consumer object."""
+"""Versions of confluent-kafka and of its librdkafka, and the size (bytes) of its consumer object.
+
+The tests of this room prove a version that is added here, together with the pipeline tests that use `either_reading`.
+"""
 _HEADER = 16
 """Bytes of the header of a Python object, which are more where the interpreter has no global lock or counts references."""
 _CONSUMER = 1

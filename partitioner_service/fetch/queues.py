@@ -7,7 +7,9 @@ on what is fetched ahead: they count what all partitions have in the common queu
 
 Three rules of librdkafka:
 * A partition whose queue was forwarded by the application is not forwarded to the consumer's queue when it is assigned. So
-  it is taken off before `assign`, and no record ever comes the other way.
+  it is taken off before `assign`, and no record comes the other way. But a partition that librdkafka has not heard of yet
+  may get another queue once it hears of it. So the topic is asked for before. Records that come the other way all the same
+  (of a partition that was added a moment ago) are handed over as `astray`.
 * `assign` stops partitions, and a moment later that undoes the forwarding. What comes stays in the partition's queue then.
   So each fetch forwards again, which moves what has come, in its order.
 * A rebalance gives the partitions up only after the forwarding is taken back.
@@ -16,13 +18,13 @@ Three rules of librdkafka:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
 
 from evenflow.arrays import Int64s, UInt64s
-from evenflow.errors import ServiceError
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.gather import (
     Functions,
@@ -38,6 +40,7 @@ from partitioner_service.fetch.librdkafka import Librdkafka
 from partitioner_service.reading.payloads import Payloads
 from topics.records import Record
 
+_METADATA_SECONDS = 30.0
 _MOST_NOTICES = 1_000
 """Most errors of the whole client that are taken at once."""
 
@@ -51,6 +54,9 @@ class Queues:
         self._consumer = consumer
         self._library = library
         self._topic = topic
+        # Here, and not at an assignment: inside a rebalance the answer would begin another one.
+        consumer.list_topics(topic, timeout=_METADATA_SECONDS)
+        library.let_go(library.queue_of(topic, 0))  # from now on librdkafka remembers the partitions
         self._common: int | None = library.queue()
         self._of: dict[int, int] = {}
         self._changes = 0
@@ -80,12 +86,13 @@ class Queues:
             self._library.let_go(common)
 
     def fetch(self, most: int, timeout: float) -> Fetched:
-        """As of `Way`. Raises ServiceError if a record has come by the consumer's own queue."""
+        """As of `Way`."""
         before = self._changes
         notices = cast(list[Record], self._consumer.consume(_MOST_NOTICES, 0))
-        self._refuse_records(notices)
-        if self._changes != before:
-            return Fetched.of(notices)
+        astray = [notice for notice in notices if notice.error() is None]
+        if astray or self._changes != before:
+            notices = [notice for notice in notices if notice.error() is not None]
+            return replace(Fetched.of(notices), astray=astray)
         for queue in self._of.values():
             self._library.forward(queue, self._common)
         assert self._common is not None
@@ -95,15 +102,6 @@ class Queues:
             return self._fetched(messages[:count], notices)
         finally:
             destroy(messages, count, self._library.functions)
-
-    def _refuse_records(self, notices: list[Record]) -> None:
-        for notice in notices:
-            if notice.error() is None:
-                raise ServiceError(
-                    f"offset {notice.offset()} of {self._topic}[{notice.partition()}] came by the consumer's own queue, "
-                    "where records may be out of order",
-                    hint="set partitioner.reading = 'consume', and please report this",
-                )
 
     def _fetched(self, messages: UInt64s, notices: list[Record]) -> Fetched:
         found = Measures.room(len(messages))

@@ -9,12 +9,13 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol, cast
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from evenflow.settings import Settings
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.librdkafka import Librdkafka, NotProvenError
 from partitioner_service.fetch.queues import Queues
+from topics import clients
 from topics.records import Record
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,10 @@ class Messages:
 
 
 def way_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Way:
-    """The way that `partitioner.reading` says. It is `consume` where queues are not proven, and then the log says why."""
+    """The way that `partitioner.reading` says. It is `consume` where queues are not proven, and then the log says why.
+
+    Raises ServiceError without a broker.
+    """
     if settings.partitioner.reading == "consume":
         return Messages(consumer)
     try:
@@ -72,3 +76,5 @@ def way_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Way:
             reason,
         )
         return Messages(consumer)
+    except KafkaException as error:
+        raise clients.service_error(error, settings.kafka, f"asking for {settings.topic('input')}") from None
