@@ -86,19 +86,20 @@ class Queues:
             self._library.let_go(common)
 
     def fetch(self, most: int, timeout: float) -> Fetched:
-        """As of `Way`."""
+        """As of `Way`. What was taken is dropped if a rebalance has come, or if records have gone astray."""
         before = self._changes
-        notices = cast(list[Record], self._consumer.consume(_MOST_NOTICES, 0))
-        astray = [notice for notice in notices if notice.error() is None]
-        if astray or self._changes != before:
-            notices = [notice for notice in notices if notice.error() is not None]
-            return replace(Fetched.of(notices), astray=astray)
         for queue in self._of.values():
             self._library.forward(queue, self._common)
         assert self._common is not None
         messages = np.zeros(most, np.uint64)
         count = self._library.take(self._common, messages, timeout)
         try:
+            # Afterwards: a record that has gone astray is here before any that stands behind it is taken.
+            notices = cast(list[Record], self._consumer.consume(_MOST_NOTICES, 0))
+            astray = [notice for notice in notices if notice.error() is None]
+            if astray or self._changes != before:
+                notices = [notice for notice in notices if notice.error() is not None]
+                return replace(Fetched.of(notices), astray=astray)
             return self._fetched(messages[:count], notices)
         finally:
             destroy(messages, count, self._library.functions)
