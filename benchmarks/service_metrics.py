@@ -92,7 +92,8 @@ def _status(partitions: int, workers: int) -> dict[str, Any]:
     return {
         "state": "running", "seconds_since_progress": 0.1, "assignment": {str(p): one for p in range(partitions)},
         "tuples": 10**9, "read": 10**9 + 5, "filtered": 0, "rejected_by_reason": {"late": 5}, "busy_seconds": 1e4,
-        "rebalances": 3, "workers": workers, "worker_tuples": [10**7] * workers, "plan_epoch": 1, "plans_ignored": 0,
+        "rebalances": 3, "reading": "queues", "workers": workers, "worker_tuples": [10**7] * workers,
+        "plan_epoch": 1, "plans_ignored": 0,
         "learned_at": 1.7e9, "worker_costs": [10**7] * workers, "costs_below": 0, "costs_above": 0,
     }  # fmt: skip
 

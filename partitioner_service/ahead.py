@@ -15,7 +15,7 @@ import numpy as np
 
 from evenflow.arrays import Bools, Int64s
 from evenflow.settings import Settings
-from partitioner_service.messages import append_time_of
+from partitioner_service.messages import append_time_of, append_times_of
 
 
 class Ahead(NamedTuple):
@@ -54,7 +54,7 @@ class LiveClock:
             return None
         clocks = np.full(times.size, now, np.int64)
         if records:
-            stamps = (append_time_of(records[row]) for row in rows.tolist())
-            clocks = np.fromiter((now if one is None else one for one in stamps), np.int64, times.size)
+            stamps = append_times_of(records, rows)
+            clocks = np.where(stamps < 0, now, stamps)
         which = times > clocks + self._most
         return Ahead(which, clocks) if which.any() else None

@@ -11,7 +11,6 @@ from evenflow.arrays import Int64s
 from evenflow.expressions.growth import Growth, growths
 from evenflow.limits import JSON_GROWTH, REPEATED_BYTES
 from evenflow.settings import Settings
-from topics.records import Record
 
 MOST_BYTES = 1 << 30
 """Limit of a block: half of what a column of text can hold."""
@@ -66,29 +65,27 @@ class Widths:
 
 
 def cut(
-    messages: list[Record], *, with_keys: bool, most_bytes: int = MOST_BYTES, widths: Widths | None = None
-) -> Iterator[list[Record]]:
-    """These messages in stretches of at most `most_bytes`. A single larger message is a stretch of its own.
+    values: Int64s, keys: Int64s | None = None, *, most_bytes: int = MOST_BYTES, widths: Widths | None = None
+) -> Iterator[tuple[int, int]]:
+    """Stretches (first, stop) of records with at most `most_bytes`. A single larger record is a stretch of its own.
 
-    with_keys: whether keys count as well as values. widths: if given, what a stretch becomes is bounded, too
-    (`MOST_BYTES`).
+    values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0. widths: if given,
+    what a stretch becomes is bounded, too (`MOST_BYTES`).
     """
-    sizes = np.fromiter(map(len, messages), np.int64, len(messages))
-    if with_keys:
-        sizes += np.fromiter((len(message.key() or b"") for message in messages), np.int64, len(messages))
+    sizes = values if keys is None else values + keys
     ends = [_ends(sizes)]
     mosts = [most_bytes]
     if widths is not None:
         ends.append(_ends(widths.bytes_of(sizes)))
         mosts.append(MOST_BYTES)
     first = 0
-    while first < len(messages) or not first:
+    while first < len(sizes):
         stops = [
             int(np.searchsorted(end, end[first] + most, side="right")) - 1
             for end, most in zip(ends, mosts, strict=True)
         ]
-        stop = max(min(stops), first + 1)  # one message always goes on, however large
-        yield messages[first:stop] if first or stop < len(messages) else messages
+        stop = max(min(stops), first + 1)  # one record always goes on, however large
+        yield first, stop
         first = stop
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 
+from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
 from evenflow.markers import EndOfStream
+from partitioner_service.fetch.kept import KeptRecords
 from topics.records import Record
 
 
@@ -39,3 +42,11 @@ def append_time_of(record: Record) -> int | None:
     """When the broker appended the record, in ms by its clock. None if the topic keeps the producer's timestamps."""
     kind, stamp = record.timestamp()
     return int(stamp) if kind == TIMESTAMP_LOG_APPEND_TIME else None
+
+
+def append_times_of(records: Sequence[Record], rows: Int64s) -> Int64s:
+    """When the broker appended the records at these positions, as of `append_time_of`, -1 for None. Shape (rows,)."""
+    if isinstance(records, KeptRecords):
+        return records.append_times()[rows]
+    stamps = (append_time_of(records[row]) for row in rows.tolist())
+    return np.fromiter((-1 if stamp is None else stamp for stamp in stamps), np.int64, len(rows))

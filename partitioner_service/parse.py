@@ -28,6 +28,7 @@ from partitioner_service.reading.beside import Reader, ReaderBeside
 from partitioner_service.reading.cells import Block, Cells, kinds_of
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
+from partitioner_service.reading.payloads import Payloads
 from partitioner_service.reading.reasons import (
     FAR_TIME,
     FAR_TIMESTAMP,
@@ -169,9 +170,11 @@ class Parser:
         values: Sequence[bytes | None],
         *,
         keys: Sequence[bytes | None] | None = None,
-        timestamps: Sequence[int] | None = None,
+        timestamps: Sequence[int] | Int64s | None = None,
     ) -> Parsed:
         """Columns of n records. `keys` and `timestamps` (ms) have n entries where the query needs them.
+
+        Values and keys that are `Payloads` are read where they lie. Others are gathered first.
 
         All values together must be below 2 GiB, and so must all keys (see `blocks`). Raises RegistryAway,
         before anything was done, if a schema that a record names cannot be had now. Raises SchemaRefused if the
@@ -232,7 +235,7 @@ class Parser:
         faults: Faults,
         found: CellColumns,
         keys: Sequence[bytes | None] | None,
-        timestamps: Sequence[int] | None,
+        timestamps: Sequence[int] | Int64s | None,
     ) -> Parsed:
         """What is parsed of records that are taken apart: each element is a tuple.
 
@@ -375,7 +378,7 @@ class Parser:
     def _raw_keys(self, keys: Sequence[bytes | None] | None) -> pa.BinaryArray:
         """The record keys."""
         assert keys is not None
-        return pa.array(keys, pa.binary())
+        return keys.column() if isinstance(keys, Payloads) else pa.array(keys, pa.binary())
 
     def _need_raw(self, raw: pa.BinaryArray, faults: Faults, keyed: Bools | None) -> None:
         """Note a fault wherever the record key is null. keyed: as of `_need`."""
@@ -439,7 +442,7 @@ class Parser:
             faults.note(_missing(column, keyed), NO_KEY_COLUMN, column=places[name])
 
     def _times_of(
-        self, block: Block, cells: Cells, timestamps: Sequence[int] | None, faults: Faults
+        self, block: Block, cells: Cells, timestamps: Sequence[int] | Int64s | None, faults: Faults
     ) -> Int64s:
         """Event times in ms, one per record. A record without a usable one is a fault."""
         if self.needs_timestamp:

@@ -26,6 +26,7 @@ from evenflow.settings import Settings, load_settings
 from evenflow.settings.input import REGISTERED
 from evenflow.twostep import Layout, combine_task, reduce
 from partitioner_service.batches import gate
+from partitioner_service.fetch.queues import compile_kernels
 from partitioner_service.hottest import Hottest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.learned import new_partitioner
@@ -56,6 +57,7 @@ def compile_all() -> int:
     routed += _routed(_settings(input={"format": "csv", "columns": ["key", "time", "i", "f"]}))
     for form in REGISTERED:
         _read_registered(form)
+    compile_kernels()
     return routed
 
 

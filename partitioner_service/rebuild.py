@@ -35,6 +35,7 @@ from partitioner_service.ahead import Ahead
 from partitioner_service.claim import commit_offsets, lock
 from partitioner_service.committed import all_states, data_plane_group
 from partitioner_service.ends import LogEnds
+from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.learned import new_partitioner
 from partitioner_service.route import Router, Slice
 from partitioner_service.slices import Slicer
@@ -232,7 +233,7 @@ class Fold:
     def read(self, records: list[Any]) -> None:
         """Take the next records. Raises DataLossError if a verdict differs from that of the rejected topic."""
         self._partition = records[0].partition()
-        for slices in self._slicer.blocks(records, {self._partition: self.state}):
+        for slices in self._slicer.blocks(Fetched.of(records), {self._partition: self.state}):
             for whole in slices:
                 for piece in self._pieces(whole):
                     self._judge(piece)

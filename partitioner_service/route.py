@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from partitioner_service.costs import only
 from partitioner_service.framing import Framer, Shares, Stretch
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
+from partitioner_service.reading.payloads import together
 from partitioner_service.session import Session, Stint
 from partitioner_service.window_loads import PaneLoads, block_loads, sums
 
@@ -70,7 +71,7 @@ class Slice:
     last: int
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None = None
-    timestamps: Sequence[int] | None = None
+    timestamps: Sequence[int] | Int64s | None = None
     markers: dict[int, EndOfStream] = field(default_factory=dict)
     records: Sequence[Any] = ()
     came: int | None = None
@@ -87,8 +88,8 @@ class Slice:
                 first=first,
                 last=last,
                 values=self.values[low:high],
-                keys=self.keys and self.keys[low:high],
-                timestamps=self.timestamps and self.timestamps[low:high],
+                keys=None if self.keys is None else self.keys[low:high],
+                timestamps=None if self.timestamps is None else self.timestamps[low:high],
                 markers={at - low: marker for at, marker in self.markers.items() if low <= at < high},
                 records=self.records[low:high],
             )
@@ -467,11 +468,12 @@ class Router:
         first = slices[0]
         if len(slices) == 1:
             return [self._parser.parse(first.values, keys=first.keys, timestamps=first.timestamps)]
+        keys = [piece.keys for piece in slices if piece.keys is not None]
+        timestamps = [piece.timestamps for piece in slices if piece.timestamps is not None]
         whole = self._parser.parse(
-            list(chain.from_iterable(piece.values for piece in slices)),
-            keys=first.keys and list(chain.from_iterable(piece.keys or () for piece in slices)),
-            timestamps=first.timestamps
-            and list(chain.from_iterable(piece.timestamps or () for piece in slices)),
+            together([piece.values for piece in slices]),
+            keys=together(keys) if keys else None,
+            timestamps=np.concatenate(timestamps) if timestamps else None,
         )
         return taken_apart(whole, [len(piece.values) for piece in slices])
 

@@ -6,20 +6,19 @@ A slice is the stretch of one input partition that a block holds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from itertools import pairwise
-from operator import methodcaller
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from confluent_kafka import KafkaError
 
-from evenflow.errors import DataLossError
+from evenflow.errors import DataLossError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.wire import LATEST_CAME
 from partitioner_service.blocks import EXPLODED_BYTES, MOST_BYTES, Widths, cut
 from partitioner_service.ends import LogEnds
+from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.route import Slice
 from partitioner_service.unfetchable import UnfetchableBatches
@@ -27,8 +26,6 @@ from topics import clients
 from topics.records import Record
 
 log = logging.getLogger(__name__)
-
-_ERROR, _PARTITION, _KEY, _VALUE = map(methodcaller, ("error", "partition", "key", "value"))
 
 _FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 
@@ -57,56 +54,98 @@ class Slicer:
         self._ends = ends
         self._unfetchable = unfetchable
 
-    def blocks(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[list[Slice]]:
+    def blocks(self, fetched: Fetched, states: Mapping[int, PartitionState]) -> list[list[Slice]]:
         """Blocks of the records that come next. A block has one slice per partition.
 
         states: of the owned partitions. Records of other partitions, records before a state's offset, and
         records behind a batch that cannot be fetched are dropped. Raises DataLossError when offsets are gone,
-        ServiceError for errors that Kafka calls fatal.
+        ServiceError for errors that Kafka calls fatal and for records out of order.
         """
-        cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes, widths=self._widths)
-        blocks = (self._slices(some, states) for some in cuts)
-        return [slices for slices in blocks if slices]
-
-    def _slices(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[Slice]:
         stuck = set(self._unfetchable.batches)
-        records_alone, ends = self._without_events(messages)
-        slices = []
-        for partition, records in sorted(_by_partition(records_alone).items()):
-            state = states.get(partition)
-            if state is None or partition in stuck:
+        ends, stops = self._events(fetched)
+        runs = []
+        for partition, low, high in fetched.runs:
+            if partition not in states or partition in stuck:
                 continue
-            self._ends.left(partition)
-            if ends.get(partition, 0) <= records[-1].offset():
-                ends.pop(partition, None)  # out of date: these records came after that end was reached
-            if records[0].offset() < state.offset:
-                records = [record for record in records if record.offset() >= state.offset]
-            if records:
-                self._unfetchable.passed(partition)
-                slices.append(self._slice(partition, records))
+            if partition in stops:
+                high = low + int(np.searchsorted(fetched.arrival[low:high], stops[partition]))
+            if low < high:
+                runs.append((partition, self._next(fetched, partition, low, high, states, ends), high))
+        blocks = [
+            [self._slice(fetched, *part) for part in parts] for parts in self._cut(fetched, runs) if parts
+        ]
         for partition, offset in ends.items():  # librdkafka tells each end only once, so it must be noted now
             if partition in states:
                 self._ends.reached(partition, offset)
-        return slices
+        return blocks
 
-    def _without_events(self, messages: list[Record]) -> tuple[list[Record], dict[int, int]]:
-        """The records among these messages, and the ends of logs that were reached, by partition."""
-        # `map` over C calls. At this rate of records even an empty loop in Python would be a third of all
-        # work.
-        if not any(map(_ERROR, messages)):
-            return messages, {}
-        records, ends = [], {}
-        for message in messages:
-            error = message.error()
-            if message.partition() in self._unfetchable.batches:
-                continue  # what stands behind a batch that cannot be fetched waits for that batch
-            if error is None:
-                records.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ends[message.partition()] = message.offset()
-            elif not self._unfetchable.take(message, error):
+    def _next(
+        self,
+        fetched: Fetched,
+        partition: int,
+        low: int,
+        high: int,
+        states: Mapping[int, PartitionState],
+        ends: dict[int, int],
+    ) -> int:
+        """The first of the records low .. high - 1 that is to be read, `high` if none is.
+
+        An end of the log that was reached before these records came is taken out of `ends`.
+        """
+        offsets = fetched.offsets[low:high]
+        if (offsets[1:] <= offsets[:-1]).any():
+            raise ServiceError(
+                f"records of {self._topic}[{partition}] came out of order, near offset {offsets[0]}",
+                hint="with partitioner.reading = 'consume' they come another way; please report this",
+            )
+        self._ends.left(partition)
+        if ends.get(partition, 0) <= offsets[-1]:
+            ends.pop(partition, None)
+        first = low + int(np.searchsorted(offsets, states[partition].offset))
+        if first < high:
+            self._unfetchable.passed(partition)
+        return first
+
+    def _cut(
+        self, fetched: Fetched, runs: Sequence[tuple[int, int, int]]
+    ) -> Iterator[list[tuple[int, int, int]]]:
+        """These runs of records (partition, first, stop) as blocks that are not too large."""
+        runs = [run for run in runs if run[1] < run[2]]
+        if not runs:
+            return
+        sizes = np.concatenate([fetched.values[low:high].sizes for _, low, high in runs])
+        keys = None
+        if self._needs_key:
+            keys = np.concatenate([fetched.keys_of(low, high).sizes for _, low, high in runs])
+        ends = np.cumsum([high - low for _, low, high in runs]).tolist()
+        for first, stop in cut(sizes, keys, most_bytes=self._most_bytes, widths=self._widths):
+            parts = []
+            for (partition, low, high), end in zip(runs, ends, strict=True):
+                begin = max(low, high - (end - first))
+                until = min(high, high - (end - stop))
+                if begin < until:
+                    parts.append((partition, begin, until))
+            yield parts
+
+    def _events(self, fetched: Fetched) -> tuple[dict[int, int], dict[int, int]]:
+        """By partition: the ends of logs that were reached, and the arrival from which on records wait for a batch.
+
+        What stands behind a batch that cannot be fetched waits for that batch.
+        """
+        ends: dict[int, int] = {}
+        stops: dict[int, int] = {}
+        for arrival, message in fetched.events:
+            error, partition = message.error(), message.partition()
+            assert error is not None
+            if partition in self._unfetchable.batches:
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                ends[partition] = message.offset()
+            elif self._unfetchable.take(message, error):
+                stops[partition] = arrival
+            else:
                 self._note(message, error)
-        return records, ends
+        return ends, stops
 
     def _note(self, message: Record, error: KafkaError) -> None:
         """Raise for an error that does not pass, and log any other."""
@@ -120,40 +159,25 @@ class Slicer:
             raise clients.service_error(error, self._kafka, f"reading {self._topic}")
         log.warning("kafka says of %s: %s", self._topic, error.str())
 
-    def _slice(self, partition: int, records: list[Record]) -> Slice:
-        values = list(map(_VALUE, records))
+    def _slice(self, fetched: Fetched, partition: int, low: int, high: int) -> Slice:
+        values, records = fetched.values[low:high], fetched.records[low:high]
         markers: dict[int, EndOfStream] = {}
-        if None in values:  # only a record without a value can be a marker, and most slices have none
-            for position, value in enumerate(values):
-                if value is None:
-                    marker = _marker(records[position])
-                    if marker is not None:
-                        markers[position] = marker
+        if values.missing is not None:  # only a record without a value can be a marker
+            for position in np.flatnonzero(values.missing).tolist():
+                marker = _marker(records[position])
+                if marker is not None:
+                    markers[position] = marker
         return Slice(
             partition=partition,
-            first=records[0].offset(),
-            last=records[-1].offset(),
+            first=int(fetched.offsets[low]),
+            last=int(fetched.offsets[high - 1]),
             values=values,
-            keys=list(map(_KEY, records)) if self._needs_key else None,
-            timestamps=[timestamp_of(record) for record in records] if self._needs_timestamp else None,
+            keys=fetched.keys_of(low, high) if self._needs_key else None,
+            timestamps=fetched.stamps_of(low, high) if self._needs_timestamp else None,
             markers=markers,
             records=records,
             came=_came(records[0]),
         )
-
-
-def _by_partition(messages: list[Record]) -> dict[int, list[Record]]:
-    """The records of each partition, in offset order.
-
-    The consumer delivers them in few long runs, cut out here.
-    """
-    numbers = np.fromiter(map(_PARTITION, messages), np.int64, len(messages))
-    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(messages)]
-    found: dict[int, list[Record]] = {}
-    for begin, end in pairwise(cuts):
-        if begin < end:
-            found.setdefault(int(numbers[begin]), []).extend(messages[begin:end])
-    return found
 
 
 def _came(record: Record) -> int | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState, max_jump_words
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
@@ -27,6 +28,7 @@ from partitioner_service.committed import (
     stable_states,
 )
 from partitioner_service.ends import LogEnds
+from partitioner_service.fetch.ways import way_of
 from partitioner_service.fetching import Fetching
 from partitioner_service.route import Slice
 from partitioner_service.session import totals
@@ -95,6 +97,7 @@ class Source:
         self._consumer: Consumer = clients.consumer(
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
+        self._way = way_of(settings, self._consumer, client_id=client_id(settings))
         self._fetching = Fetching(self._consumer, self._topic, self._ends_now, clock=clock)
 
     def subscribe(self, settle: Settle) -> None:
@@ -117,6 +120,11 @@ class Source:
         )
 
     @property
+    def reading(self) -> str:
+        """How records come, as of `partitioner.reading`. It may differ from the setting (`fetch.ways`)."""
+        return self._way.name
+
+    @property
     def group_metadata(self) -> object:
         """What a transaction needs to commit offsets as this member of the group."""
         return self._consumer.consumer_group_metadata()
@@ -129,23 +137,45 @@ class Source:
         """
         self._try_again(self.unfetchable.due() & self.states.keys())
         before = self.rebalances
-        # The callbacks of a rebalance run inside `consume`. What they raise is kept in `_failure`.
-        messages = cast(list[Record], self._consumer.consume(most, timeout))
+        # The callbacks of a rebalance run inside `fetch`. What they raise is kept in `_failure`.
+        fetched = self._way.fetch(most, timeout)
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         if self.rebalances != before:
             # These records may have been fetched before the rebalance. They are dropped, so reading has to go
             # back.
-            if messages and self.states:
+            if not fetched.empty and self.states:
                 self.rewind(self.states)
             return []
-        if messages:
+        if fetched.astray:
+            self._go_back_to(fetched.astray)
+            return []
+        if not fetched.empty:
             self.just_assigned = False
-        blocks = self._slicer.blocks(messages, self.states)
+        blocks = self._slicer.blocks(fetched, self.states)
         if not self.unfetchable.batches.keys() <= self.paused:
             self.hold(self.paused)
         return blocks
+
+    def _go_back_to(self, astray: Sequence[Record]) -> None:
+        """Read on from where we are, because these records have come another way than they should.
+
+        Raises ServiceError if what stands behind them was read already.
+        """
+        for record in astray:
+            state = self.states.get(record.partition())
+            if state is not None and record.offset() < state.offset:
+                raise ServiceError(
+                    f"offset {record.offset()} of {self._topic}[{record.partition()}] came after those behind it",
+                    hint="with partitioner.reading = 'consume' records come another way; please report this",
+                )
+        log.info(
+            "records of input partitions %s came by the consumer's own queue; they are fetched again",
+            numbers({record.partition() for record in astray}),
+        )
+        if self.states:
+            self.rewind(self.states)
 
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states.
@@ -158,6 +188,7 @@ class Source:
         self.ends.forget()
         self.unfetchable.all_again()
         self.just_assigned = True
+        self._way.split(states)
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
 
     def _try_again(self, stuck: set[int]) -> None:
@@ -235,6 +266,7 @@ class Source:
 
     def close(self) -> None:
         """Leave the group. The revoke callback settles an open transaction first."""
+        self._way.close()
         self._consumer.close()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -255,6 +287,7 @@ class Source:
         except BaseException as error:
             # `read` raises this. Until then no partition may be fetched whose state is not known.
             self._failure = error
+            self._way.take_back()
             consumer.assign([])
 
     def _under_own_max_jump(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
@@ -297,6 +330,7 @@ class Source:
         self._assigned = []
         self.ends.forget()
         self.unfetchable.forget()
+        self._way.take_back()
         consumer.unassign()
 
 

@@ -165,6 +165,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         "commits": work.commits,
         "busy_seconds": round(work.busy_seconds, 3),
         "rebalances": source.rebalances,
+        "reading": source.reading,
         "workers": observed.workers,
         "loads": observed.loads.tolist(),
         "worker_tuples": [] if work.counts is None else work.counts.tolist(),

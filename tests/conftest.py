@@ -71,6 +71,12 @@ def _short_lives() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=["queues", "consume"])
+def either_reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitioners of a test read in this way, those in processes of their own too: each test runs on both."""
+    monkeypatch.setenv("EVENFLOW_PARTITIONER__READING", request.param)
+
+
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[EmbeddedBroker]:
     """One broker for the whole run. Tests that stop or kill a broker start their own."""

@@ -200,6 +200,13 @@ class PartitionerSettings(Section):
         le=1_000_000,
         description="Most records that are read, routed and framed at once.",
     )
+    reading: Literal["queues", "consume"] = Field(
+        default="queues",
+        description="How records come from Kafka's client. queues: into one buffer, without an object of Python for each "
+        "record. consume: through confluent-kafka's `consume`, which takes several times as much CPU time. Where queues "
+        "were not proven for the installed confluent-kafka, the service reads by consume and says so. This affects the "
+        "speed, never the results.",
+    )
     linger: Duration = Field(
         default=50,
         description="How long a block waits to fill while records are scarce. It bounds the frames per second, and the time "

@@ -82,6 +82,11 @@ BLOCK_SECONDS = _histogram("evenflow_block_seconds", "Time to parse, route and f
 COMMIT_SECONDS = _histogram("evenflow_commit_seconds", "Time to commit a transaction.", bounds=_FAST)
 BUSY_SECONDS = _counter("evenflow_busy_seconds", "Time spent on blocks: parse, route, frame and write.")
 REBALANCES = _counter("evenflow_rebalances", "Assignments of input partitions.")
+READING = _gauge(
+    "evenflow_reading_from_queues",
+    "1 if records come from queues without an object of Python each, 0 if through consume(), which takes several times as "
+    "much CPU time: because partitioner.reading says so, or because queues were not proven here (the log says).",
+)
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
 INPUT_LAG = _gauge("evenflow_input_lag_records", "Records of an input partition not yet read.", "partition")
 WATERMARK = _gauge(

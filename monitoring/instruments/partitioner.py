@@ -84,6 +84,7 @@ class PartitionerInstruments(Instruments):
             sheet.put(c.REJECTED, number, reason=reason)
         sheet.put(c.BUSY_SECONDS, status["busy_seconds"])
         sheet.put(c.REBALANCES, status["rebalances"])
+        sheet.put(c.READING, int(status["reading"] == "queues"))
         sheet.put(c.PARTITIONS, len(status["assignment"]))
         sheet.put(c.WORKERS, status["workers"])
         sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)

@@ -10,6 +10,7 @@ import numpy as np
 
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
 from evenflow.grammar.column_types import ANY_VALUE
+from partitioner_service.reading.payloads import Payloads
 
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
 """States of a cell. Every state from VALUE on means that the cell holds something.
@@ -29,6 +30,7 @@ says which of them it is.
 OF_TEXT, OF_NUMBER, OF_TRUTH = range(3)
 """What the cell of an ANY column holds. It is text where a reader says nothing."""
 
+_NOTHING: UInt8s = np.frombuffer(b"\n", np.uint8)
 _KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH, "list": LIST}
 _KINDS[ANY_VALUE] = ANY
 
@@ -91,14 +93,8 @@ class Block:
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Block:
         """The block of these records. A record without a value is empty in it."""
-        missing = None
-        if None in values:
-            missing = np.fromiter((value is None for value in values), np.bool_, len(values))
-            values = [value or b"" for value in values]
-        # From here on no value is None, which mypy does not see.
-        begins = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1, out=begins[1:])  # type: ignore[arg-type]
-        return cls(np.frombuffer(b"\n".join([*values, b""]) or b"\n", np.uint8), begins, missing)  # type: ignore[list-item]
+        held = Payloads.of(values).compact()
+        return cls(held.data if len(held) else _NOTHING, held.begins, held.missing)
 
     def append(self, text: UInt8s) -> int:
         """Put text behind the records, for cells whose text stands in no record.

@@ -16,10 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from partitioner_service import session
+from partitioner_service import session, source
 from partitioner_service.exchange import channel
 from spark_consumers import epoch, result_files, run_folder, run_watch, stage
 from spark_consumers.folders import Folder
+from tests.columns_way import either_way
 from tests.faults import remembered, times
 from tests.faults.model import network
 from tests.faults.model.admin import AdminClient
@@ -38,6 +39,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (clients, "Consumer", Consumer),
         (clients, "Producer", Producer),
         (clients, "AdminClient", AdminClient),
+        (source, "way_of", either_way),
         (
             clients,
             "_ADMINS_LOCK",

@@ -97,6 +97,7 @@ class Growing:
             "rejected_by_reason": {"late": tuples // 100},
             "busy_seconds": 1.0,
             "rebalances": self._number,
+            "reading": "queues",
             "workers": WORKERS,
             "worker_tuples": [tuples + worker for worker in range(WORKERS)],
             "worker_costs": [tuples + worker for worker in range(WORKERS)],

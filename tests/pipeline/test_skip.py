@@ -31,6 +31,8 @@ from workbench.status.judging import wrong
 from workbench.status.read import read
 from workbench.verify.shell import verify
 
+pytestmark = pytest.mark.usefixtures("either_reading")
+
 PARTS: dict[str, Any] = {"input": {"partitions": 2}, "partitioner": {"name": "hashing"}}
 
 

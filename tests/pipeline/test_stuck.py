@@ -25,7 +25,7 @@ from topics import clients
 from topics.records import Record
 from topics.skip_orders import ORDERS, SkipOrder
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
 
 # The loop's clock stands while kernels are compiled, and the broker's does not.
 PARTS: dict[str, Any] = {"input": {"partitions": 2}, "partitioner": {"transaction_timeout": "2m"}}
@@ -132,7 +132,7 @@ def test_a_stuck_partition_alone_is_fetched_again_from_where_it_stands(
     with stepping(settings) as steps:
         write(settings, rows(0, 5), end=False)
         # As if the batch had been reported in their place: librdkafka stands behind them.
-        assert len(steps.source._consumer.consume(5, 30)) == 5
+        assert len(steps.source._way.fetch(5, 30).offsets) == 5
         steps.stick(5)
         rewinds = steps.source.rewinds
         write(settings, [*rows(0, 5), *rows(1, 20)], end=False)

@@ -110,6 +110,7 @@ def test_every_metric_is_looked_at_somewhere() -> None:
         "evenflow_build_info",
         "evenflow_busy_seconds",
         "evenflow_decision_timestamp_seconds",
+        "evenflow_reading_from_queues",
         "evenflow_telemetry_records",
     }
 

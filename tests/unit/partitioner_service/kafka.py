@@ -22,6 +22,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException,
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service import source
+from tests.columns_way import either_way
 from topics import clients, offsets, query_record
 from topics.query_record import Beginning, encode_beginning, parse_beginning
 
@@ -291,5 +293,6 @@ def reached() -> Iterator[None]:
         patch.setattr(clients, "producer", lambda *words, **more: Producer(_IN_USE[0]))
         for module in (clients, offsets):
             patch.setattr(module, "admin", lambda *words: _IN_USE[0])
+        patch.setattr(source, "way_of", either_way)
         patch.setattr(query_record, "read_last", lambda *words: _IN_USE[0].read_last())
         yield

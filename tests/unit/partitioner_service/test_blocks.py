@@ -5,31 +5,26 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
 from partitioner_service.blocks import Widths, cut
 
-PART = st.none() | st.integers(0, 40).map(bytes)
+SIZES = st.tuples(st.integers(0, 40), st.integers(0, 40))
 
 
-def size(message: Message, with_keys: bool) -> int:
-    return len(message.value() or b"") + with_keys * len(message.key() or b"")
-
-
-@given(st.lists(st.tuples(PART, PART)), st.booleans(), st.integers(1, 200))
+@given(st.lists(SIZES, min_size=1), st.booleans(), st.integers(1, 200))
 def test_a_block_is_cut_into_the_fewest_stretches_that_are_small_enough(
-    records: list[tuple[bytes | None, bytes | None]], with_keys: bool, most: int
+    records: list[tuple[int, int]], with_keys: bool, most: int
 ) -> None:
-    messages = [Message(topic="t", key=key, value=value) for key, value in records]
-    blocks = list(cut(messages, with_keys=with_keys, most_bytes=most))
-    assert [id(message) for block in blocks for message in block] == [id(message) for message in messages]
-    sizes = [sum(size(message, with_keys) for message in block) for block in blocks]
-    assert all(found <= most or len(block) == 1 for found, block in zip(sizes, blocks, strict=True))
-    for found, (_, following) in zip(sizes, pairwise(blocks), strict=False):
-        assert found + size(following[0], with_keys) > most
+    values, keys = np.array(records, np.int64).T
+    sizes = values + with_keys * keys
+    stretches = list(cut(values, keys if with_keys else None, most_bytes=most))
+    assert [row for first, stop in stretches for row in range(first, stop)] == list(range(len(records)))
+    assert all(sizes[first:stop].sum() <= most or stop == first + 1 for first, stop in stretches)
+    for (first, _), (following, _) in pairwise(stretches):
+        assert sizes[first : following + 1].sum() > most
 
 
 def test_an_expression_that_grows_a_text_beyond_all_numbers_makes_each_record_a_block() -> None:
@@ -48,5 +43,4 @@ def test_an_expression_that_grows_a_text_beyond_all_numbers_makes_each_record_a_
     widths = Widths.of(settings)
     sizes = np.full(3, 20_000_000, np.int64)
     assert (widths.bytes_of(sizes) > 0).all()
-    messages = [Message(topic="t", value=b"x" * 100) for _ in range(3)]
-    assert [len(block) for block in cut(messages, with_keys=False, widths=widths)] == [1, 1, 1]
+    assert list(cut(np.full(3, 100, np.int64), widths=widths)) == [(0, 1), (1, 2), (2, 3)]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
@@ -23,11 +24,14 @@ from monitoring.live.feed import Feed
 from partitioner_service import app, slices, source
 from partitioner_service.aborts import Aborts
 from partitioner_service.committed import TopicIds, data_plane_group
+from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.ways import Messages
 from partitioner_service.listening import listening
 from partitioner_service.plane import DataPlane
 from partitioner_service.route import Slice
 from partitioner_service.sink import CommitAborted
 from partitioner_service.source import Source
+from tests.columns_way import Columns
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
 
@@ -106,9 +110,10 @@ class Consumer:
         self.asleep -= {entry.partition for entry in partitions}
 
 
-@pytest.fixture
-def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
+@pytest.fixture(params=[Messages, Columns], ids=["messages", "columns"])
+def consumer(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Consumer:
     fake = Consumer()
+    monkeypatch.setattr(source, "way_of", lambda settings, consumer, **more: request.param(consumer))
     monkeypatch.setattr(source.clients, "consumer", lambda *words, **more: fake)
     monkeypatch.setattr(source, "log_ends", lambda *words, **more: {})
     return fake
@@ -153,6 +158,41 @@ def test_what_is_too_much_for_one_block_becomes_several(
     consumer.records = [Record(5), Record(7), Record(8), EndOfPartition(9)]
     assert bounds(reader.read(10, 0)) == [[(5, 7)], [(8, 8)]]
     assert reader.ends.seen(0) is not None
+
+
+def astray(*offsets: int) -> Fetched:
+    """A fetch with records that came by the consumer's own queue."""
+    records: Any = [Record(offset) for offset in offsets]
+    return replace(Fetched.of([]), astray=records)
+
+
+def test_records_that_came_another_way_are_fetched_again_from_where_reading_stands(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5), 1: state(7)})
+    before = reader.rewinds
+    monkeypatch.setattr(reader._way, "fetch", lambda most, timeout: astray(5, 6))
+    assert reader.read(10, 0) == []
+    assert (reader.rewinds, consumer.assigned) == (before + 1, [(0, 5), (1, 7)])
+
+
+def test_a_record_that_came_after_those_behind_it_stops_the_service(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5)})
+    monkeypatch.setattr(reader._way, "fetch", lambda most, timeout: astray(4))
+    with pytest.raises(ServiceError, match=r"offset 4 of q.input\[0\] came after those behind it"):
+        reader.read(10, 0)
+
+
+def test_records_out_of_order_stop_the_service(consumer: Consumer) -> None:
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5)})
+    consumer.records = [Record(6), Record(5)]
+    with pytest.raises(ServiceError, match="out of order"):
+        reader.read(10, 0)
 
 
 def test_a_block_that_was_read_across_a_rebalance_is_thrown_away_and_read_again(consumer: Consumer) -> None:

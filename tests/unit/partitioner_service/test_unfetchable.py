@@ -15,11 +15,13 @@ from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.strict_json import NotStrict
 from partitioner_service.ends import LogEnds
+from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.health import Health
 from partitioner_service.run_note import RunNote, parse_run_note
 from partitioner_service.skips import behind
 from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
+from tests.columns_way import as_columns
 from tests.hostile import BYTES
 from topics.skip_orders import MOST_SKIPPED, SkipAnswer, SkipOrder, answer_key, open_orders
 
@@ -68,8 +70,17 @@ def state(offset: int, **more: Any) -> PartitionState:
     return PartitionState(fingerprint="f", topic_id="t", offset=offset, **more)
 
 
+@pytest.fixture(autouse=True, params=["messages", "columns"])
+def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the slicer gets is made of messages, or of columns as queues give them."""
+    if request.param == "columns":
+        monkeypatch.setattr(Reading, "made", staticmethod(lambda messages: as_columns(Fetched.of(messages))))
+
+
 class Reading:
-    """A slicer with a clock that stands."""
+    """A slicer with a clock that stands. made: makes of messages what it gets."""
+
+    made = staticmethod(Fetched.of)
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -87,7 +98,7 @@ class Reading:
         self, messages: list[Message], states: dict[int, PartitionState]
     ) -> list[tuple[int, int, int]]:
         """(partition, first, last) of the slices."""
-        blocks = self.slicer.blocks(messages, states)  # type: ignore[arg-type]
+        blocks = self.slicer.blocks(self.made(messages), states)  # type: ignore[arg-type]
         return [(piece.partition, piece.first, piece.last) for slices in blocks for piece in slices]
 
 

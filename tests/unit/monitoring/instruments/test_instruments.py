@@ -89,6 +89,7 @@ STATUS: dict[str, Any] = {
     "rejected_by_reason": {"late": 3, "unreadable": 1},
     "busy_seconds": 1.5,
     "rebalances": 2,
+    "reading": "queues",
     "workers": 2,
     "worker_tuples": [600, 400],
     "worker_costs": [6_000, 9_000],

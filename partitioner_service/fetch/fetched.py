@@ -1,0 +1,91 @@
+"""What one fetch holds: records by partition, and what Kafka said between them. Every way of fetching makes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+
+from evenflow.arrays import Int64s
+from partitioner_service.messages import timestamp_of
+from partitioner_service.reading.payloads import Payloads
+from topics.records import Record
+
+_ERROR, _PARTITION, _OFFSET, _KEY, _VALUE = map(
+    methodcaller, ("error", "partition", "offset", "key", "value")
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Fetched:
+    """n records, those of a partition together and in the order in which they came, and the events among them.
+
+    partitions: ascending. offsets, arrival: where each record came among all records of the fetch. All three have shape
+    (n,). values, records: n entries. keys, stamps (ms, -1 for none): n entries, None if they have to be asked of the
+    records. events: errors and ends of logs, each with the number of records that came before it. astray: records that came
+    another way than they should, and are not among the others. If there are any, reading has to go back to them.
+    """
+
+    partitions: Int64s
+    offsets: Int64s
+    arrival: Int64s
+    values: Payloads
+    records: Sequence[Record]
+    keys: Payloads | None = None
+    stamps: Int64s | None = None
+    events: Sequence[tuple[int, Record]] = ()
+    astray: Sequence[Record] = ()
+
+    @classmethod
+    def of(cls, messages: Sequence[Record]) -> Fetched:
+        """What these messages hold, which came in this order."""
+        # `map` over C calls. At this rate of records even an empty loop in Python would be a third of all work.
+        records, events = messages, []
+        if any(map(_ERROR, messages)):
+            records = []
+            for message in messages:
+                if message.error() is None:
+                    records.append(message)
+                else:
+                    events.append((len(records), message))
+        partitions = _numbers(_PARTITION, records)
+        arrival = np.arange(len(records))
+        if (partitions[1:] < partitions[:-1]).any():
+            arrival = np.argsort(partitions, kind="stable")
+            partitions = partitions[arrival]
+            records = list(map(records.__getitem__, arrival.tolist()))
+        values = Payloads.of(list(map(_VALUE, records)))
+        return cls(partitions, _numbers(_OFFSET, records), arrival, values, records, events=events)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has come, neither a record nor an event."""
+        return not len(self.partitions) and not self.events
+
+    @property
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """Each partition with its first record and the one behind its last."""
+        cuts = [0, *(np.flatnonzero(np.diff(self.partitions)) + 1).tolist(), len(self.partitions)]
+        for low, high in pairwise(cuts):
+            if low < high:
+                yield int(self.partitions[low]), low, high
+
+    def keys_of(self, low: int, high: int) -> Payloads:
+        """The keys of the records low .. high - 1."""
+        if self.keys is not None:
+            return self.keys[low:high]
+        return Payloads.of(list(map(_KEY, self.records[low:high])))
+
+    def stamps_of(self, low: int, high: int) -> Int64s:
+        """The timestamps of the records low .. high - 1, as of `stamps`."""
+        if self.stamps is not None:
+            return self.stamps[low:high]
+        return _numbers(timestamp_of, self.records[low:high])
+
+
+def _numbers(of: Callable[[Any], int], records: Sequence[Record]) -> Int64s:
+    return np.fromiter(map(of, records), np.int64, len(records))

@@ -1,0 +1,275 @@
+"""Compiled loops over librdkafka's messages: what they hold goes into arrays, and no Python object is made of a record.
+
+A message is a C structure (`rd_kafka_message_t` in librdkafka's public header), and a function of librdkafka is its address.
+Two passes: the first learns sizes, so that the caller can make room. The second copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole
+from evenflow.kernels import inlined, kernel
+
+_ERROR, _PARTITION, _VALUE, _VALUE_SIZE, _KEY, _KEY_SIZE, _OFFSET = map(
+    np.uint64, (0, 16, 24, 32, 40, 48, 56)
+)
+"""Where the fields of a message stand, in bytes. All 64-bit machines lay them out alike."""
+_NULL = np.uint64(0)
+_LINE_FEED = np.uint8(10)
+_Codegen = tuple[Any, Callable[..., Any]]
+_WORD, _HALF, _VOID = ir.IntType(64), ir.IntType(32), ir.VoidType()
+
+
+class Functions(NamedTuple):
+    """Addresses of librdkafka's functions."""
+
+    timestamp: np.uint64
+    headers: np.uint64
+    header: np.uint64
+    destroy: np.uint64
+
+
+class Measures(NamedTuple):
+    """What the first pass finds out about n messages. Each array has shape (n,).
+
+    errors: codes, 0 for a record. value_sizes, key_sizes: bytes, -1 for none. kinds: of the timestamps. header_counts,
+    name_bytes, held_bytes: number of headers, and bytes of their names and values.
+    """
+
+    errors: Int32s
+    partitions: Int64s
+    offsets: Int64s
+    stamps: Int64s
+    kinds: Int32s
+    value_sizes: Int64s
+    key_sizes: Int64s
+    header_counts: Int64s
+    name_bytes: Int64s
+    held_bytes: Int64s
+
+    @classmethod
+    def room(cls, count: int) -> Measures:
+        """Room for so many messages."""
+
+        def wide() -> Int64s:
+            return np.empty(count, np.int64)
+
+        errors, kinds = np.empty(count, np.int32), np.empty(count, np.int32)
+        return cls(errors, wide(), wide(), wide(), kinds, wide(), wide(), wide(), wide(), wide())
+
+
+class Strings(NamedTuple):
+    """Room for byte strings: as of `Payloads`, but with an array `missing` in any case."""
+
+    data: UInt8s
+    begins: Int64s
+    missing: UInt8s
+
+
+def _for_kernels(typer: Callable[..., _Codegen]) -> Callable[..., Any]:
+    """Make a function for kernels to call. Its first argument is passed by numba, not by the caller."""
+    return cast(Callable[..., Any], intrinsic(typer))
+
+
+@_for_kernels
+def _word(_: Any, address: Any) -> _Codegen:
+    """The 64-bit word at this address."""
+
+    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], _WORD.as_pointer()))
+
+    return types.uint64(types.uint64), load
+
+
+@_for_kernels
+def _half(_: Any, address: Any) -> _Codegen:
+    """The signed 32-bit word at this address."""
+
+    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], _HALF.as_pointer()))
+
+    return types.int32(types.uint64), load
+
+
+@_for_kernels
+def _byte(_: Any, address: Any) -> _Codegen:
+    """The byte at this address."""
+
+    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()))
+
+    return types.uint8(types.uint64), load
+
+
+@_for_kernels
+def _copy(_: Any, target: Any, at: Any, source: Any, size: Any) -> _Codegen:
+    """Copy bytes from the address `source` to target[at:]."""
+
+    def copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, place, address, count = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        source = builder.inttoptr(address, ir.IntType(8).as_pointer())
+        target = builder.gep(data, [place])
+        cgutils.raw_memcpy(builder, target, source, count, 1)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, types.uint64, types.int64), copy
+
+
+def _calling(arguments: tuple[Any, ...], result: Any) -> Callable[..., Any]:
+    def call(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind = ir.FunctionType(result, arguments)
+        made = builder.call(builder.inttoptr(given[0], kind.as_pointer()), given[1:])
+        return context.get_dummy_value() if result is _VOID else made
+
+    return call
+
+
+@_for_kernels
+def _call(_: Any, function: Any, message: Any) -> _Codegen:
+    """function(message)."""
+    return types.void(types.uint64, types.uint64), _calling((_WORD,), _VOID)
+
+
+@_for_kernels
+def _call_with(_: Any, function: Any, message: Any, out: Any) -> _Codegen:
+    """function(message, out), a 64-bit number."""
+    return types.int64(types.uint64, types.uint64, types.uint64), _calling((_WORD, _WORD), _WORD)
+
+
+@_for_kernels
+def _code_of(_: Any, function: Any, message: Any, out: Any) -> _Codegen:
+    """function(message, out), an error code."""
+    return types.int32(types.uint64, types.uint64, types.uint64), _calling((_WORD, _WORD), _HALF)
+
+
+@_for_kernels
+def _code_of_header(
+    _: Any, function: Any, headers: Any, row: Any, name: Any, held: Any, size: Any
+) -> _Codegen:
+    """function(headers, row, name, held, size), an error code."""
+    word = types.uint64
+    return types.int32(word, word, word, word, word, word), _calling((_WORD,) * 5, _HALF)
+
+
+@inlined
+def _length(text: np.uint64) -> np.int64:
+    """Bytes of a text that ends with a zero byte."""
+    size = np.uint64(0)
+    while _byte(text + size) != 0:
+        size += np.uint64(1)
+    return np.int64(size)
+
+
+@kernel
+def measure(
+    messages: UInt64s, count: int, functions: Functions, scratch: UInt64s, own: np.uint64, found: Measures
+) -> None:
+    """Learn what these messages hold.
+
+    scratch: four words that functions write to. own: its address.
+    """
+    word = np.uint64(8)
+    for row in range(count):
+        message = messages[row]
+        found.errors[row] = _half(message + _ERROR)
+        found.partitions[row] = _half(message + _PARTITION)
+        found.offsets[row] = np.int64(_word(message + _OFFSET))
+        there = _word(message + _VALUE) != _NULL
+        found.value_sizes[row] = np.int64(_word(message + _VALUE_SIZE)) if there else -1
+        there = _word(message + _KEY) != _NULL
+        found.key_sizes[row] = np.int64(_word(message + _KEY_SIZE)) if there else -1
+        scratch[0] = 0
+        found.stamps[row] = _call_with(functions.timestamp, message, own)
+        found.kinds[row] = np.int32(scratch[0])
+        headers, names, held = 0, np.int64(0), np.int64(0)
+        if _code_of(functions.headers, message, own) == 0:
+            all_headers = scratch[0]
+            while (
+                _code_of_header(
+                    functions.header,
+                    all_headers,
+                    np.uint64(headers),
+                    own + word,
+                    own + np.uint64(2) * word,
+                    own + np.uint64(3) * word,
+                )
+                == 0
+            ):
+                headers += 1
+                names += _length(scratch[1])
+                held += np.int64(scratch[3])
+        found.header_counts[row] = headers
+        found.name_bytes[row] = names
+        found.held_bytes[row] = held
+
+
+@inlined
+def _put(room: Strings, row: int, address: np.uint64, size: Whole) -> None:
+    """Put a string behind those before it. size: -1 if it is missing."""
+    at = room.begins[row]
+    if size > 0:
+        _copy(room.data, at, address, size)
+    end = at + max(size, 0)
+    room.data[end] = _LINE_FEED
+    room.begins[row + 1] = end + 1
+    room.missing[row] = size < 0
+
+
+@kernel
+def gather(messages: UInt64s, order: Int64s, found: Measures, values: Strings, keys: Strings) -> None:
+    """Copy values and keys of the messages in this order. found: as measured. begins[0] must be 0."""
+    for row in range(len(order)):
+        place = order[row]
+        message = messages[place]
+        _put(values, row, _word(message + _VALUE), found.value_sizes[place])
+        _put(keys, row, _word(message + _KEY), found.key_sizes[place])
+
+
+@kernel
+def gather_headers(
+    messages: UInt64s,
+    order: Int64s,
+    functions: Functions,
+    scratch: UInt64s,
+    own: np.uint64,
+    names: Strings,
+    held: Strings,
+) -> None:
+    """Copy the headers of the messages in this order. scratch, own: as of `measure`."""
+    word = np.uint64(8)
+    row = 0
+    for place in order:
+        if _code_of(functions.headers, messages[place], own) != 0:
+            continue
+        all_headers, number = scratch[0], np.uint64(0)
+        while (
+            _code_of_header(
+                functions.header,
+                all_headers,
+                number,
+                own + word,
+                own + np.uint64(2) * word,
+                own + np.uint64(3) * word,
+            )
+            == 0
+        ):
+            _put(names, row, scratch[1], _length(scratch[1]))
+            _put(held, row, scratch[2], np.int64(scratch[3]) if scratch[2] != _NULL else -1)
+            number += np.uint64(1)
+            row += 1
+
+
+@kernel
+def destroy(messages: UInt64s, count: int, functions: Functions) -> None:
+    """Give these messages back to librdkafka."""
+    for row in range(count):
+        _call(functions.destroy, messages[row])

@@ -1,0 +1,136 @@
+"""Records of a fetch as columns. A record of its own is made of them only where somebody asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+import numpy as np
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError
+
+from evenflow.arrays import Int32s, Int64s
+from partitioner_service.reading.payloads import Payloads
+
+Headers = list[tuple[str, bytes | str | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptHeaders:
+    """The headers of n records. Record i has the headers begins[i] .. begins[i + 1] - 1. begins: shape (n + 1,)."""
+
+    begins: Int64s
+    names: Payloads
+    values: Payloads
+
+    def of(self, row: int) -> Headers | None:
+        """The headers of this record, None if it has none."""
+        low, high = int(self.begins[row]), int(self.begins[row + 1])
+        names = (name or b"" for name in self.names[low:high])
+        pairs: Headers = [
+            (name.decode(errors="replace"), value)
+            for name, value in zip(names, self.values[low:high], strict=True)
+        ]
+        return pairs or None
+
+
+@dataclass(frozen=True)
+class KeptRecord:
+    """A record with confluent-kafka's interface (`topics.records.Record`).
+
+    stamp: kind of the timestamp, and ms. failure: what Kafka says instead of a record, None for a record.
+    """
+
+    place: tuple[str, int, int]
+    stamp: tuple[int, int]
+    named: bytes | None
+    held: bytes | None
+    beside: Headers | None = None
+    failure: KafkaError | None = None
+
+    def topic(self) -> str:
+        """The topic."""
+        return self.place[0]
+
+    def partition(self) -> int:
+        """The partition, -1 for an error that is of none."""
+        return self.place[1]
+
+    def offset(self) -> int:
+        """The offset, that of the end for the end of a log."""
+        return self.place[2]
+
+    def key(self) -> bytes | None:
+        """The key."""
+        return self.named
+
+    def value(self) -> bytes | None:
+        """The value."""
+        return self.held
+
+    def timestamp(self) -> tuple[int, int]:
+        """The kind of the timestamp, and ms."""
+        return self.stamp
+
+    def headers(self) -> Headers | None:
+        """The headers, None if there are none."""
+        return self.beside
+
+    def error(self) -> KafkaError | None:
+        """What Kafka says instead of a record."""
+        return self.failure
+
+    def __len__(self) -> int:
+        return len(self.held or b"")
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRecords(Sequence[KeptRecord]):
+    """n records of one topic. A slice is a view.
+
+    partitions, offsets, stamps (ms), kinds (of the timestamps, as confluent-kafka numbers them): shape (n,). headers: None
+    if no record has any. first: the record of `headers` at which these begin.
+    """
+
+    topic: str
+    partitions: Int64s
+    offsets: Int64s
+    stamps: Int64s
+    kinds: Int32s
+    keys: Payloads
+    values: Payloads
+    headers: KeptHeaders | None = None
+    first: int = 0
+
+    def append_times(self) -> Int64s:
+        """When the broker appended each record, ms by its clock. -1 where the producer's timestamps are kept. Shape (n,)."""
+        return np.where(self.kinds == TIMESTAMP_LOG_APPEND_TIME, self.stamps, -1)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @overload
+    def __getitem__(self, at: int) -> KeptRecord: ...
+    @overload
+    def __getitem__(self, at: slice) -> KeptRecords: ...
+    def __getitem__(self, at: int | slice) -> KeptRecord | KeptRecords:
+        if isinstance(at, slice):
+            low, high, _ = at.indices(len(self))
+            return replace(
+                self,
+                partitions=self.partitions[low:high],
+                offsets=self.offsets[low:high],
+                stamps=self.stamps[low:high],
+                kinds=self.kinds[low:high],
+                keys=self.keys[low:high],
+                values=self.values[low:high],
+                first=self.first + low,
+            )
+        row = range(len(self))[at]
+        return KeptRecord(
+            place=(self.topic, int(self.partitions[row]), int(self.offsets[row])),
+            stamp=(int(self.kinds[row]), int(self.stamps[row])),
+            named=self.keys[row],
+            held=self.values[row],
+            beside=None if self.headers is None else self.headers.of(self.first + row),
+        )

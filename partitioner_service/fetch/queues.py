@@ -1,0 +1,177 @@
+"""Fetches records from librdkafka's queues into buffers. Python makes no object of a record.
+
+The queue of each assigned partition is forwarded to one queue of ours, and no longer to the consumer's own. So the
+consumer's own queue holds only callbacks and errors of the whole client. Pausing, seeking, ends of logs and errors of a
+partition work as with `consume`, which calls the same function of librdkafka on the consumer's own queue. So do the bounds
+on what is fetched ahead: they count what all partitions have in the common queue.
+
+Three rules of librdkafka:
+* A partition whose queue was forwarded by the application is not forwarded to the consumer's queue when it is assigned. So
+  it is taken off before `assign`, and no record comes the other way. But a partition that librdkafka has not heard of yet
+  may get another queue once it hears of it. So the topic is asked for before. Records that come the other way all the same
+  (of a partition that was added a moment ago) are handed over as `astray`.
+* `assign` stops partitions, and a moment later that undoes the forwarding. What comes stays in the partition's queue then.
+  So each fetch forwards again, which moves what has come, in its order.
+* A rebalance gives the partitions up only after the forwarding is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
+
+from evenflow.arrays import Int64s, UInt64s
+from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.gather import (
+    Functions,
+    Measures,
+    Strings,
+    destroy,
+    gather,
+    gather_headers,
+    measure,
+)
+from partitioner_service.fetch.kept import KeptHeaders, KeptRecord, KeptRecords
+from partitioner_service.fetch.librdkafka import Librdkafka
+from partitioner_service.reading.payloads import Payloads
+from topics.records import Record
+
+_METADATA_SECONDS = 30.0
+_MOST_NOTICES = 1_000
+"""Most errors of the whole client that are taken at once."""
+
+
+class Queues:
+    """Reads one topic from its partitions' queues (`partitioner.reading = "queues"`)."""
+
+    name = "queues"
+
+    def __init__(self, consumer: Consumer, library: Librdkafka, topic: str) -> None:
+        self._consumer = consumer
+        self._library = library
+        self._topic = topic
+        # Here, and not at an assignment: inside a rebalance the answer would begin another one.
+        consumer.list_topics(topic, timeout=_METADATA_SECONDS)
+        library.let_go(library.queue_of(topic, 0))  # from now on librdkafka remembers the partitions
+        self._common: int | None = library.queue()
+        self._of: dict[int, int] = {}
+        self._changes = 0
+        self._scratch = np.zeros(4, np.uint64)
+        self._own = np.uint64(self._scratch.ctypes.data)
+
+    def split(self, partitions: Iterable[int]) -> None:
+        """As of `Way`: take these partitions off the consumer's own queue."""
+        self.take_back()
+        for partition in partitions:
+            queue = self._of[partition] = self._library.queue_of(self._topic, partition)
+            self._library.forward(queue, self._common)
+
+    def take_back(self) -> None:
+        """As of `Way`. What a partition's queue holds stays there."""
+        self._changes += 1
+        for queue in self._of.values():
+            self._library.forward(queue, None)
+            self._library.let_go(queue)
+        self._of = {}
+
+    def close(self) -> None:
+        """As of `Way`."""
+        self.take_back()
+        common, self._common = self._common, None
+        if common is not None:
+            self._library.let_go(common)
+
+    def fetch(self, most: int, timeout: float) -> Fetched:
+        """As of `Way`. What was taken is dropped if a rebalance has come, or if records have gone astray."""
+        before = self._changes
+        for queue in self._of.values():
+            self._library.forward(queue, self._common)
+        assert self._common is not None
+        messages = np.zeros(most, np.uint64)
+        count = self._library.take(self._common, messages, timeout)
+        try:
+            # Afterwards: a record that has gone astray is here before any that stands behind it is taken.
+            notices = cast(list[Record], self._consumer.consume(_MOST_NOTICES, 0))
+            astray = [notice for notice in notices if notice.error() is None]
+            if astray or self._changes != before:
+                notices = [notice for notice in notices if notice.error() is not None]
+                return replace(Fetched.of(notices), astray=astray)
+            return self._fetched(messages[:count], notices)
+        finally:
+            destroy(messages, count, self._library.functions)
+
+    def _fetched(self, messages: UInt64s, notices: list[Record]) -> Fetched:
+        found = Measures.room(len(messages))
+        measure(messages, len(messages), self._library.functions, self._scratch, self._own, found)
+        order = np.flatnonzero(found.errors == 0)
+        events: list[tuple[int, Record]] = [(0, notice) for notice in notices]
+        for place in np.flatnonzero(found.errors).tolist():
+            before = int(np.searchsorted(order, place))
+            events.append((before, self._event(found, place, int(messages[place]))))
+        arrival = np.arange(len(order))
+        partitions = found.partitions[order]
+        if (partitions[1:] < partitions[:-1]).any():
+            arrival = np.argsort(partitions, kind="stable")
+            order, partitions = order[arrival], partitions[arrival]
+        values = _room(found.value_sizes[order])
+        keys = _room(found.key_sizes[order])
+        gather(messages, order, found, values, keys)
+        records = KeptRecords(
+            topic=self._topic,
+            partitions=partitions,
+            offsets=found.offsets[order],
+            stamps=found.stamps[order],
+            kinds=found.kinds[order],
+            keys=_payloads(keys),
+            values=_payloads(values),
+            headers=self._headers(messages, order, found),
+        )
+        stamps = np.where(records.kinds == TIMESTAMP_NOT_AVAILABLE, -1, records.stamps)
+        return Fetched(
+            partitions, records.offsets, arrival, records.values, records, records.keys, stamps, events
+        )
+
+    def _headers(self, messages: UInt64s, order: Int64s, found: Measures) -> KeptHeaders | None:
+        counts = found.header_counts[order]
+        total = int(counts.sum())
+        if not total:
+            return None
+        names = _of_size(int(found.name_bytes.sum()), total)
+        held = _of_size(int(found.held_bytes.sum()), total)
+        gather_headers(messages, order, self._library.functions, self._scratch, self._own, names, held)
+        return KeptHeaders(np.append(0, np.cumsum(counts)), _payloads(names), _payloads(held))
+
+    def _event(self, found: Measures, place: int, message: int) -> KeptRecord:
+        error = KafkaError(int(found.errors[place]), self._library.words_of(message))
+        where = self._topic, int(found.partitions[place]), int(found.offsets[place])
+        return KeptRecord(where, (TIMESTAMP_NOT_AVAILABLE, -1), None, None, failure=error)
+
+
+def compile_kernels() -> None:
+    """Compile the kernels of this module without any message."""
+    nowhere = Functions(*(np.uint64(0) for _ in Functions._fields))
+    messages, scratch, found = np.zeros(0, np.uint64), np.zeros(4, np.uint64), Measures.room(0)
+    order, own = np.zeros(0, np.int64), np.uint64(0)
+    measure(messages, 0, nowhere, scratch, own, found)
+    gather(messages, order, found, _of_size(0, 0), _of_size(0, 0))
+    gather_headers(messages, order, nowhere, scratch, own, _of_size(0, 0), _of_size(0, 0))
+    destroy(messages, 0, nowhere)
+
+
+def _room(sizes: Int64s) -> Strings:
+    """Room for strings of these sizes, -1 for one that is missing."""
+    return _of_size(int(np.maximum(sizes, 0).sum()), len(sizes))
+
+
+def _of_size(size: int, count: int) -> Strings:
+    """Room for so many strings of so many bytes together."""
+    begins = np.zeros(count + 1, np.int64)
+    return Strings(np.empty(size + count, np.uint8), begins, np.empty(count, np.uint8))
+
+
+def _payloads(room: Strings) -> Payloads:
+    return Payloads(room.data, room.begins, room.missing.view(np.bool_))

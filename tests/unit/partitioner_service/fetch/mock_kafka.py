@@ -1,0 +1,54 @@
+"""librdkafka's own mock of a broker, in this process: real consumers and producers, without a real Kafka."""
+
+from __future__ import annotations
+
+import ctypes
+from itertools import count
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+
+from partitioner_service.fetch.librdkafka import Librdkafka, _path
+
+TOPIC = "in"
+CLIENT = "me-1"
+_HEADER = 16
+
+
+class MockKafka:
+    """A broker with the topic `TOPIC`. Close `producer` last: the broker lives in it."""
+
+    def __init__(self, partitions: int) -> None:
+        self._groups = count()
+        self.producer = Producer({"bootstrap.servers": "none:1", "test.mock.num.brokers": 1, "log_level": 0})
+        library: Any = ctypes.CDLL(str(_path()))
+        pointer, number = ctypes.c_void_p, ctypes.c_int
+        library.rd_kafka_handle_mock_cluster.restype = pointer
+        library.rd_kafka_handle_mock_cluster.argtypes = [pointer]
+        library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+        library.rd_kafka_mock_cluster_bootstraps.argtypes = [pointer]
+        library.rd_kafka_mock_topic_create.argtypes = [pointer, ctypes.c_char_p, number, number]
+        handle = pointer.from_address(id(self.producer) + _HEADER).value
+        cluster = library.rd_kafka_handle_mock_cluster(handle)
+        self.servers = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
+        assert not library.rd_kafka_mock_topic_create(cluster, TOPIC.encode(), partitions, 1)
+
+    def consumer(self, **more: Any) -> Consumer:
+        """A consumer with the settings of the data plane's that matter here."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.servers,
+            "group.id": f"g{next(self._groups)}",  # the mock takes long to forget a member of a group
+            "client.id": CLIENT,
+            "auto.offset.reset": "error",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
+            "partition.assignment.strategy": "range",
+        }
+        return Consumer(config | more)
+
+
+def library_of(consumer: Consumer) -> Librdkafka:
+    """The library with the handle of this consumer."""
+    return Librdkafka(consumer, CLIENT)

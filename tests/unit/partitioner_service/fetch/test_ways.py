@@ -1,0 +1,327 @@
+"""Both ways to fetch give the same, whatever is in the records, and wherever reading goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+import confluent_kafka
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from evenflow.settings import load_settings
+from partitioner_service.fetch import gather, librdkafka
+from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.queues import Queues, compile_kernels
+from partitioner_service.fetch.ways import Messages, Way, way_of
+from tests.unit.partitioner_service.fetch.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
+
+PARTITIONS, EACH = 4, 60
+PATIENCE = 20.0
+SETTINGS: dict[str, Any] = {"query": {"name": "q"}, "input": {"topic": TOPIC, "partitions": PARTITIONS}}
+
+
+class Row(NamedTuple):
+    """A record as it was produced."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]] | None
+    stamp: int
+
+
+def row(partition: int, offset: int) -> Row:
+    number = offset * PARTITIONS + partition
+    headers: list[tuple[str, bytes | None]] = [("a", b"%d" % number), ("none", None), ("\u00fc", b"")]
+    return Row(
+        key=(b"k%d" % number, None, b"")[number % 3],
+        value=(b"v" * (number % 7), None, b"line\nfeed")[number % 5 % 3],
+        headers=headers if number % 7 == 0 else None,
+        stamp=1_700_000_000_000 + number,
+    )
+
+
+ROWS = {(p, o): row(p, o) for p in range(PARTITIONS) for o in range(EACH)}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[MockKafka]:
+    made = MockKafka(PARTITIONS)
+    for (partition, _), one in sorted(ROWS.items(), key=lambda item: item[0][1]):
+        made.producer.produce(
+            TOPIC,
+            one.value,
+            one.key,
+            partition,
+            timestamp=one.stamp,
+            headers=one.headers,  # type: ignore[arg-type]
+        )
+    assert not made.producer.flush(PATIENCE)
+    return made
+
+
+class Reading:
+    """A consumer of the topic that is read in one way."""
+
+    def __init__(self, consumer: Consumer, way: Way) -> None:
+        self.consumer, self.way = consumer, way
+        self.read: dict[int, list[int]] = defaultdict(list)
+        self.rows: dict[tuple[int, int], Row] = {}
+        self.ends: dict[int, int] = {}
+        self.errors: list[int] = []
+
+    def assign(self, **offsets: int) -> None:
+        """Go on with these partitions (p0=offset, ...)."""
+        self.way.split(int(name[1:]) for name in offsets)
+        self.consumer.assign([TopicPartition(TOPIC, int(name[1:]), at) for name, at in offsets.items()])
+
+    def until(self, done: Callable[[], bool], *, most: int = 100) -> None:
+        """Fetch until this is true."""
+        deadline = time.monotonic() + PATIENCE
+        while not done():
+            assert time.monotonic() < deadline, (dict(self.read), self.ends, self.errors)
+            self.take(self.way.fetch(most, 0.05))
+
+    def take(self, fetched: Fetched) -> None:
+        """Note what was fetched."""
+        assert sorted(fetched.partitions.tolist()) == fetched.partitions.tolist()
+        assert not fetched.astray
+        for _, low, high in fetched.runs:
+            keys, stamps = fetched.keys_of(low, high), fetched.stamps_of(low, high)
+            for at, record in enumerate(fetched.records[low:high]):
+                place = record.partition(), record.offset()
+                assert place == (fetched.partitions[low + at], fetched.offsets[low + at])
+                assert (record.key(), record.value()) == (keys[at], fetched.values[low + at])
+                assert record.timestamp()[1] == stamps[at]
+                self.read[place[0]].append(place[1])
+                headers: Any = record.headers()
+                self.rows[place] = Row(record.key(), record.value(), headers, int(stamps[at]))
+        for _, event in fetched.events:
+            error = event.error()
+            assert error is not None
+            if error.code() == KafkaError._PARTITION_EOF:
+                self.ends[event.partition()] = event.offset()
+            else:
+                self.errors.append(error.code())
+
+
+@pytest.fixture(params=["queues", "consume"])
+def reading(kafka: MockKafka, request: pytest.FixtureRequest) -> Iterator[Reading]:
+    consumer = kafka.consumer()
+    settings = load_settings(**SETTINGS, partitioner={"reading": request.param})
+    way = way_of(settings, consumer, client_id=CLIENT)
+    assert way.name == request.param
+    yield Reading(consumer, way)
+    way.close()
+    consumer.close()
+
+
+def test_every_record_comes_once_and_unchanged_and_the_end_of_each_log_is_told(reading: Reading) -> None:
+    reading.assign(p0=0, p1=0, p2=0, p3=0)
+    reading.until(lambda: len(reading.ends) == PARTITIONS, most=37)
+    assert dict(reading.read) == {p: list(range(EACH)) for p in range(PARTITIONS)}
+    assert reading.rows == ROWS
+    assert reading.ends == dict.fromkeys(range(PARTITIONS), EACH)
+
+
+def test_after_another_assignment_only_what_it_names_is_read(reading: Reading) -> None:
+    reading.assign(p0=0, p1=0, p2=0, p3=0)
+    reading.until(lambda: len(reading.read) >= 2, most=10)
+    for _ in range(5):
+        reading.assign(p1=7, p3=0)
+    reading.read.clear()
+    reading.ends.clear()
+    reading.until(lambda: len(reading.ends) == 2)
+    assert dict(reading.read) == {1: list(range(7, EACH)), 3: list(range(EACH))}
+
+
+def test_a_paused_partition_stands_still_and_goes_on_where_it_was(reading: Reading) -> None:
+    reading.assign(p0=0, p1=0)
+    reading.until(lambda: bool(reading.read[0]) and bool(reading.read[1]), most=5)
+    paused = [TopicPartition(TOPIC, 0)]
+    reading.consumer.pause(paused)
+    stood = list(reading.read[0])
+    reading.until(lambda: 1 in reading.ends, most=5)
+    assert reading.read[0] == stood
+    reading.consumer.resume(paused)
+    reading.until(lambda: 0 in reading.ends)
+    assert dict(reading.read) == {0: list(range(EACH)), 1: list(range(EACH))}
+
+
+def test_a_seek_goes_on_from_its_offset(reading: Reading) -> None:
+    reading.assign(p0=0, p1=0)
+    reading.until(lambda: len(reading.read[0]) > 10, most=20)
+    reading.consumer.seek(TopicPartition(TOPIC, 0, 3))
+    reading.read[0].clear()
+    reading.until(lambda: len(reading.ends) == 2)
+    assert dict(reading.read) == {0: list(range(3, EACH)), 1: list(range(EACH))}
+
+
+def test_an_offset_that_is_gone_is_told_as_an_event(reading: Reading) -> None:
+    reading.assign(p0=5 * EACH, p1=0)
+    reading.until(lambda: bool(reading.errors) and 1 in reading.ends)
+    assert reading.errors == [KafkaError._AUTO_OFFSET_RESET]
+    assert dict(reading.read) == {1: list(range(EACH))}
+
+
+def test_a_member_of_a_group_reads_what_it_is_assigned_in_the_callback(reading: Reading) -> None:
+    given: list[int] = []
+
+    def on_assign(_: Consumer, partitions: list[TopicPartition]) -> None:
+        given.extend(entry.partition for entry in partitions)
+        reading.assign(**{f"p{entry.partition}": 0 for entry in partitions})
+
+    def on_revoke(consumer: Consumer, _: list[TopicPartition]) -> None:
+        reading.way.take_back()
+        consumer.unassign()
+
+    reading.consumer.subscribe([TOPIC], on_assign=on_assign, on_revoke=on_revoke)
+    reading.until(lambda: len(reading.ends) == PARTITIONS)
+    assert sorted(given) == list(range(PARTITIONS))
+    assert reading.rows == ROWS
+
+
+def test_records_that_come_by_the_consumers_own_queue_are_handed_over_apart(kafka: MockKafka) -> None:
+    consumer = kafka.consumer()
+    way = Queues(consumer, library_of(consumer), TOPIC)
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])  # without `split`
+    deadline = time.monotonic() + PATIENCE
+    fetched = way.fetch(10, 0.05)
+    while not fetched.astray:
+        assert time.monotonic() < deadline
+        fetched = way.fetch(10, 0.05)
+    assert fetched.astray[0].offset() == 0
+    assert not len(fetched.offsets)
+    way.close()
+    consumer.close()
+
+
+def other_version(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(confluent_kafka, "__version__", "2.99.0")
+    return "confluent-kafka 2.99.0"
+
+
+def no_library(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(confluent_kafka, "__file__", "/nowhere/confluent_kafka/__init__.py")
+    return "not installed from its wheel"
+
+
+def other_python(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(librdkafka, "_HEADER", 32)
+    return "lays its objects out in another way"
+
+
+@pytest.mark.parametrize("surprise", [other_version, no_library, other_python])
+def test_where_queues_are_not_proven_records_are_read_by_consume_and_the_log_says_so_once(
+    kafka: MockKafka,
+    surprise: Callable[[pytest.MonkeyPatch], str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    why = surprise(monkeypatch)
+    consumer = kafka.consumer()
+    assert isinstance(way_of(load_settings(**SETTINGS), consumer, client_id=CLIENT), Messages)
+    (line,) = caplog.messages
+    assert why in line
+    assert "read by consume()" in line
+    consumer.close()
+
+
+def test_a_consumer_of_another_name_is_not_proven(kafka: MockKafka, caplog: pytest.LogCaptureFixture) -> None:
+    consumer = kafka.consumer(**{"client.id": "another"})
+    assert way_of(load_settings(**SETTINGS), consumer, client_id=CLIENT).name == "consume"
+    assert "the consumer behind the header is another#consumer-" in caplog.text
+    consumer.close()
+
+
+def test_a_fetch_runs_the_compiled_forms_that_an_image_brings(kafka: MockKafka) -> None:
+    kernels: list[Any] = [gather.measure, gather.gather, gather.gather_headers, gather.destroy]
+    compile_kernels()
+    forms = [kernel.signatures for kernel in kernels]
+    consumer = kafka.consumer()
+    reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
+    reading.assign(p0=0)
+    reading.until(lambda: 0 in reading.ends)
+    assert [kernel.signatures for kernel in kernels] == forms
+    reading.way.close()
+    consumer.close()
+
+
+def test_the_locked_packages_are_proven(kafka: MockKafka) -> None:
+    consumer = kafka.consumer()
+    assert library_of(consumer).functions.destroy
+    consumer.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_assigned_paused_and_sought_the_next_record_is_the_one_behind_the_last(
+    reading: Reading, seed: int
+) -> None:
+    draw, follow = Random(seed), Following(reading)
+    for _ in range(40):
+        draw.choice([follow.assign, follow.pause, follow.seek, follow.fetch, follow.fetch])(draw)
+    follow.finish()
+
+
+class Following:
+    """Knows which offset of each assigned partition comes next, and checks that it does.
+
+    Only partitions of which a record has come are paused or sought: librdkafka may lose the position of others.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._next: dict[int, int] = {}
+        self._begun: set[int] = set()
+        self._paused: set[int] = set()
+
+    def assign(self, draw: Random) -> None:
+        """Other partitions, or the same ones elsewhere."""
+        self._resume()
+        some = draw.sample(range(PARTITIONS), draw.randint(1, PARTITIONS))
+        self._next = {partition: draw.randrange(EACH) for partition in some}
+        self._begun = set()
+        self._reading.assign(**{f"p{partition}": at for partition, at in self._next.items()})
+
+    def pause(self, draw: Random) -> None:
+        """Some partitions stand still until this is called again."""
+        self._resume()
+        self._paused = {partition for partition in sorted(self._begun) if draw.random() < 0.5}
+        self._reading.consumer.pause(self._parts(self._paused))
+
+    def seek(self, draw: Random) -> None:
+        """One partition goes on elsewhere."""
+        for partition in sorted(self._begun - self._paused)[:1]:
+            self._next[partition] = draw.randrange(EACH)
+            self._reading.consumer.seek(TopicPartition(TOPIC, partition, self._next[partition]))
+
+    def fetch(self, draw: Random) -> None:
+        """What comes next is what is expected next."""
+        fetched = self._reading.way.fetch(draw.randint(1, 40), 0.02)
+        assert not fetched.astray
+        for partition, low, high in fetched.runs:
+            assert partition not in self._paused
+            expected = range(self._next[partition], self._next[partition] + high - low)
+            assert fetched.offsets[low:high].tolist() == list(expected)
+            self._next[partition] += high - low
+            self._begun.add(partition)
+
+    def finish(self) -> None:
+        """Everything that is assigned is read to its end."""
+        self._resume()
+        deadline = time.monotonic() + PATIENCE
+        while any(at < EACH for at in self._next.values()):
+            assert time.monotonic() < deadline, self._next
+            self.fetch(Random(0))
+
+    def _resume(self) -> None:
+        self._reading.consumer.resume(self._parts(self._paused))
+        self._paused = set()
+
+    def _parts(self, partitions: set[int]) -> list[TopicPartition]:
+        return [TopicPartition(TOPIC, partition) for partition in sorted(partitions)]
