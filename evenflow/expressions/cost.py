@@ -117,7 +117,7 @@ def _as_number(type_: str) -> str:
 
 
 def _known(columns: Columns, name: str) -> bool:
-    return name in columns.read or name in columns.derived
+    return name in columns.given or name in columns.derived
 
 
 def _within(explosion: Explosion | None, name: str) -> bool:
