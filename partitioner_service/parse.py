@@ -38,6 +38,7 @@ from partitioner_service.reading.reasons import (
     NO_LOOKUP_KEY,
     NO_NOTES,
     NO_ROW,
+    NO_ROW_OF_ELEMENT,
     NO_ROW_OF_KEY,
     NO_TIME,
     NO_TIME_COLUMN,
@@ -132,6 +133,7 @@ class Parser:
         self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
         self._elements = settings.query.element_columns
+        self._of_each = {*self._elements, *(columns.looked_up if columns.each else ())}
         reader = reader_of(settings, self._types, self._kinds, schemas)
         self._registered = reader if isinstance(reader, RegisteredReader) else None
         self._reader: Reader = reader
@@ -237,12 +239,33 @@ class Parser:
             found[name]  # reading a column notes its faults
         if not (self._query.filter_first and self._query.where is not None):
             self._need_outer(found, raw, faults, None)
-        key = self._query.lookup_key
-        match = table.find([found[name] for name in key])
+        match = table.find([found[name] for name in self._query.lookup_key])
         found.update(match.columns)
-        missing = match.missing & (faults.codes == 0)
+        self._note_unmatched(match.missing & (faults.codes == 0), found, faults)
+
+    def _look_up_apart(
+        self, table: LookupTable, found: CellColumns, own: CellColumns, taken: Elements, faults: Faults
+    ) -> None:
+        """As `_look_up`, for records that are taken apart. One element without a row makes the record unmatched."""
+        records = np.arange(len(faults.codes))
+        each, where = (own, taken.parents) if self._query.lookup_of_elements else (found, records)
+        match = table.find([each[name] for name in self._query.lookup_key])
+        each.update(match.columns)
+        missing, broken, whole = (np.zeros(len(records), np.bool_) for _ in range(3))
+        missing[where[match.missing]] = True
+        broken[taken.parents[taken.faults.codes != 0]] = True
+        whole[taken.parents] = True  # a record without elements has no tuples, so nothing of it can be wrong
+        self._note_unmatched(missing & whole & ~broken & (faults.codes == 0), found, faults)
+
+    def _note_unmatched(self, missing: Bools, found: CellColumns, faults: Faults) -> None:
+        """Count the records without a row, and note a fault of each if they are to be rejected. missing: shape (n,)."""
         self.unmatched = int(np.count_nonzero(missing))
-        if self.unmatched and self._query.lookup is not None and self._query.lookup.missing == "reject":
+        if not self.unmatched or self._query.lookup is None or self._query.lookup.missing == "null":
+            return
+        key = self._query.lookup_key
+        if self._query.lookup_of_elements:
+            faults.note(missing, NO_ROW_OF_ELEMENT)
+        else:
             places = [self._explainer.places[name] for name in key]
             for name, place in zip(key, places, strict=True):
                 faults.note(_missing(found[name], missing), NO_LOOKUP_KEY, column=place)
@@ -294,10 +317,12 @@ class Parser:
         )
         for name in self._elements:
             own[name]  # an element that cannot be read makes the record unreadable, even if it is too large
+        if self._lookup is not None:
+            self._look_up_apart(self._lookup, found, own, taken, faults)
         unread = taken.faults.codes.copy()
         once = self._once_a_record(found, raw, taken, faults)
         raw = once.raw
-        tuples = _Tuples(own, found, self._elements, taken.parents)
+        tuples = _Tuples(own, found, self._of_each, taken.parents)
         chosen = self._derive(self._engine, tuples, taken.faults, self._of_elements.places)
         if chosen is None:
             chosen = np.ones(len(taken.parents), np.bool_)

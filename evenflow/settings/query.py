@@ -317,10 +317,17 @@ class Query(BaseModel):
 
     def _check_lookup(self) -> None:
         looked_up = self.looked_up
-        if self.explode is not None and looked_up:
-            raise ValueError(
-                "explode does not go with lookup: take the records apart before the input topic, or join before"
-            )
+        explosion = self.explosion
+        if explosion is not None and looked_up:
+            if len({explosion.within(name) is None for name in self.lookup_key}) > 1:
+                raise ValueError(
+                    f"lookup.key = {list(self.lookup_key)} has columns of the record and of its elements: take one kind"
+                )
+            wrong = next((name for name in looked_up if explosion.within(name) is not None), None)
+            if wrong is not None:
+                raise ValueError(
+                    f"lookup.columns has {wrong!r}, which explode = {self.explode!r} takes apart"
+                )
         for name in looked_up:
             for setting, taken in (("columns", self.columns), ("types", self.types), ("time", (self.time,))):
                 if name in taken:
@@ -647,7 +654,7 @@ class Query(BaseModel):
             return []
         elements, columns = self.element_columns, self.resolved
         needed = [*self.key_columns, *self._aggregated]
-        outer = set(columns.read) - set(elements)
+        outer = set(columns.read) - set(elements) | set(() if columns.each else columns.looked_up)
         if self._expressions:
             from evenflow.expressions.apart import apart
 
@@ -676,9 +683,20 @@ class Query(BaseModel):
         return {} if self.lookup is None else self.lookup.columns
 
     @property
+    def made(self) -> frozenset[str]:
+        """Names of the columns that are no columns of the record: those that are derived or come from the lookup file."""
+        return frozenset({*self.columns, *self.looked_up})
+
+    @property
     def lookup_key(self) -> tuple[str, ...]:
         """Columns of the record that are looked up. Empty without a lookup."""
         return () if self.lookup is None else self.lookup.key
+
+    @property
+    def lookup_of_elements(self) -> bool:
+        """Whether each element of a record that `explode` takes apart is looked up by itself, and not the record."""
+        explosion = self.explosion
+        return explosion is not None and any(explosion.within(name) is not None for name in self.lookup_key)
 
     @property
     def _declared(self) -> dict[str, ColumnType]:
@@ -788,7 +806,7 @@ class Query(BaseModel):
             found = Columns({column: one_type(column, needed) for column, needed in uses.items()})
         else:
             found = resolved(self.columns, self.where, uses, types)
-        return found.looked_up_in(self.looked_up)
+        return found.looked_up_in(self.looked_up, each=self.lookup_of_elements)
 
     @property
     def first_max_jump(self) -> int | None:

@@ -29,7 +29,7 @@ EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 NO_INNER, TOO_MANY, LONG_EXPONENT = range(31, 34)
 NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT, WITHHELD = range(40, 47)
-NO_LOOKUP_KEY, NO_ROW, NO_ROW_OF_KEY = range(50, 53)
+NO_LOOKUP_KEY, NO_ROW, NO_ROW_OF_KEY, NO_ROW_OF_ELEMENT = range(50, 54)
 LARGE_KEY, LARGE_VALUES, LARGE_REPEATED = range(60, 63)
 FIRST_LARGE = LARGE_KEY
 """A record with a code from here on can be read, but something of it is too large (reason `too-large`)."""
@@ -84,6 +84,7 @@ _WORDS = {
     NO_LOOKUP_KEY: "column {column}, which is looked up, is missing or null",
     NO_ROW: "the lookup file has no row for column {column} ({text})",
     NO_ROW_OF_KEY: "the lookup file has no row for column {column} and the others of its key",
+    NO_ROW_OF_ELEMENT: "the lookup file has no row for an element of the record",
     NOT_DERIVED: "derived column {column} has a value that {needed} cannot hold",
 }
 _NEEDED = {

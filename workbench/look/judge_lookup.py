@@ -22,7 +22,8 @@ def judge_lookup(settings: Settings, facts: Facts) -> Iterator[Finding]:
     do = "complete the file, or set query.lookup.missing = 'null'"
     if lookup.missing == "null":
         do = "the columns of the file are null there: complete the file if that is not meant"
-    status = "problem" if found.unmatched == asked else "warning"
-    if status == "problem":
-        do = f"look at query.lookup: {', '.join(lookup.key)} of the record is compared with {', '.join(lookup.key_of_file)}"
-    yield Finding("lookup", status, what, do)
+    if found.unmatched < asked:
+        yield Finding("lookup", "warning", what, do)
+        return
+    names = f"{', '.join(lookup.key)} of the record with {', '.join(lookup.key_of_file)} of the file"
+    yield Finding("lookup", "problem", what, f"look at query.lookup, which compares {names}")

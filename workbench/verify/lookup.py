@@ -64,7 +64,7 @@ def _value(lookup: Lookup, name: str, type_: str) -> str:
 def _reject(db: duckdb.DuckDBPyConnection, unmatched: str) -> None:
     """Note these records in `records` and `strict`: they have no tuples."""
     db.execute(
-        f'CREATE TABLE unmatched AS SELECT "@partition" AS partition, "@offset" AS "offset", "@reason" AS reason '
+        f'CREATE TABLE unmatched AS SELECT DISTINCT "@partition" AS partition, "@offset" AS "offset", "@reason" AS reason '
         f"FROM ({unmatched})"
     )
     for table in ("records", "strict"):

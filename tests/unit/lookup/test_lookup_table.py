@@ -171,7 +171,8 @@ def test_a_file_that_is_missing_damaged_or_has_another_content_is_refused(tmp_pa
         ({"columns": {"name": "upper(id)"}}, "columns has 'name', but that is a column of the lookup file"),
         ({"time": "name"}, "time has 'name', but that is a column of the lookup file"),
         ({"columns": {"id": "upper(x)"}, "types": {"x": "string"}}, "only a column of the record can be looked up"),
-        ({"explode": "items"}, "explode does not go with lookup"),
+        ({"explode": "items", "lookup": {"key": ["id", "items.id"]}}, "has columns of the record and of its elements"),
+        ({"explode": "name", "key": "id"}, "has 'name', which explode = 'name' takes apart"),
         ({"types": {"id": "float64"}}, "lookup.key 'id' cannot be float64"),
     ],
 )  # fmt: skip

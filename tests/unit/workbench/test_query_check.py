@@ -234,6 +234,25 @@ def test_the_answer_says_which_share_of_the_sample_has_no_row_in_the_lookup_file
         assert (finding.status, "(30 %)" in finding.what) == ("warning", True)
 
 
+def test_columns_of_the_lookup_file_are_not_asked_of_the_records_but_its_key_is(tmp_path: Path) -> None:
+    file = tmp_path / "users.csv"
+    file.write_text(
+        "user,city,rank\n" + "".join(f"u{number},c{number % 2},{number}\n" for number in range(10))
+    )
+    query = {
+        "lookup": {"file": file, "key": "user", "columns": {"city": "string", "rank": "int64"}},
+        "key": ["city", "at"],
+        "columns": {"twice": "rank * 2"},
+        "where": "twice >= 0",
+        "aggregates": {"r": "sum(rank)", "d": "count_distinct(city)"},
+    }
+    assert not checked([order(number) for number in range(100)], **query, types={"at": "int64"}).problems
+    rows = [{"uzer": f"u{number % 10}", "at": order(number)["at"]} for number in range(100)]
+    found = checked(rows, **query, types={"at": "int64"})
+    (problem,) = (finding for finding in found.findings if finding.name == "the lookup")
+    assert (problem.status, "has a column 'user'" in problem.what) == ("problem", True)
+
+
 def test_a_sample_of_which_no_record_has_a_row_is_a_problem(tmp_path: Path) -> None:
     file = tmp_path / "users.csv"
     file.write_text("user,city\nU0,c\n")

@@ -41,6 +41,39 @@ QUERIES: dict[str, dict[str, Any]] = {
         "types": {"v": "int64"},
     },
 }  # fmt: skip
+APART: dict[str, dict[str, Any]] = {
+    "elements": {"explode": "items", "lookup": {"key": "items.id"}, "key": "region", "aggregates": {"w": "sum(weight)"}},
+    "elements by a key of the record": {
+        "explode": "items",
+        "lookup": {"key": "items.id"},
+        "key": ["id", "region"],
+        "where": "weight > 0",
+        "aggregates": {"r": "max(region)"},
+    },
+    "elements of a record with a row": {
+        "explode": "items",
+        "lookup": {"key": "id"},
+        "key": "both",
+        "columns": {"both": "region || items.id", "twice": "weight * 2"},
+        "where": "twice > 1 OR region IS NULL",
+        "aggregates": {"t": "sum(twice)", "r": "max(region)"},
+    },
+    "elements under a raw key": {
+        "explode": "items",
+        "lookup": {"key": ["items.id", "items.number"]},
+        "key": "@key",
+        "columns": {"all": "weight * v"},
+        "where": "v > 0",
+        "types": {"items.number": "int64", "v": "int64"},
+        "aggregates": {"a": "sum(all)"},
+    },
+}  # fmt: skip
+ELEMENTS = st.lists(
+    st.fixed_dictionaries(
+        {}, optional={"id": st.sampled_from([*KEYS, "absent", None, 5]), "number": st.integers(-1, 3)}
+    ),
+    max_size=3,
+)
 VALUES = st.fixed_dictionaries(
     {"time": st.sampled_from([1, 2, 3]) | st.just("x")},
     optional={
@@ -48,6 +81,7 @@ VALUES = st.fixed_dictionaries(
         "number": st.integers(-2, 3) | st.none(),
         "v": st.integers(-(2**62), 2**62) | st.none() | st.just("x"),
         "other": st.sampled_from(["a", 1, True]),
+        "items": ELEMENTS | st.none(),
     },
 )
 
@@ -84,9 +118,12 @@ def written(folder: Path, suffix: str) -> Path:
 
 
 def settings_of(file: Path, name: str, *, missing: str, key: str = "id", **query: Any) -> Settings:
-    fields = {"max_key_bytes": 16, **QUERIES[name], **query}
+    fields = {"max_key_bytes": 16, **(QUERIES | APART)[name], **query}
     types = {"number": "int64"} if key == "number" else {}
-    lookup = {"file": file, "key": key, "columns": COLUMNS, "missing": missing}
+    own = fields.pop("lookup", {"key": key})
+    names = [own["key"]] if isinstance(own["key"], str) else own["key"]
+    of_file = [name.removeprefix("items.") for name in names]
+    lookup = {"file": file, "file_key": of_file, "columns": COLUMNS, "missing": missing} | own
     settings = Settings(
         query={"window": "1h", **fields, "types": {**types, **fields.get("types", {})}, "lookup": lookup},
         input={"partitions": 1, "format": "json"},
@@ -116,6 +153,18 @@ def test_the_partitioner_and_verify_join_alike_and_reject_the_same_records(
     assert report.first == ()
 
 
+@pytest.mark.parametrize("name", APART)
+@examples(10)
+@given(data=st.data())
+def test_records_that_are_taken_apart_are_joined_alike(file: Path, name: str, data: st.DataObject) -> None:
+    values = data.draw(st.lists(VALUES, min_size=4, max_size=12))
+    settings = settings_of(file, name, missing=data.draw(st.sampled_from(["reject", "null"])))
+    if data.draw(st.booleans()):
+        settings = settings.with_keys_first()
+    report, _ = judged(settings, values, ([b"k", None] * 6)[: len(values)])
+    assert report.first == ()
+
+
 @pytest.mark.parametrize(
     ("name", "missing", "value", "reason"),
     [
@@ -130,6 +179,12 @@ def test_the_partitioner_and_verify_join_alike_and_reject_the_same_records(
         ("as condition", "null", {"id": "absent"}, ""),
         ("as key", "reject", {"id": "a" * 17}, "unmatched"),
         ("as derived value", "reject", {"id": "absent", "v": "x"}, "unreadable"),
+        ("elements", "reject", {"items": [{"id": "a"}, {"id": "absent"}]}, "unmatched"),
+        ("elements", "reject", {"items": [{"id": "absent"}, {"id": 5}]}, "unreadable"),
+        ("elements", "reject", {"items": []}, ""),
+        ("elements of a record with a row", "reject", {"id": "absent", "items": []}, ""),
+        ("elements of a record with a row", "reject", {"id": "absent", "items": [{"id": "a"}]}, "unmatched"),
+        ("elements by a key of the record", "null", {"id": "k", "items": [{"id": "absent"}]}, ""),
     ],
 )
 def test_a_record_without_a_row_is_rejected_with_a_reason_of_its_own(
