@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from evenflow.errors import ConfigError
 from evenflow.settings import Query
 from evenflow.settings.lookup import Lookup
 from workbench.verify.sql import identifier, quoted, sql_type
@@ -14,7 +15,7 @@ def joined(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> str:
     """SQL of what `read` gives, and beside it the columns of the lookup file, null without a row. Makes `lookup`.
 
     DuckDB reads the file by itself. Records without a row are noted as rejected if the settings say so. Raises what
-    `Lookup.content` raises.
+    `Lookup.content` raises, and ConfigError if DuckDB cannot read the file.
     """
     lookup = query.lookup
     if lookup is None:
@@ -44,7 +45,13 @@ def _read_file(db: duckdb.DuckDBPyConnection, query: Query, lookup: Lookup) -> N
             f"read_csv({file}, header = true, all_varchar = true, delim = {quoted(lookup.delimiter)}, quote = '\"', "
             f"escape = '\"', nullstr = {quoted(_NO_NULL)}, sample_size = -1)"
         )
-    db.execute(f"CREATE TABLE lookup AS SELECT {', '.join(keys + columns)} FROM {source}")
+    try:
+        db.execute(f"CREATE TABLE lookup AS SELECT {', '.join(keys + columns)} FROM {source}")
+    except duckdb.Error as error:
+        raise ConfigError(
+            f"DuckDB does not read the lookup file {lookup.file} as the partitioner does: {str(error).splitlines()[0]}",
+            hint="write the file as Parquet, whose types leave no choice, and begin a query with it",
+        ) from None
 
 
 _NO_NULL = "\\N evenflow has no null here"

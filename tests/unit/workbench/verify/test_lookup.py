@@ -206,6 +206,30 @@ def test_a_rejection_as_unmatched_that_is_none_is_a_difference_and_so_is_one_tha
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffid;weight;day;new\r\na; 3;2026-01-01;TRUE\r\nb;NA;;false\r\n",
+        'weight;unread;day;id;new\n3;x;null;a;True\n-7;"y;\n";2026-02-28;b;\n\n',
+        'id;new;day;weight\n"a";"true";"2026-01-01";"3"\n"b""";NA;NULL;007',
+    ],
+)
+def test_both_read_the_same_of_an_unusual_csv_file(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(text, newline="")
+    columns = {"weight": "int64", "day": "date", "new": "bool"}
+    aggregates = {"w": "sum(weight)", "d": "max(day)"}
+    query = {"key": "new", "where": "weight > -9 AND day IS NOT NULL OR id = 'b'", "aggregates": aggregates}
+    lookup = {"file": file, "key": "id", "columns": columns, "delimiter": ";"}
+    settings = Settings(
+        query={"window": "1h", **query, "types": {"id": "string"}, "lookup": lookup},
+        input={"partitions": 1, "format": "json"},
+    )
+    values = [{"time": 1, "id": name} for name in ("a", "b", 'b"', "", None)]
+    report, _ = judged(settings, values, [None] * 5)
+    assert report.first == ()
+
+
 def test_verify_refuses_a_file_that_has_changed(tmp_path: Path) -> None:
     file = written(tmp_path, ".csv")
     settings = settings_of(file, "as value", missing="reject")
