@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from tests.examples import examples
 from tests.unit.workbench.verify.judging import judged
+from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
 KEYS = ["", "a", "b,", 'c"', "é", "line\nbreak", "null", "NA"]
 COLUMNS = {
@@ -163,6 +165,20 @@ def test_records_that_are_taken_apart_are_joined_alike(file: Path, name: str, da
         settings = settings.with_keys_first()
     report, _ = judged(settings, values, ([b"k", None] * 6)[: len(values)])
     assert report.first == ()
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES | APART if "raw key" not in name])
+@examples(6)
+@given(data=st.data())
+def test_the_partitioner_and_verify_make_the_same_tuples(file: Path, name: str, data: st.DataObject) -> None:
+    values = data.draw(st.lists(VALUES, min_size=4, max_size=12))
+    settings = settings_of(file, name, missing=data.draw(st.sampled_from(["reject", "null"])))
+    records = [json.dumps(value).encode() for value in values]
+    made, wanted = by_partitioner(settings, records), by_verify(settings, records, reason=None)
+    assert len(made) == len(wanted)
+    for one, other in zip(made, wanted, strict=True):
+        # The tuples of a record have no order, and null has none among values.
+        assert one is other or (one[0], sorted(one[1], key=repr)) == (other[0], sorted(other[1], key=repr))
 
 
 @pytest.mark.parametrize(
