@@ -23,7 +23,7 @@ pytestmark = pytest.mark.pipeline
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("partitioner", ["evenflow", "dalton"])
+@pytest.mark.parametrize("partitioner", ["evenflow", pytest.param("dalton", marks=pytest.mark.long)])
 def test_tpch_q3_joins_lineitems_with_orders_and_ends_with_0_differences(
     tmp_path: Path, partitioner: str
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_file_that_changes_stops_no_running_instance_but_every_start(
     file.rename(file.with_suffix(".away"))
     assert admitted(settings).fingerprint == known.fingerprint
     with pytest.raises(ConfigError, match="there is no lookup file"):
-        DataPlane(prepare(settings))
+        prepare(settings)
 
 
 def test_before_the_query_begins_a_part_without_the_file_is_told_what_to_do(
