@@ -35,6 +35,8 @@ KEY_BYTES, VALUE_BYTES, STATE_BYTES, RESULT_BYTES = 65_536, 1_000_000, 16_000_00
 """Defaults of K, V, S and R."""
 REPEATED_BYTES = 33_554_432
 """What the texts of a record that stand in each of its elements may take, all elements together (`query.explode`)."""
+LOOKUP_TEXT_BYTES = 1_000
+"""The longest text that a column of a lookup file may have (`query.lookup`). A block has up to a million tuples."""
 DERIVED_BYTES = 67_108_864
 """The longest text that a derived column may have."""
 

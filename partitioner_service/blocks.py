@@ -41,7 +41,7 @@ class Widths:
     def of(cls, settings: Settings) -> Widths:
         """The widths of the columns of this query."""
         query = settings.query
-        texts = growths(query.resolved) if query.columns else {}
+        texts = growths(query.resolved) if query.columns or query.lookup else {}
         all_texts = [Growth(), *texts.values()]
         if len(query.key_columns) > 1:  # they become one JSON array
             parts = [texts.get(name, Growth()) for name in query.key_columns]

@@ -22,6 +22,7 @@ from evenflow.expressions.engine import Engine
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.json_text import arrays
 from evenflow.limits import REPEATED_BYTES
+from evenflow.lookup_table import LookupTable
 from evenflow.settings import Settings
 from partitioner_service.costs import Pricing, only
 from partitioner_service.reading.beside import Reader, ReaderBeside
@@ -35,7 +36,11 @@ from partitioner_service.reading.reasons import (
     LARGE_REPEATED,
     NO_KEY,
     NO_KEY_COLUMN,
+    NO_LOOKUP_KEY,
     NO_NOTES,
+    NO_ROW,
+    NO_ROW_OF_ELEMENT,
+    NO_ROW_OF_KEY,
     NO_TIME,
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
@@ -108,8 +113,9 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
 class Parser:
     """Parses blocks of records as `settings.input` and `settings.query` say.
 
-    schemas: where the schemas of Avro and Protobuf records come from. None means the registry in the
-    settings.
+    unmatched: how many readable records of the newest block have no row in the lookup file. schemas: where the schemas of
+    Avro and Protobuf records come from. None means the registry in the settings. Raises what `LookupTable` raises for a
+    lookup file that does not fit.
     """
 
     def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
@@ -119,13 +125,16 @@ class Parser:
         self._types = settings.query.record_columns
         self._names = list(self._types)
         self._kinds = kinds_of(self._types)
-        derived = {name: derived.type for name, derived in columns.derived.items()}
+        derived = {**columns.looked_up, **{name: one.type for name, one in columns.derived.items()}}
+        self._lookup = None if settings.query.lookup is None else LookupTable(settings.query)
+        self.unmatched = 0
         self._value_schema = pa.schema(
             [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
         self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
         self._elements = settings.query.element_columns
+        self._of_each = {*self._elements, *(columns.looked_up if columns.each else ())}
         reader = reader_of(settings, self._types, self._kinds, schemas)
         self._registered = reader if isinstance(reader, RegisteredReader) else None
         self._reader: Reader = reader
@@ -150,7 +159,7 @@ class Parser:
             self._once, self._engine = map(_engine, apart(columns, self._elements))
         self._repeated = settings.query.repeated_texts
         # Columns whose faults have to be known before a record is taken apart (see `_exploded`).
-        used = [*settings.query.key_columns, *self._value_schema.names]
+        used = [*settings.query.key_columns, *self._value_schema.names, *settings.query.lookup_key]
         for engine in (self._once, self._engine):
             used += [] if engine is None else engine.reads
         self._used = [name for name in dict.fromkeys(used) if name in columns.read]
@@ -164,6 +173,11 @@ class Parser:
     def needs_timestamp(self) -> bool:
         """Whether the event time is the record timestamp."""
         return self._query.time == "@timestamp"
+
+    @property
+    def lookup(self) -> LookupTable | None:
+        """The rows of the lookup file. None without a lookup."""
+        return self._lookup
 
     def parse(
         self,
@@ -188,15 +202,20 @@ class Parser:
         found = self._columns(block, cells, faults)
         if self._exploder is not None:
             return self._exploded(values, block, cells, faults, found, keys, timestamps)
+        raw = self._raw_keys(keys) if self.needs_key else None
+        time = None
+        if self._lookup is not None:
+            time = self._times_of(block, cells, timestamps, faults)
+            self._look_up(self._lookup, found, raw, faults)
         chosen = self._derive(self._engine, found, faults, self._explainer.places)
         keyed = chosen if self._query.filter_first else None
-        raw = self._raw_keys(keys) if self.needs_key else None
         if raw is None:
             key, sizes = self._keys_of(found, faults, keyed)
         else:
             self._need_raw(raw, faults, keyed)
             key, sizes = raw, byte_lengths(raw)
-        time = self._times_of(block, cells, timestamps, faults)
+        if time is None:
+            time = self._times_of(block, cells, timestamps, faults)
         batch = self._batch(found)
         self._note_large(faults, sizes, batch)
         bad = self._explainer.explain(faults, block, cells, notes=self._notes)
@@ -211,6 +230,49 @@ class Parser:
         # Last of all: a fault of a column that the cost reads is noted too late to count.
         costs = only(self._costs_of(values, block, cells, found), of_tuples)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
+
+    def _look_up(
+        self, table: LookupTable, found: CellColumns, raw: pa.BinaryArray | None, faults: Faults
+    ) -> None:
+        """Add the columns of the lookup file. A record without a row is a fault, unless its columns are to be null.
+
+        Everything else that can be wrong with what was read is noted before, so that such a record is unreadable.
+        """
+        for name in self._used:
+            found[name]  # reading a column notes its faults
+        if not (self._query.filter_first and self._query.where is not None):
+            self._need_outer(found, raw, faults, None)
+        match = table.find([found[name] for name in self._query.lookup_key])
+        found.update(match.columns)
+        self._note_unmatched(match.missing & (faults.codes == 0), found, faults)
+
+    def _look_up_apart(
+        self, table: LookupTable, found: CellColumns, own: CellColumns, taken: Elements, faults: Faults
+    ) -> None:
+        """As `_look_up`, for records that are taken apart. One element without a row makes the record unmatched."""
+        records = np.arange(len(faults.codes))
+        each, where = (own, taken.parents) if self._query.lookup_of_elements else (found, records)
+        match = table.find([each[name] for name in self._query.lookup_key])
+        each.update(match.columns)
+        missing, broken, whole = (np.zeros(len(records), np.bool_) for _ in range(3))
+        missing[where[match.missing]] = True
+        broken[taken.parents[taken.faults.codes != 0]] = True
+        whole[taken.parents] = True  # a record without elements has no tuples, so nothing of it can be wrong
+        self._note_unmatched(missing & whole & ~broken & (faults.codes == 0), found, faults)
+
+    def _note_unmatched(self, missing: Bools, found: CellColumns, faults: Faults) -> None:
+        """Count the records without a row, and note a fault of each if they are to be rejected. missing: shape (n,)."""
+        self.unmatched = int(np.count_nonzero(missing))
+        if not self.unmatched or self._query.lookup is None or self._query.lookup.missing == "null":
+            return
+        key = self._query.lookup_key
+        if self._query.lookup_of_elements:
+            faults.note(missing, NO_ROW_OF_ELEMENT)
+        else:
+            places = [self._explainer.places[name] for name in key]
+            for name, place in zip(key, places, strict=True):
+                faults.note(_missing(found[name], missing), NO_LOOKUP_KEY, column=place)
+            faults.note(missing, NO_ROW if len(key) == 1 else NO_ROW_OF_KEY, column=places[0])
 
     def _costs_of(
         self, values: Sequence[bytes | None], block: Block, cells: Cells, found: Mapping[str, pa.Array]
@@ -258,10 +320,12 @@ class Parser:
         )
         for name in self._elements:
             own[name]  # an element that cannot be read makes the record unreadable, even if it is too large
+        if self._lookup is not None:
+            self._look_up_apart(self._lookup, found, own, taken, faults)
         unread = taken.faults.codes.copy()
         once = self._once_a_record(found, raw, taken, faults)
         raw = once.raw
-        tuples = _Tuples(own, found, self._elements, taken.parents)
+        tuples = _Tuples(own, found, self._of_each, taken.parents)
         chosen = self._derive(self._engine, tuples, taken.faults, self._of_elements.places)
         if chosen is None:
             chosen = np.ones(len(taken.parents), np.bool_)

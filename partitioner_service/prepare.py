@@ -6,6 +6,7 @@ is touched here.
 
 from __future__ import annotations
 
+from evenflow.lookup_table import LookupTable
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from partitioner_service.learned import new_partitioner
@@ -26,12 +27,14 @@ def prepare(settings: Settings, *, trial: bool = False) -> Settings:
     Creates the partitioners' topics that are missing. trial: whether a query that has not begun is refused if most of its
     first records would be rejected (`trial.py`).
 
-    Raises ConfigError for that, for a partitioner that cannot be used or an input topic that is missing,
+    Raises ConfigError for that, for a partitioner or lookup file that cannot be used or an input topic that is missing,
     IncompatibleStateError for a query that began with other settings, ServiceError when the broker refuses or
     does not answer.
     """
     new_partitioner(settings)  # only for its errors, before a broker is asked
     known = admitted(settings)
+    if known.query.lookup is not None:
+        LookupTable(known.query)  # only for its errors, before any topic is made
     if trial:
         refuse_mostly_rejected(known)
     specs = pipeline_topics(known)

@@ -10,10 +10,11 @@ from evenflow.progress import delay
 from evenflow.settings import Settings
 from evenflow.talking import Concern
 from evenflow.talking.words import by_reason, share, span
-from partitioner_service.route import AFTER_END, REASONS, TOO_LARGE, UNREADABLE, Rejections
+from partitioner_service.reading.reasons import OF_RECORDS
+from partitioner_service.route import AFTER_END, REASONS, Rejections
 from partitioner_service.sink import SKIPPED
 
-EVERY_REASON = (*REASONS.values(), UNREADABLE, TOO_LARGE, AFTER_END, SKIPPED)
+EVERY_REASON = (*REASONS.values(), *OF_RECORDS, AFTER_END, SKIPPED)
 """Every reason that a partitioner writes into a rejected record."""
 _SHARES = (10, 1)
 """Percentages of rejected records, the largest first. Each has a warning of its own."""

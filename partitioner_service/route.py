@@ -32,11 +32,10 @@ from partitioner_service.framing import Framer, Shares, Stretch
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
 from partitioner_service.reading.payloads import together
+from partitioner_service.reading.reasons import OF_RECORDS
 from partitioner_service.session import Session, Stint
 from partitioner_service.window_loads import PaneLoads, block_loads, sums
 
-UNREADABLE = "unreadable"
-TOO_LARGE = "too-large"
 AFTER_END = "after-end"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
@@ -627,7 +626,8 @@ def _bad(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
     bad = parsed.bad.between(0, ended_at)
     # The parser takes a marker for a record without a value.
     keep = ~np.isin(bad.rows, list(piece.markers)) if piece.markers else np.ones(len(bad), np.bool_)
-    for reason, which in ((UNREADABLE, keep & ~bad.too_large), (TOO_LARGE, keep & bad.too_large)):
+    for reason in OF_RECORDS:
+        which = keep & bad.of(reason)
         if which.any():
             kinds, details = bad.kinds[which], bad.details.filter(pa.array(which))
             yield Rejections(piece.partition, reason, bad.rows[which], details, words=bad.words[kinds[-1]])

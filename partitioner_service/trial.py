@@ -23,8 +23,9 @@ from partitioner_service.ahead import LiveClock
 from partitioner_service.committed import all_states
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
+from partitioner_service.reading.reasons import OF_RECORDS
 from partitioner_service.reading.schemas import schemas_of
-from partitioner_service.route import REASONS, TOO_LARGE, UNREADABLE
+from partitioner_service.route import REASONS
 from topics import reader
 from topics.admin import describe
 from topics.offsets import first_offsets
@@ -103,8 +104,8 @@ def tried(
         )
         trial.records += len(records)
         bad = parsed.bad
-        for reason, which in ((UNREADABLE, ~bad.too_large), (TOO_LARGE, bad.too_large)):
-            rows = bad.rows[which]
+        for reason in OF_RECORDS:
+            rows = bad.rows[bad.of(reason)]
             for row in rows[:1].tolist():
                 example = f"offset {records[row].offset()} of partition {partition}: {bad[row]}: "
                 trial.note(reason, rows.size, example + shown_bytes(records[row].value()))

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.identity import begun_max_jump
+from evenflow.settings.identity import begun_lookup, begun_max_jump
 from evenflow.settings.key_columns import refuse_taken_names
 from evenflow.settings.views import TopicRole, queries
 from evenflow.strict_json import INT64, StrictObject, read_object
@@ -160,6 +160,20 @@ def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
     return settings if beginning.key_columns else settings.with_one_key_column()
 
 
+def with_lookup_content(settings: Settings, beginning: Beginning | None) -> Settings:
+    """These settings with the SHA-256 of the lookup file, or of that with which the query began where there is no file.
+
+    Unchanged without a lookup, with a SHA-256 in the settings, and where nothing tells one.
+    """
+    lookup = settings.query.lookup
+    if lookup is None or lookup.sha256 is not None:
+        return settings
+    digest = lookup.digest()
+    if digest is None and beginning is not None:
+        digest = begun_lookup(beginning.identity)
+    return settings if digest is None else settings.with_lookup_sha256(digest)
+
+
 def recorded_partitions(settings: Settings) -> int | None:
     """How many input partitions the query has taken so far. None if the query has not begun, or no record says it."""
     beginning = read_beginning(settings.origin)
@@ -181,6 +195,7 @@ def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) ->
     beginning = beginning or read_beginning(settings)
     if beginning is None:
         return
+    settings = with_lookup_content(settings, beginning)
     changed = settings.changes_since(beginning.identity)
     changed += [
         f"column {name}: values of any kind, which count_distinct counts -> "

@@ -7,7 +7,13 @@ from difflib import get_close_matches
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from topics.admin import ROLES, describe, topic_names
-from topics.query_record import as_begun, read_beginning, refuse_changed, refuse_taken_key_columns
+from topics.query_record import (
+    as_begun,
+    read_beginning,
+    refuse_changed,
+    refuse_taken_key_columns,
+    with_lookup_content,
+)
 from topics.state import TopicState
 
 _MOST_NAMED = 10
@@ -44,6 +50,7 @@ def admitted(settings: Settings) -> Settings:
         known = settled(settings)  # the topic may have grown, and was taken in, since it was looked at
     if beginning is not None and len(beginning.begin) < known.input_partitions:
         known = known.with_input_partitions(len(beginning.begin))
+    known = with_lookup_content(known, beginning)
     refuse_changed(known, beginning=beginning)
     known = as_begun(known, beginning)
     refuse_taken_key_columns(known)
@@ -56,7 +63,8 @@ def by_its_rule(settings: Settings) -> Settings:
     A user who may not read how the query began looks by the rules of queries that begin now.
     """
     try:
-        return as_begun(settings, read_beginning(settings.origin))
+        beginning = read_beginning(settings.origin)
+        return with_lookup_content(as_begun(settings, beginning), beginning)
     except (IncompatibleStateError, ServiceError):
         return settings
 

@@ -22,6 +22,7 @@ from evenflow.errors import DataLossError, ServiceError
 from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.settings import Query, Settings
 from evenflow.settings.durations import format_duration
+from evenflow.settings.lookup import Lookup
 from evenflow.settings.views import queries
 from evenflow.talking.words import printable, share
 from evenflow.twostep import readable_schema
@@ -215,6 +216,7 @@ def _sections(
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     sections = {
         "columns": tuple(_columns(settings, look)),
+        **({"lookup": tuple(_lookup(settings.query.lookup, look))} if settings.query.lookup else {}),
         "tuples": tuple(_tuples(settings, look)),
         "windows": tuple(_windows(settings.query)),
         "state": tuple(_state(settings, kept)),
@@ -245,6 +247,8 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
             roles.setdefault(column, []).append(f"derives {name}")
     for column in query.resolved.where.columns if query.resolved.where is not None else ():
         roles.setdefault(column, []).append("where")
+    for name in query.lookup_key:
+        roles.setdefault(name, []).append("looked up")
     cost = settings.cost
     for column in () if cost is None else cost.read:
         roles.setdefault(column, []).append("cost")
@@ -260,8 +264,30 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     for name, type_ in () if cost is None else (*cost.of_record.items(), *cost.of_element.items()):
         found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
         yield printable(name), f"read as {type_}: cost{found}"
+    for name, type_ in query.looked_up.items():
+        yield printable(name), f"{type_} of the lookup file: {', '.join(roles.get(name, ['not used']))}"
     for name, expression in derived.items():
         yield printable(name), f"{expression.type} = {query.columns[name]}: {', '.join(roles.get(name, []))}"
+
+
+def _lookup(lookup: Lookup, look: Look | None) -> Iterator[tuple[str, str]]:
+    yield "file", printable(str(lookup.file))
+    yield (
+        "joined by",
+        ", ".join(
+            one if one == other else f"{one} = {other} of the file"
+            for one, other in zip(lookup.key, lookup.key_of_file, strict=True)
+        ),
+    )
+    found = None if look is None else look.facts.lookup
+    if look is not None and found is not None:
+        yield "rows", f"{found.rows:,}, {_size(found.bytes)} in memory"
+        asked = look.facts.readable + look.facts.unmatched_and_rejected(look.settings.query)
+        yield "without a row", f"{counted(found.unmatched, asked)} records"
+    fate = (
+        "the record is rejected (unmatched)" if lookup.missing == "reject" else "columns of the file are null"
+    )
+    yield "then", fate
 
 
 def _found(column: Column) -> str:
@@ -281,7 +307,9 @@ def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
         return
     facts = look.facts
     yield "sample", f"{facts.records:,} of the records of {facts.topic}"
-    yield "rejected", f"{facts.rejected:,} unreadable, {look.late:,} late or jumps"
+    unmatched = facts.unmatched_and_rejected(settings.query)
+    said = f", {unmatched:,} unmatched" if settings.query.lookup else ""
+    yield "rejected", f"{facts.rejected - unmatched:,} unreadable{said}, {look.late:,} late or jumps"
     if settings.query.explode is not None:
         yield "tuples", f"{facts.kept:,} of {facts.readable - facts.filtered:,} records"
     if settings.query.where is not None or settings.query.explode is not None:

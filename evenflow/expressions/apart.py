@@ -18,17 +18,19 @@ def apart(columns: Columns, elements: Container[str]) -> tuple[Columns, Columns]
     """
     inner: dict[str, Typed] = {}
     outer: dict[str, Typed] = {}
+    own = columns.looked_up if columns.each else {}
     for name, derived in columns.derived.items():
-        of_element = any(read in elements or read in inner for read in derived.columns)
+        of_element = any(read in elements or read in own or read in inner for read in derived.columns)
         (inner if of_element else outer)[name] = derived
     parts: tuple[list[exp.Expression], list[exp.Expression]] = [], []
     if columns.where is not None:
         for part in _conjuncts(columns.where.tree):
-            parts[any(name in elements or name in inner for name in _names(part))].append(part)
+            parts[any(name in elements or name in own or name in inner for name in _names(part))].append(part)
     read = {name: type_ for name, type_ in columns.read.items() if name not in elements}
     seen = {**columns.read, **{name: derived.type for name, derived in outer.items()}}
     wheres = [_together(columns.where, some) for some in parts]
-    return Columns(read, outer, wheres[0]), Columns(seen, inner, wheres[1])
+    looked_up = columns.looked_up
+    return Columns(read, outer, wheres[0], looked_up), Columns(seen, inner, wheres[1], looked_up)
 
 
 def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,16 +20,32 @@ class Columns:
     """The columns of a query.
 
     read: the type of each column that is read from the record, in a fixed order. derived: the derived columns by name,
-    each after the derived columns that it reads. where: the condition of the filter, None if there is none.
+    each after the derived columns that it reads. where: the condition of the filter, None if there is none. looked_up:
+    the type of each column that comes from a lookup file. each: whether the elements of a record that is taken apart have
+    such columns of their own, and not the record.
     """
 
     read: Mapping[str, str]
     derived: Mapping[str, Typed] = field(default_factory=dict)
     where: Typed | None = None
+    looked_up: Mapping[str, str] = field(default_factory=dict)
+    each: bool = False
 
     def type_of(self, name: str) -> str:
-        """The type of a column that is read or derived. KeyError for any other."""
-        return self.derived[name].type if name in self.derived else self.read[name]
+        """The type of a column that is read, looked up or derived. KeyError for any other."""
+        return self.derived[name].type if name in self.derived else self.given[name]
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The type of each column that is there before any is derived: those of the record and of a lookup file."""
+        return {**self.read, **self.looked_up} if self.looked_up else self.read
+
+    def looked_up_in(self, columns: Mapping[str, str], *, each: bool) -> Columns:
+        """These columns, of which those named here (with their types) come from a lookup file and not from the record."""
+        if not columns:
+            return self
+        read = {name: type_ for name, type_ in self.read.items() if name not in columns}
+        return replace(self, read=read, looked_up=columns, each=each)
 
 
 def resolved(

@@ -117,7 +117,7 @@ def _as_number(type_: str) -> str:
 
 
 def _known(columns: Columns, name: str) -> bool:
-    return name in columns.read or name in columns.derived
+    return name in columns.given or name in columns.derived
 
 
 def _within(explosion: Explosion | None, name: str) -> bool:
@@ -126,8 +126,8 @@ def _within(explosion: Explosion | None, name: str) -> bool:
 
 
 def _of_elements(columns: Columns, explosion: Explosion | None) -> set[str]:
-    """The derived columns that read something of an element."""
-    inner: set[str] = set()
+    """The derived and looked-up columns that come of an element."""
+    inner: set[str] = set(columns.looked_up if columns.each else ())
     for name, derived in columns.derived.items():  # each stands after those that it reads
         if any(
             read in inner or (read not in columns.derived and _within(explosion, read))

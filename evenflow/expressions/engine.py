@@ -44,7 +44,7 @@ class Engine:
         import polars  # not at the top of the file: polars is an optional dependency
 
         self._polars = polars
-        self._types = columns.read
+        self._types = columns.given
         self._derived = {
             name: (polars.sql_expr(rewritten(derived)), derived.type)
             for name, derived in columns.derived.items()
@@ -52,7 +52,7 @@ class Engine:
         self._where = None if columns.where is None else polars.sql_expr(rewritten(columns.where))
         read = [name for derived in columns.derived.values() for name in derived.columns]
         read += [] if columns.where is None else columns.where.columns
-        self.reads = [name for name in columns.read if name in read]
+        self.reads = [name for name in columns.given if name in read]
         self._try()
 
     def _try(self) -> None:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from evenflow.expressions.checked import kind_at
 from evenflow.expressions.columns import Columns
 from evenflow.expressions.kinds import TEXT
+from evenflow.limits import LOOKUP_TEXT_BYTES
 
 _CHANGED_CASE = 3
 """U+0390 has 2 bytes, and 6 in capitals. No character grows more."""
@@ -33,8 +34,10 @@ class Growth(NamedTuple):
 
 
 def growths(columns: Columns) -> dict[str, Growth]:
-    """The growth of each derived column that is text, by name."""
-    found: dict[str, Growth] = {}
+    """The growth of each column that is text and is derived or comes from a lookup file, by name."""
+    found = {
+        name: Growth(0, LOOKUP_TEXT_BYTES) for name, type_ in columns.looked_up.items() if type_ == "string"
+    }
     for name, derived in columns.derived.items():
         growth = _growth(derived.tree, found)
         if derived.type == "string":

@@ -1,21 +1,19 @@
-"""TPC-H Q3 as a stream: revenue of the orders of one market segment."""
+"""TPC-H Q3 as a stream of lineitems that is joined with a table of orders and customers."""
 
 from evenflow.queries.builtin import BuiltInQuery
 
 TPCH_Q3 = BuiltInQuery(
     name="tpch-q3",
-    what="the ten orders of one market segment with the most revenue, over 28 days that slide by 7",
+    what="the ten orders of one market segment with the most revenue, by a join, over 28 days that slide by 7",
     source="tpch:scale=0.01",
     data="60,175 rows of lineitem at scale 0.01, made by tpchgen-cli at the first use",
     columns=(
         "l_orderkey",
-        "o_orderdate",
-        "o_shippriority",
-        "c_mktsegment",
         "l_shipdate",
         "l_extendedprice",
         "l_discount",
     ),
+    lookup_words="table=orders",
     fields={
         "key": ["l_orderkey", "o_orderdate", "o_shippriority"],
         "time": "l_shipdate",
@@ -29,9 +27,14 @@ TPCH_Q3 = BuiltInQuery(
         },
         "aggregates": {"revenue": "sum(disc_price)"},
         "emit": "top(10, revenue)",
+        "lookup": {
+            "file": "orders.parquet",
+            "key": "l_orderkey",
+            "file_key": "o_orderkey",
+            "columns": {"o_orderdate": "string", "o_shippriority": "int64", "c_mktsegment": "string"},
+        },
         "types": {
             "l_orderkey": "int64",
-            "o_shippriority": "int64",
             "l_extendedprice": "decimal(2)",
             "l_discount": "decimal(2)",
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from evenflow.settings.durations import parse_duration
@@ -38,6 +39,14 @@ def begun_max_jump(identity: dict[str, Any]) -> tuple[int | None] | None:
         return (parse_duration(query["max_jump"]),)
     except ValueError:
         return None
+
+
+def begun_lookup(identity: dict[str, Any]) -> str | None:
+    """The SHA-256 of the lookup file of the query in an identity. None if the identity names none."""
+    query = identity.get("query")
+    lookup = query.get("lookup") if isinstance(query, dict) else None
+    digest = lookup.get("sha256") if isinstance(lookup, dict) else None
+    return digest if isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) else None
 
 
 def _word(value: Any) -> str:

@@ -573,6 +573,11 @@ class Settings(BaseSettings):
         origin = None if self._origin is None else self._origin.with_one_key_column()
         return self._changed(origin, query=self.query.with_one_key_column())
 
+    def with_lookup_sha256(self, digest: str) -> Settings:
+        """These settings with this content of the lookup file (`Query.with_lookup_sha256`)."""
+        origin = None if self._origin is None else self._origin.with_lookup_sha256(digest)
+        return self._changed(origin, query=self.query.with_lookup_sha256(digest))
+
     def with_keys_first(self) -> Settings:
         """These settings for a query that rejects records without a key before it filters (`Query.filter_first`)."""
         origin = None if self._origin is None else self._origin.with_keys_first()

@@ -28,6 +28,7 @@ from evenflow.limits import (
 )
 from evenflow.nearest import did_you_mean
 from evenflow.settings.durations import Duration, format_duration
+from evenflow.settings.lookup import Lookup
 from evenflow.settings.views import View, check_name
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
@@ -179,6 +180,10 @@ class Query(BaseModel):
         "`items.price`), \"split(tags, ';')\" or 'words(value)' for a text. The column's name then stands for one element "
         "(docs/expressions.md). None: a record is one tuple.",
     )
+    lookup: Lookup | None = Field(
+        default=None,
+        description="A static table: each tuple gets columns of the row with its key (docs/lookup.md). None: no table.",
+    )
     views: dict[str, View] = Field(
         default_factory=dict,
         description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md). "
@@ -296,8 +301,11 @@ class Query(BaseModel):
         if wrong:
             raise ValueError(f"{wrong[0]!r} cannot be aggregated: only columns of the record's value can")
         paths.check(
-            name for name in (*self.key_columns, self.time, *self._aggregated) if not name.startswith("@")
+            name
+            for name in (*self.key_columns, self.time, *self._aggregated, *self.lookup_key)
+            if not name.startswith("@")
         )
+        self._check_lookup()
         try:
             columns = self.resolved
         except ConfigError as error:
@@ -307,12 +315,39 @@ class Query(BaseModel):
         self._check_exploded(columns)
         return self
 
+    def _check_lookup(self) -> None:
+        looked_up = self.looked_up
+        explosion = self.explosion
+        if explosion is not None and looked_up:
+            if len({explosion.within(name) is None for name in self.lookup_key}) > 1:
+                raise ValueError(
+                    f"lookup.key = {list(self.lookup_key)} has columns of the record and of its elements: take one kind"
+                )
+            wrong = next((name for name in looked_up if explosion.within(name) is not None), None)
+            if wrong is not None:
+                raise ValueError(
+                    f"lookup.columns has {wrong!r}, which explode = {self.explode!r} takes apart"
+                )
+        for name in looked_up:
+            for setting, taken in (("columns", self.columns), ("types", self.types), ("time", (self.time,))):
+                if name in taken:
+                    raise ValueError(
+                        f"{setting} has {name!r}, but that is a column of the lookup file: a column has one source, and "
+                        "lookup.columns says its type. Give the other column another name"
+                    )
+        derived = next((name for name in self.lookup_key if name in self.columns), None)
+        if derived is not None:
+            raise ValueError(
+                f"lookup.key names {derived!r}, a derived column; only a column of the record can be looked up"
+            )
+
     def _check_types(self, columns: Columns) -> None:
         typed = {
             *self.key_columns,
             *self._aggregated,
+            *self.lookup_key,
             *(set(columns.read) - {self.time} if self._expressions else ()),
-        }
+        } - set(self.looked_up)
         unread = sorted(set(self.types) - (typed - set(self.columns)))
         if unread:
             known = sorted(typed - set(self.columns))
@@ -325,6 +360,12 @@ class Query(BaseModel):
                 raise ValueError(
                     f"key column {name!r} cannot be {columns.type_of(name)}: keys are text, whole numbers, dates, true "
                     "or false, or raw bytes"
+                )
+        for name in self.lookup_key:
+            if columns.type_of(name) not in _KEY_TYPES:
+                raise ValueError(
+                    f"lookup.key {name!r} cannot be {columns.type_of(name)}: what is looked up is text, whole numbers, "
+                    "dates, true or false"
                 )
 
     def _check_derived(self, columns: Columns) -> None:
@@ -349,8 +390,8 @@ class Query(BaseModel):
                     f"columns.{name} has {derived.kind.scale} digits behind the point, more than {MOST_SCALE}: "
                     "CAST one of its numbers AS DOUBLE"
                 )
-        names = [*columns.read, *columns.derived]
-        for name in names if self._expressions else ():
+        names = [*columns.read, *columns.looked_up, *columns.derived]
+        for name in names if self._expressions or self.lookup else ():
             twin = next((other for other in names if other != name and other.lower() == name.lower()), None)
             if twin is not None:
                 raise ValueError(
@@ -613,7 +654,7 @@ class Query(BaseModel):
             return []
         elements, columns = self.element_columns, self.resolved
         needed = [*self.key_columns, *self._aggregated]
-        outer = set(columns.read) - set(elements)
+        outer = set(columns.read) - set(elements) | set(() if columns.each else columns.looked_up)
         if self._expressions:
             from evenflow.expressions.apart import apart
 
@@ -633,7 +674,41 @@ class Query(BaseModel):
             return self.resolved.type_of(column)
         if column in self.any_columns:
             return ANY_VALUE
-        return self.types.get(column, "string" if column in self.key_columns else "float64")
+        text = column in (*self.key_columns, *self.lookup_key)
+        return self._declared.get(column, "string" if text else "float64")
+
+    @property
+    def looked_up(self) -> dict[str, ColumnType]:
+        """Columns of the lookup file that a tuple gets, each with its type. Empty without a lookup."""
+        return {} if self.lookup is None else self.lookup.columns
+
+    @property
+    def made(self) -> frozenset[str]:
+        """Names of the columns that are no columns of the record: those that are derived or come from the lookup file."""
+        return frozenset({*self.columns, *self.looked_up})
+
+    @property
+    def lookup_key(self) -> tuple[str, ...]:
+        """Columns of the record that are looked up. Empty without a lookup."""
+        return () if self.lookup is None else self.lookup.key
+
+    @property
+    def lookup_of_elements(self) -> bool:
+        """Whether each element of a record that `explode` takes apart is looked up by itself, and not the record."""
+        explosion = self.explosion
+        return explosion is not None and any(explosion.within(name) is not None for name in self.lookup_key)
+
+    @property
+    def _declared(self) -> dict[str, ColumnType]:
+        """The declared types of columns of the record and of the lookup file."""
+        return {**self.types, **self.looked_up}
+
+    def with_lookup_sha256(self, digest: str) -> Query:
+        """This query with this content (SHA-256 in hex) of the lookup file. It has a lookup."""
+        assert self.lookup is not None
+        changed = self.model_copy(update={"lookup": self.lookup.model_copy(update={"sha256": digest})})
+        changed._origin = None if self._origin is None else self._origin.with_lookup_sha256(digest)
+        return changed
 
     @property
     def any_columns(self) -> frozenset[str]:
@@ -670,7 +745,7 @@ class Query(BaseModel):
         """`any_columns`, and those like them that expressions read."""
         counted = {spec.column for spec in self.routed_for if spec.function == _DISTINCT}
         others = {spec.column for spec in self.routed_for if spec.function != _DISTINCT}
-        known = {*self.key_columns, self.time, *self.types, *self.columns}
+        known = {*self.key_columns, self.time, *self._declared, *self.columns, *self.lookup_key}
         found = {name for name in counted - others - known if name is not None}
         return frozenset(found if self._begun_any_columns is None else found & {*self._begun_any_columns})
 
@@ -686,11 +761,14 @@ class Query(BaseModel):
     def value_columns(self) -> dict[str, ColumnType]:
         """Columns that the aggregates of the query and of all its views read, with their types, sorted by name."""
         derived = self.resolved.derived if self.columns else {}
+        types = self._declared
         undeclared = dict.fromkeys(self.any_columns, ANY_VALUE)
         return {
             column: derived[column].type
             if column in derived
-            else self.types.get(column, undeclared.get(column, "float64"))
+            else types.get(
+                column, undeclared.get(column, "string" if column in self.lookup_key else "float64")
+            )
             for column in self._aggregated
         }
 
@@ -710,22 +788,25 @@ class Query(BaseModel):
         ValueError or ConfigError if they contradict each other (`columns.resolved`).
         """
         uses: dict[str, dict[str, str]] = {}
-        counted = self._only_counted
+        counted, types = self._only_counted, self._declared
         for column, use, kind in (
-            *((name, "the key", self.types.get(name, "string")) for name in self.key_columns),
+            *((name, "the key", types.get(name, "string")) for name in self.key_columns),
+            *((name, "the lookup", types.get(name, "string")) for name in self.lookup_key),
             (self.time, "the event time", _TIME_TYPES[self.time_unit]),
             *(
                 (column, "values to count", ANY_VALUE)
                 if column in counted
-                else (column, "a number", self.types.get(column, "float64"))
+                else (column, "a number", types.get(column, "float64"))
                 for column in self._aggregated
             ),
         ):
             if not column.startswith("@"):
                 uses.setdefault(column, {})[use] = kind
         if not self._expressions:
-            return Columns({column: one_type(column, needed) for column, needed in uses.items()})
-        return resolved(self.columns, self.where, uses, self.types)
+            found = Columns({column: one_type(column, needed) for column, needed in uses.items()})
+        else:
+            found = resolved(self.columns, self.where, uses, types)
+        return found.looked_up_in(self.looked_up, each=self.lookup_of_elements)
 
     @property
     def first_max_jump(self) -> int | None:
@@ -758,6 +839,10 @@ class Query(BaseModel):
                 del fields[name]
         if self.explode is None:
             del fields["explode"]
+        if self.lookup is None:
+            del fields["lookup"]
+        else:
+            fields["lookup"] = self.lookup.identity()
         for name, default in (("emit", "all"), ("late", "reject")):
             if fields[name] == default:
                 del fields[name]

@@ -108,8 +108,8 @@ class SourceOptions:
         of_element = (
             explosion is not None and explosion.way == "list" and explosion.within(first or "") is not None
         )
-        # A derived key, or a key within an element of a list, is no column of the file.
-        named_key = None if text or first in query.columns or of_element else first
+        # A derived or looked-up key, or a key within an element of a list, is no column of the file.
+        named_key = None if text or first in query.made or of_element else first
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
         if time_unit is None and time in (None, query.time) and named_time is not None:
@@ -118,9 +118,7 @@ class SourceOptions:
         if columns is None and text:  # a text record holds one column
             columns = values[:1] or None
         elif columns is None and values:
-            parts = (
-                [name for name in query.key_columns if name not in query.columns] if key == named_key else []
-            )
+            parts = [name for name in query.key_columns if name not in query.made] if key == named_key else []
             columns = tuple(dict.fromkeys(name for name in (key, *parts, time, *values) if name is not None))
         # Columns that the query reads as text stay text, even if they look like numbers.
         types = {

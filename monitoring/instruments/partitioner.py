@@ -14,7 +14,7 @@ from monitoring.instruments import catalogue as c
 from monitoring.instruments.sheet import Instruments, Sheet
 
 _NAME = "partitioner"
-_REASONS = ("late", "unreadable", "too-large", "idle", "jump", "ahead", "after-end", "skipped")
+_REASONS = ("late", "unreadable", "unmatched", "too-large", "idle", "jump", "ahead", "after-end", "skipped")
 _UNUSED = ("corrupt", "version", "foreign", "oversized", "ahead", "old", "twin", "unusable", "crowded")
 _CUT_SHORT = ("memory", "skew", "partitions", "skip", "end")
 """Exported from the start, at 0, because Prometheus sees no increase in a counter that begins above 0."""

@@ -29,9 +29,13 @@ EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 NO_INNER, TOO_MANY, LONG_EXPONENT = range(31, 34)
 NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT, WITHHELD = range(40, 47)
+NO_LOOKUP_KEY, NO_ROW, NO_ROW_OF_KEY, NO_ROW_OF_ELEMENT = range(50, 54)
 LARGE_KEY, LARGE_VALUES, LARGE_REPEATED = range(60, 63)
 FIRST_LARGE = LARGE_KEY
 """A record with a code from here on can be read, but something of it is too large (reason `too-large`)."""
+UNREADABLE, UNMATCHED, LARGE = "unreadable", "unmatched", "too-large"
+OF_RECORDS = (UNREADABLE, UNMATCHED, LARGE)
+"""The reasons for which the parser rejects a record. Each code belongs to one."""
 
 _WORDS = {
     NO_VALUE: "the record has no value",
@@ -77,6 +81,10 @@ _WORDS = {
     LARGE_VALUES: "the texts of a tuple have {at} bytes; {most_values} is the most (query.max_value_bytes)",
     LARGE_REPEATED: "the texts that every element repeats have {at} bytes in all elements together; "
     f"{REPEATED_BYTES:,} is the most",
+    NO_LOOKUP_KEY: "column {column}, which is looked up, is missing or null",
+    NO_ROW: "the lookup file has no row for column {column} ({text})",
+    NO_ROW_OF_KEY: "the lookup file has no row for column {column} and the others of its key",
+    NO_ROW_OF_ELEMENT: "the lookup file has no row for an element of the record",
     NOT_DERIVED: "derived column {column} has a value that {needed} cannot hold",
 }
 _NEEDED = {
@@ -98,6 +106,13 @@ def needed(type_: str) -> str:
         if scale is None
         else f"a decimal of at most 18 digits, {scale} of them behind the point"
     )
+
+
+def reason_of(code: int) -> str:
+    """Which of the three reasons a code belongs to."""
+    if code >= FIRST_LARGE:
+        return LARGE
+    return UNMATCHED if code >= NO_LOOKUP_KEY else UNREADABLE
 
 
 class Faults(NamedTuple):
@@ -136,18 +151,17 @@ class Faults(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bad(Mapping[int, str]):
-    """The bad records of a block: a mapping from rows, ascending, to why each row is unreadable.
+    """The bad records of a block: a mapping from rows, ascending, to why each row is rejected.
 
     details: these reasons in UTF-8. words: the different reasons, with dots in place of what a record holds.
-    large: for each of `words`, whether such a record is readable but too large. kinds: which of `words` is the
-    reason of each row.
+    reasons: for each of `words`, the reason that it belongs to (`reason_of`). kinds: which of `words` is that of each row.
     """
 
     rows: Int64s
     details: pa.BinaryArray
     kinds: Int64s
     words: Sequence[str]
-    large: Sequence[bool]
+    reasons: Sequence[str]
 
     def __getitem__(self, row: int) -> str:
         place = int(np.searchsorted(self.rows, row))
@@ -169,7 +183,7 @@ class Bad(Mapping[int, str]):
             self.details.slice(begin, end - begin),
             self.kinds[begin:end],
             self.words,
-            self.large,
+            self.reasons,
         )
 
     def of_records(self, parents: Int64s, places: Int64s) -> Bad:
@@ -181,7 +195,7 @@ class Bad(Mapping[int, str]):
         behind = pa.array(places[self.rows]).cast(pa.string()).cast(pa.binary())
         details = pc.binary_join_element_wise(self.details, b" (element ", behind, b")", b"")
         words = [f"{said} (element ...)" for said in self.words]
-        return Bad(parents[self.rows], details, self.kinds, words, self.large)
+        return Bad(parents[self.rows], details, self.kinds, words, self.reasons)
 
     def and_others(self, others: Bad) -> Bad:
         """These bad records and others together. The two have no row in common."""
@@ -189,14 +203,18 @@ class Bad(Mapping[int, str]):
         order = np.argsort(rows, kind="stable")
         details = pa.concat_arrays([self.details, others.details]).take(pa.array(order))
         kinds = np.concatenate([self.kinds, others.kinds + len(self.words)])[order]
-        words, large = [*self.words, *others.words], [*self.large, *others.large]
-        return Bad(rows[order], details, kinds, words, large)
+        words, reasons = [*self.words, *others.words], [*self.reasons, *others.reasons]
+        return Bad(rows[order], details, kinds, words, reasons)
+
+    def of(self, reason: str) -> Bools:
+        """Which of the records are rejected for this reason. Shape (len(self),)."""
+        found: Bools = np.array([*(one == reason for one in self.reasons), False], np.bool_)[self.kinds]
+        return found
 
     @property
     def too_large(self) -> Bools:
         """Which of the records are readable but too large. Shape (len(self),)."""
-        found: Bools = np.array([*self.large, False], np.bool_)[self.kinds]
-        return found
+        return self.of(LARGE)
 
     def counted(self) -> dict[str, int]:
         """Number of records by reason, with dots in place of what a record holds."""
@@ -254,7 +272,7 @@ class Explainer:
         )
         details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
-        return Bad(rows, details, kinds, words, [int(group) >> 16 >= FIRST_LARGE for group in groups])
+        return Bad(rows, details, kinds, words, [reason_of(int(group) >> 16) for group in groups])
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
         """A reason in three parts: the text before the part that differs, which part that is, the text after it.

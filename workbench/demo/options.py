@@ -19,6 +19,7 @@ from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.source import FileFormat, Source, SourceOptions, require_columns
 from producers.replay import check_source
 from workbench.clocked_batches import clocked_batches
+from workbench.demo.lookup import write_lookup
 
 DEFAULT_QUERY = "flights"
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
@@ -100,6 +101,9 @@ def _from_query(options: DemoOptions, empty: Path, opener: Opener) -> tuple[dict
             hint="name the file with --input" if own else "drop it, or drop --query",
         )
     fields = {"name": f"demo-{query.name}", **query.fields}
+    if query.lookup_words is not None:
+        lookup = write_lookup(query, options.input or query.source, empty.parent)
+        fields["lookup"] = lookup.model_dump(mode="json", exclude_defaults=True)
     settings = load_settings(empty, query=fields)
     read_as = SourceOptions.for_settings(
         settings,

@@ -23,7 +23,7 @@ from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query_record import IDENTITY_KEY, as_begun, read_beginning
+from topics.query_record import IDENTITY_KEY, as_begun, read_beginning, with_lookup_content
 from topics.records import Record
 from topics.settled import admitted, settled
 from topics.state import TopicSpec, TopicState
@@ -69,7 +69,8 @@ def examine(
     """
     before = admitted(before)
     after = settled(after).with_input_partitions(before.input_partitions)
-    after = as_begun(after, read_beginning(before))
+    beginning = read_beginning(before)
+    after = with_lookup_content(as_begun(after, beginning), beginning)
     if before.query.name == after.query.name:
         raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
     assert before.fingerprint == after.fingerprint, "only the name may differ"

@@ -17,7 +17,7 @@ from topics import clients
 from topics.admin import describe, topic_names
 from topics.bad_batches import BadBatch, bad_batch
 from topics.follower import Follower
-from topics.query_record import refuse_changed
+from topics.query_record import read_beginning, refuse_changed, with_lookup_content
 from topics.settled import missing_input
 from topics.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
 
@@ -97,7 +97,7 @@ def _settled(settings: Settings, partition: int) -> Settings:
         raise ConfigError(f"topic {topic} has no partition {partition}: it has {state.partitions}")
     settings = settings.with_input_partitions(state.partitions)
     refuse_changed(settings)
-    return settings
+    return with_lookup_content(settings, read_beginning(settings))
 
 
 def _check_place(settings: Settings, partition: int, offset: int) -> None:

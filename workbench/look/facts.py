@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Float64s, Int64s
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
 from partitioner_service.parse import Parsed, Parser
 from partitioner_service.reading.reasons import Bad
 from partitioner_service.reading.schemas import Schemas, Withheld, schemas_of
@@ -78,13 +78,22 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
+class LookupFacts:
+    """The lookup file beside a sample. rows, bytes: of the file in memory. unmatched: readable records without a row."""
+
+    rows: int
+    bytes: int
+    unmatched: int
+
+
+@dataclass(frozen=True)
 class Facts:
     """A sample as the settings read it.
 
     unreadable: one entry for each reason, the commonest first. keys: how many different keys there are. hottest: the
     commonest key and its number of tuples. None if there is no tuple. keyless: records without a record key. filtered:
     readable records of which no tuple is kept. kept: tuples that are kept. costs: theirs as `partitioner.cost` computes
-    them, not yet whole or within the range. None if each tuple costs 1.
+    them, not yet whole or within the range. None if each tuple costs 1. lookup: None without a lookup file.
     """
 
     topic: str
@@ -98,6 +107,7 @@ class Facts:
     filtered: int
     kept: int
     costs: Float64s | None = None
+    lookup: LookupFacts | None = None
 
     @property
     def rejected(self) -> int:
@@ -108,6 +118,11 @@ class Facts:
     def readable(self) -> int:
         """How many records can be read."""
         return self.records - self.rejected
+
+    def unmatched_and_rejected(self, query: Query) -> int:
+        """How many records would be rejected because the lookup file has no row for them."""
+        rejects = query.lookup is not None and query.lookup.missing == "reject"
+        return self.lookup.unmatched if rejects and self.lookup is not None else 0
 
     @property
     def times(self) -> tuple[Int64s, ...]:
@@ -136,9 +151,10 @@ def facts_of(
     schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
     parser = Parser(settings, schemas=schemas)
     reasons = _Reasons()
-    parts, keys, costs, filtered = [], [], [], 0
+    parts, keys, costs, filtered, unmatched = [], [], [], 0, 0
     for stretch in sample.stretches:
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
+        unmatched += parser.unmatched
         reasons.add(stretch, parsed.bad)
         keys.append(parsed.keys.cast(pa.large_binary()))
         costs += [] if parsed.costs is None else [parsed.costs]
@@ -151,6 +167,7 @@ def facts_of(
             )
         )
     different, hottest = _hottest(keys)
+    table = parser.lookup
     return Facts(
         topic=sample.topic,
         records=sample.records,
@@ -163,6 +180,7 @@ def facts_of(
         filtered=filtered,
         kept=sum(map(len, keys)),
         costs=np.concatenate(costs) if costs else None,
+        lookup=None if table is None else LookupFacts(table.rows, table.bytes, unmatched),
     )
 
 

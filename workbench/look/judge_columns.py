@@ -125,7 +125,7 @@ def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
     query = settings.query
     names = query.key_columns
     for name in names:
-        if name in query.columns:
+        if name in query.made:
             continue
         column, form = facts.shape.column(name), query.column_type(name)
         if not column.present:
@@ -190,7 +190,7 @@ def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
     for name, form in settings.query.value_columns.items():
-        if name in settings.query.columns:
+        if name in settings.query.made:
             continue
         column = facts.shape.column(name)
         calls = {label: spec for label, spec in settings.query.aggregates.items() if spec.column == name}
@@ -211,17 +211,18 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """Findings about columns that only expressions read."""
+    """Findings about columns that only expressions or a lookup read."""
     query = settings.query
     known = {*query.key_columns, query.time, *query.value_columns}
     for name, form in query.read_as.items():
         if name in known:
             continue
         column = facts.shape.column(name)
+        role = "the lookup" if name in query.lookup_key else "an expression"
         if not column.present:
-            yield _absent("an expression", name, facts.shape, likely_name(name, facts.shape), {})
+            yield _absent(role, name, facts.shape, likely_name(name, facts.shape), {})
         else:
-            need = _Need("an expression", column, form, settings.input.format == "csv", required=False)
+            need = _Need(role, column, form, settings.input.format == "csv", required=False)
             yield from _held(need, facts.shape, *_better_value(settings, column, form))
 
 

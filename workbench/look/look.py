@@ -12,6 +12,7 @@ from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, facts_of
 from workbench.look.judge_columns import judge_columns
 from workbench.look.judge_costs import judge_costs
+from workbench.look.judge_lookup import judge_lookup
 from workbench.look.judge_records import (
     judge_filter,
     judge_format,
@@ -121,6 +122,7 @@ def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) ->
     return (
         *judge_format(settings, facts, sample.values),
         *judge_columns(settings, facts),
+        *judge_lookup(settings, facts),
         *judge_readable(settings, facts),
         *judge_times(settings, facts, now=now),
         *judge_partitions(settings, facts),

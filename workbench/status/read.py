@@ -21,7 +21,7 @@ from partitioner_service.sink import REASON
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.plans import plan_in
-from topics.query_record import as_begun, read_beginning
+from topics.query_record import as_begun, read_beginning, with_lookup_content
 from topics.reader import read_newest
 from topics.records import Record
 from topics.settled import missing_input
@@ -57,7 +57,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
     # Partitions that were added to the topic, and that the query has not taken in yet, hold no window back.
     if begun is not None and len(begun.begin) < settings.input_partitions:
         settings = settings.with_input_partitions(len(begun.begin))
-    settings = as_begun(settings, begun)
+    settings = with_lookup_content(as_begun(settings, begun), begun)
     partitions = () if state is None else _partitions(settings, state, troubles)
     alive, at_work = look(settings), tuple(stages(settings))
     aggregated = bool(at_work) or any(part.is_spark for part in alive.parts)

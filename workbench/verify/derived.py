@@ -8,6 +8,7 @@ import duckdb
 
 from evenflow.expressions.oracle import derived_sql, opened, rewritten
 from evenflow.settings import Query
+from workbench.verify.lookup import joined
 from workbench.verify.sizes import note_large
 from workbench.verify.sql import identifier
 from workbench.verify.strict import cell_types, filters_before_keys
@@ -22,11 +23,11 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
     `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the tuple.
     `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept: whether one of the
-    record's tuples is chosen. A record that is too large is in neither (sizes.py). A record is unreadable if a derived
-    column has no value that fits its type, or if the key of a chosen tuple is null. Such a record is then noted in `strict`
-    as unreadable.
+    record's tuples is chosen. Neither has a record that is too large (sizes.py) or has no row in the lookup file
+    (lookup.py). A record is unreadable if a derived column has no value that fits its type, or if the key of a chosen tuple
+    is null. Such a record is then noted in `strict` as unreadable.
     """
-    read = _read(query)
+    read = joined(db, query, _read(query))
     if _plain(query):
         note_large(db, query, f"SELECT {_tuple(query)} FROM ({read})")
         db.execute(f"CREATE VIEW tuples AS SELECT {_tuple(query)}, true AS chosen FROM ({read})")
@@ -45,9 +46,15 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
 
 def _plain(query: Query) -> bool:
-    """Whether tuples are what was read: nothing is derived, every key is there, no element repeats a text of its record."""
+    """Whether tuples are what was read: nothing is derived or looked up, every key is there, no element repeats a text of
+    its record.
+    """
     return not (
-        query.resolved.derived or query.where is not None or _repeats(query) or filters_before_keys(query)
+        query.lookup
+        or query.resolved.derived
+        or query.where is not None
+        or _repeats(query)
+        or filters_before_keys(query)
     )
 
 
@@ -123,7 +130,7 @@ def _derived(query: Query, read: str) -> str:
         parts = [identifier(name) for name in query.key_columns] or [_OWN["key"]]
         fits.append(f"({' AND '.join(f'{part} IS NOT NULL' for part in parts)} OR NOT {chosen})")
     else:
-        fits += [f"{identifier(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
+        fits += [f"{identifier(name)} IS NOT NULL" for name in query.key_columns if name not in columns.read]
     made = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
     return f"SELECT {_tuple(query)}, {chosen} AS chosen, {made} FROM ({read})"
 

@@ -61,7 +61,7 @@ RESULTS_SCHEMA = JSON_RECORDS
 Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
-REASONS = ("late", "idle", "jump", "ahead", "unreadable", "too-large", "after-end", SKIPPED)
+REASONS = ("late", "idle", "jump", "ahead", "unreadable", "unmatched", "too-large", "after-end", SKIPPED)
 
 NO_MARK = -(2**62)
 END_MARK = 2**62

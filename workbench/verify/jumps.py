@@ -51,7 +51,7 @@ def check_jumps(
     for offset, time, reason in stream(
         db,
         'SELECT "offset", time, reason FROM readable WHERE partition = ? '
-        "AND (reason IS NULL OR reason NOT IN ('unreadable', 'too-large', 'ahead')) ORDER BY \"offset\"",
+        "AND (reason IS NULL OR reason NOT IN ('unreadable', 'unmatched', 'too-large', 'ahead')) ORDER BY \"offset\"",
         [partition],
     ):
         most = in_force.at(offset)

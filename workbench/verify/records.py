@@ -14,7 +14,6 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
-from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import segments
@@ -22,12 +21,10 @@ from evenflow.settings import Query, Settings
 from partitioner_service.sink import SKIPPED
 from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify import derived
-from workbench.verify.sql import floor_divided, pointer, quoted
+from workbench.verify.sql import floor_divided, pointer, quoted, sql_type
 from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types, filters_before_keys
 
 _ROWS = 20_000
-_SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
-_SQL_TYPES[ANY_VALUE] = "VARCHAR"
 _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
 """JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf. DuckDB accepts the last three."""
 _ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
@@ -57,7 +54,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
     )
     db.execute(
         f'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
-        f"large BOOLEAN, why VARCHAR, elements BIGINT, key BLOB, time BIGINT{cells})"
+        f"large BOOLEAN, unmatched BOOLEAN, why VARCHAR, elements BIGINT, key BLOB, time BIGINT{cells})"
     )
     for batch in _read_strictly(db, settings):
         db.register("batch", batch)
@@ -80,6 +77,7 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             ("reason", pa.string()),
             ("readable", pa.bool_()),
             ("large", pa.bool_()),
+            ("unmatched", pa.bool_()),
             ("why", pa.string()),
             ("elements", pa.int64()),
             ("key", pa.binary()),
@@ -105,9 +103,9 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
                 if isinstance(why, WithheldSchema) and reason != "unreadable":
                     raise _cannot_judge(partition, offset, why) from None
                 nothing = (None for _ in range(3 + len(types)))  # elements, key, time and the cells
-                read.append((partition, offset, reason, False, False, str(why), *nothing))
+                read.append((partition, offset, reason, False, False, False, str(why), *nothing))
             else:
-                told = (partition, offset, reason, True, False, None, found.elements)
+                told = (partition, offset, reason, True, False, False, None, found.elements)
                 read.append((*told, found.key, found.time, *found.cells))
         arrays = [
             pa.array(column, field.type)
@@ -151,7 +149,8 @@ def _select(settings: Settings) -> str:
         parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
         judged AS (
             SELECT *, coalesce(marker IS NULL AND (reason IS NULL OR reason NOT IN
-                               ('unreadable', 'too-large', 'after-end', '{SKIPPED}')) AND {fine}, false) AS readable
+                               ('unreadable', 'unmatched', 'too-large', 'after-end', '{SKIPPED}')) AND {fine}, false)
+                   AS readable
             FROM parsed)
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
@@ -310,12 +309,6 @@ def _null_or(json_kind: str, cell: str, fine: str) -> str:
     return f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN ({kinds}) AND coalesce({fine}, false))"
 
 
-def sql_type(type_: str) -> str:
-    """DuckDB's name of the type of such a column."""
-    scale = decimal_scale(type_)
-    return _SQL_TYPES[type_] if scale is None else f"DECIMAL({DECIMAL_DIGITS}, {scale})"
-
-
 def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:
     """SQL of the value, and of whether the cell is plainly a number of this kind or plainly null."""
     whole = f"regexp_full_match({cell}, '-?\\d{{1,18}}')"
@@ -326,7 +319,7 @@ def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:
         shape = whole if kind == "int64" else f"regexp_full_match({cell}, '-?\\d+(\\.\\d+)?([eE]-?\\d+)?')"
         typed = shape
         null = f"{cell} IN ({', '.join(quoted(text) for text in CSV_NULLS)})"
-    cast = f"TRY_CAST({cell} AS {_SQL_TYPES[kind]})"
+    cast = f"TRY_CAST({cell} AS {sql_type(kind)})"
     value = f"CASE WHEN {typed} THEN {cast} END"
     fine = f"({value}) IS NOT NULL" if kind == "int64" else f"isfinite({value})"
     return value, f"({null} OR coalesce({fine}, false))"

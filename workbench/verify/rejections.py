@@ -115,17 +115,31 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findin
         "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(large, false) AND reason = 'too-large' ORDER BY ALL",
     ):
         found.add(wrong(partition, offset, "rejected as too-large, but it is not"))
-    # A record may be both, if the partitioner need not read all of it to see that it is too large.
-    for partition, offset, reason, large, why in stream(
+    for partition, offset in stream(
         db,
-        'SELECT partition, "offset", reason, coalesce(large, false) AS large, why FROM strict s WHERE NOT readable '
-        f"{but} "
-        "AND NOT coalesce(large AND reason = 'too-large' OR why IS NOT NULL AND reason = 'unreadable', false) "
-        "AND NOT coalesce(NOT large AND reason = 'too-large', false) ORDER BY ALL",
+        "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(unmatched, false) AND reason = 'unmatched' "
+        "ORDER BY ALL",
     ):
-        what = "too large" if large else f"unreadable ({why})"
+        found.add(wrong(partition, offset, "rejected as unmatched, but it is not"))
+    # A record may be both, if the partitioner need not read all of it to see that it is too large.
+    for partition, offset, reason, large, unmatched, why in stream(
+        db,
+        'SELECT partition, "offset", reason, coalesce(large, false) AS large, coalesce(unmatched, false) AS unmatched, '
+        "why FROM strict s WHERE NOT readable "
+        f"{but} "
+        "AND NOT coalesce(large AND reason = 'too-large' OR why IS NOT NULL AND reason = 'unreadable' "
+        "OR unmatched AND reason = 'unmatched', false) "
+        "AND NOT coalesce(NOT large AND reason = 'too-large' OR NOT unmatched AND reason = 'unmatched', false) ORDER BY ALL",
+    ):
+        what = (
+            "too large"
+            if large
+            else "without a row in the lookup file"
+            if unmatched
+            else f"unreadable ({why})"
+        )
         if reason is None:
-            kind = "too-large" if large else "unreadable"
+            kind = "too-large" if large else "unmatched" if unmatched else "unreadable"
             detail = f"{what} but not rejected"
             found.add(Difference(kind=kind, detail=detail, partition=partition, offset=offset))
         else:

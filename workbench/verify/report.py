@@ -25,10 +25,10 @@ class Difference:
     """One thing that is not as it should be. Fields that do not apply are None.
 
     kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
-    unreadable | too-large | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences, because
-    nothing that is there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of the
-    input record. For `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A record
-    of the rejected topic can be `malformed` too, and is then named by its own place.
+    unreadable | unmatched | too-large | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences,
+    because nothing that is there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of
+    the input record. For `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A
+    record of the rejected topic can be `malformed` too, and is then named by its own place.
     """
 
     kind: str

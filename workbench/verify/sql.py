@@ -7,8 +7,12 @@ from typing import Any
 
 import duckdb
 
+from evenflow.expressions.kinds import DECIMAL_DIGITS
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.settings import Query
 
+_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
+_TYPES[ANY_VALUE] = "VARCHAR"
 _ROWS = 10_000
 
 
@@ -62,3 +66,9 @@ def floor_divided(expression: str, by: int) -> str:
 def pane_end(query_slide: int) -> str:
     """SQL of the end (ms) of the pane that column `time` falls into."""
     return f"(({floor_divided('time', query_slide)} + 1) * {query_slide})"
+
+
+def sql_type(type_: str) -> str:
+    """DuckDB's name of the type of a column of the record or of the lookup file."""
+    scale = decimal_scale(type_)
+    return _TYPES[type_] if scale is None else f"DECIMAL({DECIMAL_DIGITS}, {scale})"

@@ -67,7 +67,7 @@ class Read:
 def cell_types(query: Query) -> dict[str, str]:
     """Column -> its type, in order, for all columns that are read for more than the event time."""
     columns = query.resolved
-    read = {*query.key_columns, *query.value_columns}
+    read = {*query.key_columns, *query.value_columns, *query.lookup_key}
     for derived_column in columns.derived.values():
         read.update(derived_column.columns)
     if columns.where is not None:

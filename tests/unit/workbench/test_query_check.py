@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,3 +215,47 @@ def test_views_and_what_comes_out_are_told() -> None:
     assert dict(found.sections["results"])["rows"].startswith("3 for the fullest window: the first of its ")
     assert "long: m = max(amount)" in dict(found.sections["columns"])["amount"]
     assert set(found.as_json()["kept"]["views"]) == {"long"}
+
+
+def test_the_answer_says_which_share_of_the_sample_has_no_row_in_the_lookup_file(tmp_path: Path) -> None:
+    file = tmp_path / "users.csv"
+    file.write_text("name,city\n" + "".join(f"u{number},c{number % 2}\n" for number in range(7)))
+    lookup = {"file": file, "key": "user", "file_key": "name", "columns": {"city": "string"}}
+    rows = [order(number) for number in range(100)]  # of ten users, of which the file has seven
+    for missing, unmatched in (("reject", 30), ("null", 0)):
+        query = {"lookup": lookup | {"missing": missing}, "where": "city = 'c0' OR city IS NULL"}
+        found = checked(rows, **query)
+        assert dict(found.sections["columns"])["city"] == "string of the lookup file: where"
+        assert "looked up" in dict(found.sections["columns"])["user"]
+        said = dict(found.sections["lookup"])
+        assert (said["joined by"], said["without a row"]) == ("user = name of the file", "30 of 100 records")
+        assert dict(found.sections["tuples"])["rejected"].startswith(f"0 unreadable, {unmatched} unmatched")
+        (finding,) = (finding for finding in found.findings if finding.name == "lookup")
+        assert (finding.status, "(30 %)" in finding.what) == ("warning", True)
+
+
+def test_columns_of_the_lookup_file_are_not_asked_of_the_records_but_its_key_is(tmp_path: Path) -> None:
+    file = tmp_path / "users.csv"
+    file.write_text(
+        "user,city,rank\n" + "".join(f"u{number},c{number % 2},{number}\n" for number in range(10))
+    )
+    query = {
+        "lookup": {"file": file, "key": "user", "columns": {"city": "string", "rank": "int64"}},
+        "key": ["city", "at"],
+        "columns": {"twice": "rank * 2"},
+        "where": "twice >= 0",
+        "aggregates": {"r": "sum(rank)", "d": "count_distinct(city)"},
+    }
+    assert not checked([order(number) for number in range(100)], **query, types={"at": "int64"}).problems
+    rows = [{"uzer": f"u{number % 10}", "at": order(number)["at"]} for number in range(100)]
+    found = checked(rows, **query, types={"at": "int64"})
+    (problem,) = (finding for finding in found.findings if finding.name == "the lookup")
+    assert (problem.status, "has a column 'user'" in problem.what) == ("problem", True)
+
+
+def test_a_sample_of_which_no_record_has_a_row_is_a_problem(tmp_path: Path) -> None:
+    file = tmp_path / "users.csv"
+    file.write_text("user,city\nU0,c\n")
+    lookup = {"file": file, "key": "user", "columns": {"city": "string"}, "missing": "null"}
+    found = checked([order(number) for number in range(100)], lookup=lookup)
+    assert [finding.status for finding in found.findings if finding.name == "lookup"] == ["problem"]
