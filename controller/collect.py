@@ -140,7 +140,7 @@ class Collector:
                 if record.windows_closed and record.last_window_end is not None:
                     words.closing = heard
             case HeartbeatRecord() if record.ended is not None:
-                pass  # no stage waits for input: it counts as silent soon
+                pass  # a stage that has ended is not idle. Its last word of before grows stale instead
             case HeartbeatRecord():
                 beat = Heard(record, at, wall_ms)
                 self.known.stages.setdefault(record.stage, StageWords(beat)).word = beat
