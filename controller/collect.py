@@ -139,6 +139,8 @@ class Collector:
                 words.word = words.batch = heard
                 if record.windows_closed and record.last_window_end is not None:
                     words.closing = heard
+            case HeartbeatRecord() if record.ended is not None:
+                pass  # a stage that has ended is not idle. Its last word of before grows stale instead
             case HeartbeatRecord():
                 beat = Heard(record, at, wall_ms)
                 self.known.stages.setdefault(record.stage, StageWords(beat)).word = beat

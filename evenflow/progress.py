@@ -28,8 +28,12 @@ from evenflow.windows import END_MARK, NO_MARK
 STATE_VERSION = 5
 _OTHER_MAX_JUMP = 6
 """Version of the state of a partition whose `max_jump` has changed. An older evenflow, which knows no change, refuses it."""
+_OTHER_DISORDER = 7
+"""Version of the state of a partition whose `out_of_orderness` has grown. An older evenflow refuses it."""
 MOST_MAX_JUMPS = 32
 """How often the `max_jump` of a partition may change."""
+MOST_DISORDERS = 16
+"""How often the `out_of_orderness` of a partition may grow."""
 _MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run", "steady")])
 """What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run, and the
 time from which on the largest event time has grown without a leap.
@@ -73,7 +77,8 @@ class PartitionState:
     dropped it. session: the run of a data plane that committed this state, 0 before the first. frames: how many
     frames that session had committed then, this commit's included. max_jumps: (offset, `max_jump` in ms or None for off)
     for each change since the query began: from this offset on records are judged by it. Before the first, they are judged
-    by that with which the query began.
+    by that with which the query began. disorders: (offset, `out_of_orderness` in ms) for each time that this grew,
+    likewise. floor: the partition's own mark (ms) when it grew last, None without one. The own mark never falls below it.
     """
 
     fingerprint: str
@@ -97,6 +102,8 @@ class PartitionState:
     session: int = 0
     frames: int = 0
     max_jumps: tuple[tuple[int, int | None], ...] = ()
+    disorders: tuple[tuple[int, int], ...] = ()
+    floor: int | None = None
 
     @property
     def ended(self) -> bool:
@@ -107,8 +114,30 @@ class PartitionState:
         """Event time (ms): every pane that ended at or before it is closed for this partition."""
         if self.ended:
             return END_MARK
-        own = NO_MARK if self.max_time is None else self.max_time - delay(query)
+        own = self._own_mark(query)
         return own if self.idle_mark is None else max(own, self.idle_mark)
+
+    def _own_mark(self, query: Query) -> int:
+        """The mark (ms) by the partition's own tuples alone."""
+        own = NO_MARK if self.max_time is None else self.max_time - self.delay(query)
+        return own if self.floor is None else max(own, self.floor)
+
+    def watermark(self, query: Query) -> int | None:
+        """The event time (ms) by which the partition's own tuples have come. None before the first."""
+        return None if self.max_time is None else self._own_mark(query) + query.allowed_lateness
+
+    def delay(self, query: Query) -> int:
+        """How far (ms) the mark stays behind the largest event time of the record at `offset` and of later ones."""
+        return self.out_of_orderness(query) + query.allowed_lateness
+
+    def out_of_orderness(self, query: Query) -> int:
+        """The `out_of_orderness` (ms) by which the record at `offset` is judged."""
+        return self.disorders[-1][1] if self.disorders else query.first_out_of_orderness
+
+    @property
+    def out_of_orderness_from(self) -> int:
+        """Offset of the first record that is judged by `out_of_orderness`."""
+        return self.disorders[-1][0] if self.disorders else self.begin
 
     def with_marker(self, marker: EndOfStream) -> PartitionState:
         """State after an end-of-stream marker. A marker of a producer that has ended already changes nothing."""
@@ -129,7 +158,33 @@ class PartitionState:
         """Offset of the first record that is judged by `max_jump`."""
         return self.max_jumps[-1][0] if self.max_jumps else self.begin
 
-    def with_max_jump_of(self, query: Query) -> PartitionState:
+    def under(self, query: Query) -> PartitionState:
+        """The state of a partition whose records from `offset` on are judged by the settings of an instance.
+
+        `max_jump` becomes that of these settings, and `out_of_orderness` too if it is larger than before. The mark
+        stays what it was. Raises IncompatibleStateError if one of them has changed too often.
+        """
+        return self._with_max_jump_of(query)._with_disorder_of(query)
+
+    def _with_disorder_of(self, query: Query) -> PartitionState:
+        if query.out_of_orderness <= self.out_of_orderness(query):
+            return self
+        earlier = tuple(entry for entry in self.disorders if entry[0] < self.offset)
+        if len(earlier) == MOST_DISORDERS:
+            raise IncompatibleStateError(
+                f"query.out_of_orderness has grown {MOST_DISORDERS} times in an input partition, as often as its state can "
+                f"hold, and the settings have a larger one than the last ({format_duration(self.out_of_orderness(query))})",
+                hint="set query.out_of_orderness to the last one, in the settings of every instance, or give the query a "
+                "new name",
+            )
+        own = self._own_mark(query)
+        return replace(
+            self,
+            disorders=(*earlier, (self.offset, query.out_of_orderness)),
+            floor=None if own == NO_MARK else own,
+        )
+
+    def _with_max_jump_of(self, query: Query) -> PartitionState:
         """The state of a partition whose records from `offset` on are judged by the `max_jump` of these settings.
 
         Raises IncompatibleStateError if it has changed too often.
@@ -149,9 +204,10 @@ class PartitionState:
         return replace(self, max_jumps=(*earlier, (self.offset, query.max_jump)))
 
     def encode(self) -> str:
-        """Metadata string of the committed offset (ASCII JSON, at most about 2,300 bytes)."""
+        """Metadata string of the committed offset (ASCII JSON, at most about 2,900 bytes)."""
+        changed = _OTHER_MAX_JUMP if self.max_jumps else STATE_VERSION
         fields = {
-            "v": _OTHER_MAX_JUMP if self.max_jumps else STATE_VERSION,
+            "v": _OTHER_DISORDER if self.disorders else changed,
             "q": self.fingerprint,
             "t": self.topic_id,
             "to": self.routed_id,
@@ -171,6 +227,7 @@ class PartitionState:
             **({"filtered": self.filtered} if self.filtered else {}),
             **({"session": self.session, "frames": self.frames} if self.session else {}),
             **(self._encoded_max_jumps() if self.max_jumps else {}),
+            **(self._encoded_disorders() if self.disorders else {}),
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -178,6 +235,13 @@ class PartitionState:
         return {
             "jumps_from": [offset for offset, _ in self.max_jumps],
             "jumps": [_OFF if jump is None else jump for _, jump in self.max_jumps],
+        }
+
+    def _encoded_disorders(self) -> dict[str, list[int] | int | None]:
+        return {
+            "disorders_from": [offset for offset, _ in self.disorders],
+            "disorders": [disorder for _, disorder in self.disorders],
+            "floor": self.floor,
         }
 
     @classmethod
@@ -201,10 +265,10 @@ def _committed(metadata: str | None, offset: int) -> PartitionState:
 
 def _decoded(fields: StrictObject, offset: int) -> PartitionState:
     version = fields.whole("v", 0, 1_000_000)
-    if version not in (STATE_VERSION, _OTHER_MAX_JUMP):
+    if not STATE_VERSION <= version <= _OTHER_DISORDER:
         raise IncompatibleStateError(
-            f"the state committed with offset {offset} has version {version}, this evenflow reads {STATE_VERSION} and "
-            f"{_OTHER_MAX_JUMP}",
+            f"the state committed with offset {offset} has version {version}, this evenflow reads {STATE_VERSION} to "
+            f"{_OTHER_DISORDER}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         )
     state = PartitionState(
@@ -228,7 +292,9 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         filtered=fields.whole("filtered", 0, INT64[1]) if "filtered" in fields.fields else 0,
         session=fields.whole("session", 1, INT64[1]) if "session" in fields.fields else 0,
         frames=fields.whole("frames", 1, INT64[1]) if "frames" in fields.fields else 0,
-        max_jumps=_max_jumps(fields) if version == _OTHER_MAX_JUMP else (),
+        max_jumps=_max_jumps(fields) if "jumps" in fields.fields or version == _OTHER_MAX_JUMP else (),
+        disorders=_disorders(fields) if version == _OTHER_DISORDER else (),
+        floor=fields.optional("floor", fields.whole, *INT64) if version == _OTHER_DISORDER else None,
     )
     _refuse_contradictions(state)
     return state
@@ -244,13 +310,26 @@ def _max_jumps(fields: StrictObject) -> tuple[tuple[int, int | None], ...]:
     )
 
 
+def _disorders(fields: StrictObject) -> tuple[tuple[int, int], ...]:
+    offsets = fields.wholes("disorders_from", 0, INT64[1], most=MOST_DISORDERS)
+    disorders = fields.wholes("disorders", 0, INT64[1], most=MOST_DISORDERS)
+    if not offsets or len(offsets) != len(disorders):
+        raise NotStrict(
+            f"{len(offsets)} offsets from which on an out_of_orderness holds, but {len(disorders)} of these"
+        )
+    if any(after <= before for before, after in pairwise(disorders)):
+        raise NotStrict("an out_of_orderness has not grown")
+    return tuple(zip(offsets, disorders, strict=True))
+
+
 def _refuse_contradictions(state: PartitionState) -> None:
     """Raise NotStrict for fields that no evenflow would commit together."""
     if state.offset < state.begin:
         raise NotStrict(f"it began at offset {state.begin}, which is behind the committed one")
-    offsets = [state.begin - 1, *(offset for offset, _ in state.max_jumps), state.offset + 1]
-    if any(after <= before for before, after in pairwise(offsets)):
-        raise NotStrict("the offsets from which on a max_jump holds are not in order")
+    for name, entries in (("a max_jump", state.max_jumps), ("an out_of_orderness", state.disorders)):
+        offsets = [state.begin - 1, *(offset for offset, _ in entries), state.offset + 1]
+        if any(after <= before for before, after in pairwise(offsets)):
+            raise NotStrict(f"the offsets from which on {name} holds are not in order")
     if state.read != state.routed + state.rejected + state.filtered:
         raise NotStrict(
             f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered} filtered"
@@ -281,11 +360,6 @@ class Judged:
 def max_jump_words(max_jump: int | None) -> str:
     """A `max_jump` (ms) as settings have it, None: off."""
     return "off" if max_jump is None else format_duration(max_jump)
-
-
-def delay(query: Query) -> int:
-    """How far (ms) the mark stays behind the largest event time of the partition."""
-    return query.out_of_orderness + query.allowed_lateness
 
 
 def judge(
@@ -328,7 +402,8 @@ def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -
     max_jump = state.max_jump(query)
     limits = _Limits(
         query.slide_ms,
-        delay(query),
+        state.delay(query),
+        NO_MARK if state.floor is None else state.floor,
         _OFF if max_jump is None else max_jump,
         query.jump_confirmations,
         max_skew,
@@ -354,6 +429,8 @@ class _Limits(NamedTuple):
 
     slide: int
     delay: int
+    floor: int
+    """The mark never falls below it."""
     max_jump: int
     """-1: a tuple may be any time ahead."""
     confirmations: int
@@ -378,7 +455,7 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
     for i in range(times.size):
         time = times[i]
         largest = state["largest"]
-        rule = NO_MARK if largest == NO_MARK else largest - limits.delay
+        rule = limits.floor if largest == NO_MARK else max(limits.floor, largest - limits.delay)
         idle = state["idle"]
         found.marks[i] = max(rule, idle)
         if max_jump >= 0 and (largest == NO_MARK or time - largest > max_jump):

@@ -26,6 +26,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
+from evenflow.settings.delta_place import delta_place
 from evenflow.settings.kafka import spark_options
 from evenflow.settings.views import view as view_of
 from evenflow.twostep import key_type, never_null, readable_schema, typed_keys
@@ -215,7 +216,8 @@ def _delta_rows(
             hint=f'spark.readStream.format("delta").load("{settings.results.path}"), with the package delta-spark',
         )
     schema = spark_types(_with_times(readable_schema(settings.query)))
-    files = _delta_table(settings).file_uris()
+    # The library calls an object store s3://, and Spark s3a://.
+    files = [file.replace("s3://", "s3a://", 1) for file in _delta_table(settings).file_uris()]
     rows = spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
     revision = _revision(settings, "revision")
     return rows if revision is None else _newest(rows, ["window_end", *settings.query.result_keys], revision)
@@ -229,7 +231,8 @@ def _delta_table(settings: Settings) -> Any:
             "a Delta table is read with the library deltalake, which is not installed",
             hint="pip install 'evenflow[delta]'",
         ) from None
-    return DeltaTable(str(settings.results.path))
+    place = delta_place(settings)
+    return DeltaTable(place.uri, storage_options=place.options)
 
 
 def _known(settings: Settings | Path | str) -> Settings:

@@ -5,7 +5,8 @@ transactions, and a lost record does no harm. Each is one JSON record of one of 
 
 * `partitioner`: from an instance, at each commit and at least every few seconds;
 * `batch`: from a Spark stage, at the end of each micro-batch that had rows;
-* `heartbeat`: from a Spark stage that has finished no micro-batch for a while: it is idle, or in a long one;
+* `heartbeat`: from a Spark stage that has finished no micro-batch for a while: it is idle, or in a long one. The last one of
+  an application that ends by itself says why;
 * `decision`: from a controller, for each observation that it has judged.
 
 None means "not known", never 0. All times are in ms. `time` and `started` are by the writer's clock, which
@@ -31,6 +32,8 @@ _MOST_REASONS = 16
 """Most reasons for which batches are counted as cut short."""
 _LONGEST = 2_000
 """Most characters of a decision's reason."""
+LONGEST_WORDS = 300
+"""Most characters of why an application has ended."""
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
 EventTime = Annotated[int, Field(ge=-(2**62), le=2**62)]
@@ -334,7 +337,8 @@ class HeartbeatRecord(Record):
     """A Spark stage says that it lives, though it has finished no micro-batch for a while.
 
     batch: number of the last finished micro-batch, None before the first. running_ms: for how long the present
-    micro-batch has been running, None if the stage waits for input. The other fields are those of `BatchRecord`.
+    micro-batch has been running, None if the stage waits for input. ended: why the application has ended by itself, in
+    words. This is then the last word of its process. None while it runs. The other fields are those of `BatchRecord`.
     """
 
     kind: Literal["heartbeat"] = "heartbeat"
@@ -347,6 +351,7 @@ class HeartbeatRecord(Record):
     epoch: Count = 0
     finished: Count | None = None
     warm_ms: Count | None = None
+    ended: Annotated[str, Field(max_length=LONGEST_WORDS)] | None = None
 
     def load_by_now(self, before: float | None) -> float | None:
         """W while a micro-batch runs. before: W of the last finished micro-batch.

@@ -26,7 +26,7 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.committed import all_states, data_plane_group
+from partitioner_service.committed import all_states, data_plane_group, refuse_smaller
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
@@ -48,7 +48,7 @@ def claim(settings: Settings, watchdog: Watchdog, *, pause: Callable[[float], No
     """Commit the initial state of every input partition, unless the query has already begun.
 
     pause: sleeps for so many seconds. Raises IncompatibleStateError if offsets are gone although the query
-    had begun, or if Kafka refuses the first offsets again and again.
+    had begun, if Kafka refuses the first offsets again and again, or as `refuse_smaller` does.
     """
     refusal = None
     for _ in range(_TRIES):
@@ -73,6 +73,7 @@ def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int
     for look in range(looks):
         known = all_states(settings)
         if len(known) == settings.input_partitions or _complete(known, recorded_partitions(settings)):
+            refuse_smaller(settings, known)
             return True
         if look + 1 < looks:
             pause(_LOOK_SECONDS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import (
@@ -22,6 +22,8 @@ from confluent_kafka.admin import OffsetSpec
 from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.durations import format_duration
+from evenflow.talking.words import partitions as partitions_of
 from topics import clients
 from topics.groups import members
 from topics.offsets import known_offsets
@@ -178,6 +180,24 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
                 f"{topic} was deleted and created again (topic id {before} is now {now})",
                 hint="give the query a new name, or remove what it left with `evenflow reset`",
             )
+
+
+def refuse_smaller(settings: Settings, states: Mapping[int, PartitionState]) -> None:
+    """Raise IncompatibleStateError if a partition has a larger `out_of_orderness` than these settings: it may only grow.
+
+    This is for a start. An instance that runs keeps the larger value, so that instances can get new settings one by one.
+    """
+    query = settings.query
+    largest = max((state.out_of_orderness(query) for state in states.values()), default=0)
+    if largest > query.out_of_orderness:
+        at = [p for p, state in states.items() if state.out_of_orderness(query) > query.out_of_orderness]
+        raise IncompatibleStateError(
+            f"query.out_of_orderness is {format_duration(query.out_of_orderness)}, but input {partitions_of(at)} "
+            f"{'is' if len(at) == 1 else 'are'} judged by up to {format_duration(largest)} already: it may only grow "
+            "while a query runs",
+            hint=f'set query.out_of_orderness = "{format_duration(largest)}" or more, in the settings of every instance, or '
+            "give the query a new name",
+        )
 
 
 def committed_offsets(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from evenflow.progress import PartitionState, delay
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import moment, partitions, span
 
@@ -24,7 +24,7 @@ class Leaps:
     """
 
     def __init__(self, settings: Settings, everyone: Mapping[int, PartitionState]) -> None:
-        self._delay = delay(settings.query)
+        self._query = settings.query
         self._max_skew = settings.max_skew
         self._everyone = everyone
         begun = [s.first_time for s in everyone.values() if s.first_time is not None]
@@ -33,7 +33,7 @@ class Leaps:
     def place(self, partition: int) -> int | None:
         """Event time (ms) at which a partition stands. None if no partition has had a tuple."""
         state = self._everyone[partition]
-        given = None if state.idle_mark is None else state.idle_mark + self._delay
+        given = None if state.idle_mark is None else state.idle_mark + state.delay(self._query)
         known = [time for time in (state.max_time, given) if time is not None]
         return max(known, default=self.first)
 

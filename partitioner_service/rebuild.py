@@ -308,8 +308,8 @@ class Fold:
         raise DataLossError(
             f"the state of input partition {numbers([self._partition])} cannot be computed again: {why}",
             hint="the input, the routed or the rejected topic has lost or changed something, or (avro, protobuf) the "
-            "registry has a schema now that it had not then, or query.max_jump was changed while the query ran, which "
-            f"--from-routed knows nothing of; {_SEE}",
+            "registry has a schema now that it had not then, or query.max_jump or query.out_of_orderness was "
+            f"changed while the query ran, which --from-routed knows nothing of; {_SEE}",
         )
 
 

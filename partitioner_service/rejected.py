@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from evenflow.arrays import Int64s
-from evenflow.progress import delay
 from evenflow.settings import Settings
 from evenflow.talking import Concern
 from evenflow.talking.words import by_reason, share, span
@@ -46,7 +45,7 @@ class Rejected:
 
     def _note_late(self, times: Int64s, marks: Int64s) -> None:
         # A mark stays behind the largest event time by the query's delay, so this is that largest event time.
-        largest = marks + delay(self._query)
+        largest = marks + self._query.out_of_orderness + self._query.allowed_lateness
         self._disorder = max(self._disorder, int((largest - times).max()))
 
     def note_skipped(self, count: int) -> None:
@@ -82,7 +81,7 @@ class Rejected:
         if reason == "late":
             advice = (
                 f". The latest came {span(self._disorder)} of event time behind its partition; query.out_of_orderness = "
-                f'"{-(-self._disorder // 1_000)}s" would have kept all (under a new query name)'
+                f'"{-(-self._disorder // 1_000)}s" would have kept all. It may grow while the query runs'
             )
         if reason == "ahead":
             advice = (

@@ -18,6 +18,7 @@ from confluent_kafka.admin import OffsetSpec
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState, max_jump_words
 from evenflow.settings import Settings
+from evenflow.settings.durations import format_duration
 from evenflow.talking.words import numbers
 from evenflow.talking.words import partitions as partitions_of
 from partitioner_service.committed import (
@@ -279,7 +280,7 @@ class Source:
             # The session that had these partitions may have committed its last frames with partitions that another
             # instance gets now. So the states of all partitions are read, and after those of our own.
             self.totals = totals(self.look())
-            states = self._under_own_max_jump(states)
+            states = self._under_own_limits(states)
             self.committed = dict(states)
             self.rewind(states)
             self.share_known = True
@@ -290,22 +291,29 @@ class Source:
             self._way.take_back()
             consumer.assign([])
 
-    def _under_own_max_jump(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
-        """These committed states with the `max_jump` of this instance's settings from here on.
+    def _under_own_limits(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
+        """These committed states with the `max_jump` and `out_of_orderness` of this instance's settings from here on.
 
-        It is committed with the next offsets. If there is no such commit, no record was judged by it.
+        They are committed with the next offsets. If there is no such commit, no record was judged by them. A partition
+        whose `out_of_orderness` is larger keeps it: another instance has larger settings already.
         """
         query = self._settings.query
-        ours = {partition: state.with_max_jump_of(query) for partition, state in states.items()}
-        changed = [p for p, state in states.items() if state.max_jump(query) != query.max_jump]
-        if changed:
-            log.info(
-                "input %s: judged by query.max_jump %s from here on (before: %s)",
-                partitions_of(changed),
-                max_jump_words(query.max_jump),
-                " or ".join(sorted({max_jump_words(states[p].max_jump(query)) for p in changed})),
+        before = {p: max_jump_words(state.max_jump(query)) for p, state in states.items()}
+        _say_changed("max_jump", before, max_jump_words(query.max_jump))
+        disorders = {p: state.out_of_orderness(query) for p, state in states.items()}
+        ours = format_duration(query.out_of_orderness)
+        smaller = {p: format_duration(ms) for p, ms in disorders.items() if ms < query.out_of_orderness}
+        _say_changed("out_of_orderness", smaller, ours)
+        larger = [p for p, ms in disorders.items() if ms > query.out_of_orderness]
+        if larger:
+            log.warning(
+                "input %s: still judged by query.out_of_orderness %s, although it is %s in this instance's settings: give "
+                "all instances the larger one",
+                partitions_of(larger),
+                " or ".join(sorted({format_duration(disorders[p]) for p in larger})),
+                ours,
             )
-        return ours
+        return {partition: state.under(query) for partition, state in states.items()}
 
     def _give_up(self, consumer: Consumer, settle: Callable[[], None]) -> None:
         """End the transaction, then let go of all partitions.
@@ -332,6 +340,19 @@ class Source:
         self.unfetchable.forget()
         self._way.take_back()
         consumer.unassign()
+
+
+def _say_changed(name: str, before: Mapping[int, str], now: str) -> None:
+    """Log which partitions are judged by another value of a setting from here on. before: their old values."""
+    changed = [partition for partition, value in before.items() if value != now]
+    if changed:
+        log.info(
+            "input %s: judged by query.%s %s from here on (before: %s)",
+            partitions_of(changed),
+            name,
+            now,
+            " or ".join(sorted({before[partition] for partition in changed})),
+        )
 
 
 def consumer_config(settings: Settings) -> dict[str, Any]:

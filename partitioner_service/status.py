@@ -140,7 +140,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
                 "lag": source.lag(p),
                 "at_end_s": source.ends.seen(p),
                 "max_time": s.max_time,
-                "watermark": None if s.max_time is None else s.max_time - query.out_of_orderness,
+                "watermark": s.watermark(query),
                 "mark": _shown(s.mark(query)),
                 "ended": s.ended,
                 "idle": s.asleep,
@@ -152,6 +152,8 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
                 "filtered": s.filtered,
                 "max_jump": s.max_jump(query),
                 "max_jump_from": s.max_jump_from,
+                "out_of_orderness": s.out_of_orderness(query),
+                "out_of_orderness_from": s.out_of_orderness_from,
             }
             for p, s in sorted(source.states.items())
         },

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from evenflow.errors import ConfigError, DataLossError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, EvenflowError, FencedError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole, queries
 from evenflow.stopping import stopped_by_signals
@@ -97,23 +97,41 @@ def run(
         running: list[RunningStage] = []
         looks: list[Callable[[], object]] = [health.loop.turned]
         try:
-            for one, telemetry in zip(run_queries, telemetries, strict=True):
-                mine = topics[one.query.name]
-                runs: dict[Stage, Callable[[], bool]] = {}
-                for stage in chosen:
-                    running.append(RunningStage(spark, one, stage, mine, tally=telemetry.tally))
-                    runs[stage] = running[-1].runs
-                looks.append(partial(telemetry.look, runs))
-            _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
-            looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
-            _wait(running, stop, until_ended, looks)
+            with _last_words(telemetries):
+                for one, telemetry in zip(run_queries, telemetries, strict=True):
+                    mine = topics[one.query.name]
+                    runs: dict[Stage, Callable[[], bool]] = {}
+                    for stage in chosen:
+                        running.append(RunningStage(spark, one, stage, mine, tally=telemetry.tally))
+                        runs[stage] = running[-1].runs
+                    looks.append(partial(telemetry.look, runs))
+                _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
+                looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
+                _wait(running, stop, until_ended, looks)
         finally:
             _finish(running, watch)
             for talk in talks:
                 talk.look(last=True)
-        for started in running:
-            started.raise_failure(ask=_gone(watch) is None)
+        with _last_words(telemetries):
+            for started in running:
+                started.raise_failure(ask=_gone(watch) is None)
         _LOG.info("stopped between two micro-batches: started again, it goes on from there")
+
+
+@contextmanager
+def _last_words(telemetries: Sequence[Telemetry]) -> Iterator[None]:
+    """If the application fails within, its stages say so at once. Their micro-batches may take long to end.
+
+    A driver that another one has replaced says nothing, because the stages go on.
+    """
+    try:
+        yield
+    except FencedError:
+        raise
+    except EvenflowError as error:
+        for telemetry in telemetries:
+            telemetry.last_word(error.message)
+        raise
 
 
 def _finish(running: Sequence[RunningStage], watch: TopicWatch) -> None:

@@ -13,7 +13,7 @@ from pyspark import Accumulator, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, HeartbeatRecord, Record, Stage
+from evenflow.telemetry import LONGEST_WORDS, BatchRecord, HeartbeatRecord, Record, Stage
 from evenflow.twostep import Tally
 from evenflow.windows import END_MARK
 from spark_consumers.executors import Standing
@@ -65,6 +65,7 @@ class Telemetry:
         self._topic = settings.topic("telemetry")
         self._producer = producer(settings.kafka)
         self._spark_side: Any = None
+        self._over = False
 
     @property
     def _jlistener(self) -> Any:
@@ -107,6 +108,15 @@ class Telemetry:
             if beat is not None:
                 self._beat(stage, self._heartbeat(stage, beat))
 
+    def last_word(self, why: str) -> None:
+        """Say that the application has ended by itself. Nothing is published afterwards."""
+        if self._over:
+            return
+        for stage, pulse in self._pulses.items():
+            last = self._heartbeat(stage, Beat(batch=pulse.last, running_ms=None))
+            self._publish(stage, last.model_copy(update={"ended": why[:LONGEST_WORDS]}))
+        self._over = True
+
     def _beat(self, stage: Stage, record: HeartbeatRecord) -> None:
         self._publish(stage, record)
         self._look_on(lambda onlooker: onlooker.heartbeat(record))
@@ -148,6 +158,8 @@ class Telemetry:
         return self.tally.value.mark
 
     def _publish(self, stage: Stage, record: Record) -> None:
+        if self._over:
+            return
         try:
             self._producer.produce(self._topic, key=stage, value=record.encode())
             self._producer.poll(0)  # serves delivery reports, which would fill the producer's queue otherwise

@@ -56,6 +56,11 @@ class Pulse:
         self._idle_since: float | None = None
         self._said: float | None = None
 
+    @property
+    def last(self) -> int | None:
+        """The last finished micro-batch, None before the first."""
+        return self._batch
+
     def finished(self, batch: int) -> None:
         """Note that a micro-batch with rows has ended."""
         with self._lock:

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.identity import begun_lookup, begun_max_jump
+from evenflow.settings.identity import begun_limits, begun_lookup
 from evenflow.settings.key_columns import refuse_taken_names
 from evenflow.settings.views import TopicRole, queries
 from evenflow.strict_json import INT64, StrictObject, read_object
@@ -153,8 +153,7 @@ def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
     """These settings with the rules by which the query began. beginning: None if it has not begun."""
     if beginning is None:
         return settings
-    first = begun_max_jump(beginning.identity)
-    settings = settings if first is None else settings.with_first_max_jump(first[0])
+    settings = settings.with_first_limits(begun_limits(beginning.identity))
     settings = settings.with_any_columns(beginning.any_columns)
     settings = settings if beginning.filter_first else settings.with_keys_first()
     return settings if beginning.key_columns else settings.with_one_key_column()

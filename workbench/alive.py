@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evenflow.settings import Settings
 from evenflow.talking import Sign
+from evenflow.talking.words import printable
 from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,
@@ -54,6 +55,7 @@ class Part:
             interval=said.batch_interval_ms / 1000,
             running=None if running is None else running / 1000,
             first=said.batch is None,
+            ended=printable(said.ended) if isinstance(said, HeartbeatRecord) and said.ended else None,
         )
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evenflow.sources.downloads import Download
 
 _datasets = typer.Typer(
-    no_args_is_help=True, help="Data sets to download: their layout, and whether a file fits."
+    no_args_is_help=True, help="Data sets that are files: their layout, and whether a file fits."
 )
 
 
@@ -32,24 +32,30 @@ def listed() -> None:
 
 @_datasets.command("check")
 def check(
-    name: Annotated[str, typer.Argument(help="The data set: taxi, cluster-tasks or retail.")],
-    path: Annotated[Path, typer.Argument(help="The downloaded file.")],
+    name: Annotated[str, typer.Argument(help="The data set: taxi, cluster-tasks, retail or flights.")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The downloaded file. Not given: that of the installed package (flights)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Compare a downloaded file with its data set. Exit status 1 if it does not fit."""
+    """Compare a downloaded file with its data set. Exit status 1 if it does not fit, or has a wrong checksum."""
     from evenflow.sources.downloads import check_download
 
     found = check_download(name, path)
     typer.echo(json.dumps(found.as_json()) if as_json else _in_words(found))
-    if found.problem is not None:
+    if found.problem is not None or found.checksum == "wrong":
         raise typer.Exit(1)
 
 
 def _in_words(found: Download) -> str:
-    if found.known_as is not None:
-        checksum = f"that of {found.known_as}"
-    elif found.checksums_known:
-        checksum = "of no file whose checksum is known"
+    from evenflow.sources.downloads import data_set
+
+    if found.checksum == "right":
+        checksum = f"right: that of {found.known_as}"
+    elif found.checksum == "wrong":
+        files = " or ".join(data_set(found.data_set).sha256.values())
+        checksum = f"wrong: this is not {files}"
     else:
         checksum = "no checksum of this data set is known to compare it with"
     fits = f"{found.rows:,} rows fit" if found.problem is None else f"does not fit: {found.problem}"

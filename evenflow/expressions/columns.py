@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenflow.grammar.column_types import ANY_VALUE
+from evenflow.grammar.paths import toml_name
 
 if TYPE_CHECKING:
     from evenflow.expressions.checked import Expression, Typed
@@ -137,7 +138,7 @@ def _note(
     if type_ is None:
         raise ValueError(
             f"{expression.text!r} does not tell what column {name!r} holds: declare it in types, as in "
-            f'types = {{ {name} = "float64" }}'
+            f'types = {{ {toml_name(name)} = "float64" }}'
         )
     needed.setdefault(name, {})["an expression"] = type_
 

@@ -7,10 +7,20 @@ there is just a name.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 
 MOST_LEVELS = 8
 """Most nested objects, counted from the record itself."""
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_name(name: str) -> str:
+    """The name of a setting or column as TOML wants it before `=`: in quotes, unless it is plain."""
+    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def segments(name: str) -> tuple[str, ...]:

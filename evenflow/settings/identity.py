@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from evenflow.settings.durations import parse_duration
+
+CHANGEABLE = ("max_jump", "out_of_orderness")
+"""The settings of a query that may change while it runs. Of a query that has begun, an identity has their first values."""
 
 
 def fingerprint(identity: dict[str, Any]) -> str:
@@ -28,17 +32,18 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
     return [] if before == now else [f"{name}: {_word(before)} -> {_word(now)}"]
 
 
-def begun_max_jump(identity: dict[str, Any]) -> tuple[int | None] | None:
-    """The `max_jump` (ms, None: off) of the query in an identity. None if the identity names none that a query can have."""
+def begun_limits(identity: dict[str, Any]) -> dict[str, int | None]:
+    """What the query in an identity has of `CHANGEABLE`, in ms (None: off). A value that no query can have is left out."""
     query = identity.get("query")
-    if not isinstance(query, dict) or "max_jump" not in query:
-        return None
-    if query["max_jump"] is None:
-        return (None,)
-    try:
-        return (parse_duration(query["max_jump"]),)
-    except ValueError:
-        return None
+    fields = query if isinstance(query, dict) else {}
+    limits: dict[str, int | None] = {}
+    for name in CHANGEABLE:
+        if name == "max_jump" and fields.get(name, "") is None:
+            limits[name] = None
+        elif name in fields:
+            with suppress(ValueError):
+                limits[name] = parse_duration(fields[name])
+    return limits
 
 
 def begun_lookup(identity: dict[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,9 +15,9 @@ from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
 from evenflow.nearest import did_you_mean
 from evenflow.settings.control import ControlSettings
-from evenflow.settings.durations import Duration
+from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.exactness import Client, refused_extras
-from evenflow.settings.identity import begun_max_jump, changes, fingerprint
+from evenflow.settings.identity import begun_limits, changes, fingerprint
 from evenflow.settings.input import InputSettings, RegistrySettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
@@ -526,10 +527,10 @@ class Settings(BaseSettings):
         """The settings of the query that routes the tuples. For a view, those of its query. Otherwise these settings."""
         return self if self._origin is None else self._origin
 
-    def with_first_max_jump(self, milliseconds: int | None) -> Settings:
-        """These settings for a query that began with this `query.max_jump` (`Query.first_max_jump`)."""
-        origin = None if self._origin is None else self._origin.with_first_max_jump(milliseconds)
-        return self._changed(origin, query=self.query.with_first_max_jump(milliseconds))
+    def with_first_limits(self, limits: Mapping[str, int | None]) -> Settings:
+        """These settings for a query that began with these limits (`Query.with_first_limits`)."""
+        origin = None if self._origin is None else self._origin.with_first_limits(limits)
+        return self._changed(origin, query=self.query.with_first_limits(limits))
 
     @property
     def needed_columns(self) -> list[str]:
@@ -690,12 +691,20 @@ class Settings(BaseSettings):
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
         """What has changed since the query began, one line for each setting. identity: that of the beginning.
 
-        Input partitions that were added since then are no change, and neither is another `max_jump`.
+        Input partitions that were added since then are no change, and neither is another `max_jump` or a larger
+        `out_of_orderness`.
         """
         now = self.identity()
-        first = begun_max_jump(identity)
-        if first is not None:
+        first = begun_limits(identity)
+        if "max_jump" in first:
             now["query"]["max_jump"] = identity["query"]["max_jump"]
+        if (disorder := first.get("out_of_orderness")) is not None:
+            shrunk = self.query.out_of_orderness < disorder
+            now["query"]["out_of_orderness"] = (
+                f"{format_duration(self.query.out_of_orderness)} (it may only grow)"
+                if shrunk
+                else identity["query"]["out_of_orderness"]
+            )
         before = _partitions(identity)
         if before is not None and before < now["input"]["partitions"]:
             now["input"]["partitions"] = before

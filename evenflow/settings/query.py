@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -48,7 +49,8 @@ _MOST_GROWTH, _MOST_ADDED = 20, 10_000
 class Query(BaseModel):
     """What is computed.
 
-    A query with any changed field, except for the name and `max_jump`, is another query and refuses old state.
+    A query with any changed field is another query and refuses old state. Its name, its `max_jump` and an `out_of_orderness`
+    that grows are no such fields.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,7 +85,8 @@ class Query(BaseModel):
     )
     out_of_orderness: Duration = Field(
         default=0,
-        description="How far behind the largest event time of its input partition a tuple may come and still be in time.",
+        description="How far behind the largest event time of its input partition a tuple may come and still be in time. "
+        "A query that has begun may go on with a larger value (docs/operations.md).",
     )
     allowed_lateness: Duration = Field(
         default=0,
@@ -193,7 +196,7 @@ class Query(BaseModel):
     _one_key_column: bool = PrivateAttr(default=False)
     _filter_first: bool = PrivateAttr(default=True)
     _begun_any_columns: tuple[str, ...] | None = PrivateAttr(default=None)
-    _first_max_jump: tuple[int | None] | None = PrivateAttr(default=None)
+    _first_limits: dict[str, int | None] = PrivateAttr(default_factory=dict)
 
     @field_validator("name")
     @classmethod
@@ -814,17 +817,28 @@ class Query(BaseModel):
 
         Every input partition has it until its state names another one (`PartitionState.max_jumps`).
         """
-        return self.max_jump if self._first_max_jump is None else self._first_max_jump[0]
+        return self._first_limits.get("max_jump", self.max_jump)
 
-    def with_first_max_jump(self, milliseconds: int | None) -> Query:
-        """This query as one that began with this `max_jump`."""
+    @property
+    def first_out_of_orderness(self) -> int:
+        """The `out_of_orderness` (ms) with which the query began.
+
+        Every input partition has it until its state names a larger one (`PartitionState.disorders`).
+        """
+        first = self._first_limits.get("out_of_orderness")
+        return self.out_of_orderness if first is None else first
+
+    def with_first_limits(self, limits: Mapping[str, int | None]) -> Query:
+        """This query as one that began with these limits: `max_jump`, `out_of_orderness` or both, in ms (None: off)."""
         changed = self.model_copy()
-        changed._first_max_jump = (milliseconds,)
-        changed._origin = None if self._origin is None else self._origin.with_first_max_jump(milliseconds)
+        changed._first_limits = {**self._first_limits, **limits}
+        changed._origin = None if self._origin is None else self._origin.with_first_limits(limits)
         return changed
 
     def canonical(self) -> dict[str, Any]:
-        """Everything that determines results, as plain JSON. The name does not. `max_jump` is that of the beginning.
+        """Everything that determines results, as plain JSON. The name does not.
+
+        `max_jump` and `out_of_orderness` are those of the beginning.
 
         Of the views, it holds only what frames carry for views alone. Adding a view that finds its columns in the frames
         does not make another query.
@@ -833,6 +847,7 @@ class Query(BaseModel):
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
         first = self.first_max_jump
         fields["max_jump"] = None if first is None else format_duration(first)
+        fields["out_of_orderness"] = format_duration(self.first_out_of_orderness)
         # Left out at their defaults: state that was written without these settings keeps its fingerprint.
         for name in ("columns", "where"):
             if not fields[name]:

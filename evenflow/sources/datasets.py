@@ -44,8 +44,10 @@ FORMATS: tuple[SourceFormat, ...] = (
     *generated.FORMATS,
 )
 BY_NAME = {item.name: item for item in FORMATS}
-DATA_SETS = {item.name: item for item in (taxi.DATA_SET, cluster_tasks.DATA_SET, retail.DATA_SET)}
-"""Data sets whose files a user downloads."""
+DATA_SETS = {
+    item.name: item for item in (taxi.DATA_SET, cluster_tasks.DATA_SET, retail.DATA_SET, flights.DATA_SET)
+}
+"""Data sets whose files a user downloads, or installs with a package."""
 _OF_A_SOURCE = ("name", "column_names", "time", "time_unit", "rows", "key", "batches")
 FILES = [item for item in FORMATS if item.look is not None]
 

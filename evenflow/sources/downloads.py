@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evenflow.errors import ConfigError
 from evenflow.nearest import did_you_mean
@@ -26,6 +26,8 @@ class Download:
     """The file of the data set that has this checksum. None: no checksum is known, or it is another one."""
     checksums_known: int
     """For how many files of the data set a checksum is known."""
+    checksum: Literal["right", "wrong", "unknown"]
+    """How the checksum compares with those that are known. unknown: none is."""
     rows: int | None
     """None if the file does not fit the data set."""
     columns: tuple[str, ...]
@@ -48,12 +50,17 @@ def data_set(name: str) -> DataSet:
     return DATA_SETS[name]
 
 
-def check_download(name: str, path: Path) -> Download:
+def check_download(name: str, path: Path | None = None) -> Download:
     """Compare a file with the data set of this name: its columns, every row and its checksum.
 
-    A file that does not fit is no error: `problem` says why. ConfigError for an unknown name or a file that is not there.
+    path: None for the file that a package has installed. A file that does not fit is no error: `problem` says why.
+    ConfigError for an unknown name, or for a file that is not there.
     """
     wanted = data_set(name)
+    if path is None:
+        if wanted.installed is None:
+            raise ConfigError(f"no package has the file of {name}", hint="name the downloaded file")
+        path = wanted.installed()
     try:
         with path.open("rb") as stream:
             digest = file_digest(stream, "sha256").hexdigest()
@@ -71,6 +78,7 @@ def check_download(name: str, path: Path) -> Download:
         path=str(path),
         sha256=digest,
         known_as=wanted.sha256.get(digest),
+        checksum="unknown" if not wanted.sha256 else "right" if digest in wanted.sha256 else "wrong",
         checksums_known=len(wanted.sha256),
         rows=rows,
         columns=tuple(wanted.columns),

@@ -1,7 +1,7 @@
 """Data sets with fixed columns: a CSV file of the user, or a seeded generator that makes rows with the same columns.
 
 The text behind the name says which of them: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi` are
-generated.
+generated. The file of `flights` comes with a package, and nothing is generated.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ class DataSet:
     key: str
     time: str
     time_unit: TimeUnit
-    make: Callable[[WordOptions], pa.Table]
-    """Generates rows from the user's options: a table with these columns."""
+    make: Callable[[WordOptions], pa.Table] | None = None
+    """Generates rows from the user's options: a table with these columns. None: it cannot be generated."""
+    installed: Callable[[], Path] | None = None
+    """Where its file lies if a package has brought it. Raises ConfigError without the package. None: no package has it."""
     header: bool = False
     """Whether its files start with the names of the columns."""
     sha256: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class DataSet:
     def open(self, rest: str, options: SourceOptions) -> TableSource:
         """The file or the generated rows as a bounded source. ConfigError says what is wrong with the file or options."""
         name = f"{self.name}:{rest}" if rest else self.name
+        rest = rest if rest or self.installed is None else str(self.installed())
         table = self._read(rest, options) if self._is_file(rest) else self._generate(rest, options)
         for column in self._asked_for(options):
             table = table.append_column(column, self.places[column](table))
@@ -75,6 +78,11 @@ class DataSet:
         return read_csv(Path(path), chosen)
 
     def _generate(self, text: str, options: SourceOptions) -> pa.Table:
+        if self.make is None:
+            raise ConfigError(
+                f"{self.name} takes no options, but got {text!r}",
+                hint=f"write just: {self.name}, or {self.name}:FILE for a file of yours",
+            )
         words = WordOptions(text, of=self.name)
         table = self.make(words)
         words.done()
@@ -90,7 +98,8 @@ class DataSet:
         if "=" in rest.partition(",")[0]:
             return False
         raise ConfigError(
-            f"there is no file {rest}", hint=f"name a CSV file, or write {self.name}:tuples=1000,seed=1"
+            f"there is no file {rest}",
+            hint=f"name a CSV file, or write {self.name}{'' if self.make is None else ':tuples=1000,seed=1'}",
         )
 
 

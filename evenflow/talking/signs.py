@@ -33,7 +33,7 @@ class Sign:
 
     name: for people. silent: seconds since it said something. interval: its batch interval in s, 0 if it has none.
     running: for how many seconds its micro-batch has been running, None if none is. first: whether no micro-batch of
-    its process has ended yet.
+    its process has ended yet. ended: why it has ended by itself, in words, None as far as it has not said so.
     """
 
     name: str
@@ -41,11 +41,12 @@ class Sign:
     interval: float = 0.0
     running: float | None = None
     first: bool = False
+    ended: str | None = None
 
     @property
     def is_silent(self) -> bool:
-        """Whether the part counts as dead: it has said nothing for 12 s, or for three batch intervals."""
-        return self.silent >= silent_after(self.interval)
+        """Whether the part counts as dead: it has said that it ended, or nothing for 12 s or for three batch intervals."""
+        return self.ended is not None or self.silent >= silent_after(self.interval)
 
 
 def silent_after(interval: float = 0.0) -> float:
@@ -54,7 +55,9 @@ def silent_after(interval: float = 0.0) -> float:
 
 
 def silence(sign: Sign) -> Trouble | None:
-    """What is wrong if the part says nothing. None if it has said something lately."""
+    """What is wrong if the part has ended or says nothing. None if it has said something else lately."""
+    if sign.ended is not None:
+        return Trouble("wrong", f"{sign.name} has ended: {sign.ended}")
     if not sign.is_silent:
         return None
     return Trouble("wrong", f"nothing was heard of {sign.name} for {_seconds(sign.silent)}")

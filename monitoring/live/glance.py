@@ -102,7 +102,7 @@ class StageGlance:
 
     load: W. batch, duration_s, backlog: of the last finished micro-batch. running: for how many seconds the
     present micro-batch has been running. first: whether none of its process has ended yet. works: by part. silent:
-    seconds since the stage was heard.
+    seconds since the stage was heard. ended: why its application has ended by itself, None as far as it has not said so.
     """
 
     name: str
@@ -118,6 +118,7 @@ class StageGlance:
     epoch: int
     works: dict[str, WorkGlance]
     silent: float
+    ended: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

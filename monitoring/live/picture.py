@@ -218,6 +218,7 @@ class Picture:
             epoch=word.epoch,
             works={part: _work(work) for part, work in (batch.parts if batch else {}).items()},
             silent=round(now - at, 1),
+            ended=printable(word.ended) if isinstance(word, HeartbeatRecord) and word.ended else None,
         )
 
     def _results(self) -> ResultsGlance | None:

@@ -24,6 +24,9 @@ def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]
 def _keeping_up(glance: Glance) -> Verdict:
     signs = _signs(glance)
     silent = [(sign, trouble) for sign in signs if (trouble := silence(sign)) is not None]
+    ended = [trouble for sign, trouble in silent if sign.ended is not None]
+    if ended:
+        return Verdict(word="bad", text=ended[0].text)
     if silent:
         return _silent(silent, whole=len(signs) > 1 and len(silent) == len(signs))
     still = [f"partitioner {one.name}: {why}" for one in glance.instances for why in one.standing]
@@ -61,6 +64,7 @@ def _signs(glance: Glance) -> list[Sign]:
                 interval=one.interval_s,
                 running=one.running,
                 first=one.first,
+                ended=one.ended,
             )
             for one in glance.stages
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -47,6 +48,15 @@ class AvroRows(TopicSink):
         _registry(settings).admit(
             subject(settings), avro_form(settings).text, register=settings.results.register_schema
         )
+
+    def keeps(self, settings: Settings) -> list[str]:
+        """The subject stays: whoever has copied the rows reads them by its schema."""
+        assert settings.results_registry is not None  # `check` refuses settings without a registry
+        url, name = settings.results_registry[1].url.rstrip("/"), subject(settings)
+        return [
+            f"subject {name} of the schema registry at {url}: a query that begins anew with the same results uses it again. "
+            f"Once nobody reads such rows, `curl -X DELETE {url}/subjects/{quote(name, safe='')}` deletes it"
+        ]
 
     def schema(self, settings: Settings) -> pa.Schema:
         return _ROWS

@@ -99,6 +99,10 @@ class ResultSink(ABC):
         """How a user removes results that lie neither in a topic nor in a folder that evenflow knows, in words."""
         return f"results of sink {settings.results.sink}: only your sink knows them, delete them by hand"
 
+    def keeps(self, settings: Settings) -> list[str]:
+        """What stays elsewhere when a query is removed, each in words with how to remove it."""
+        return []
+
     @abstractmethod
     def place(self, settings: Settings) -> str:
         """Where the rows go, as a text that is equal only for the same place.

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.places import local_folder
+from evenflow.settings.delta_place import DeltaPlace, delta_place
 from evenflow.twostep import readable_schema
 from spark_consumers.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import Found, Position, Start
@@ -48,6 +48,7 @@ class Delta(TypedSink):
         """Raise ConfigError without the library, or for a column name that a Delta table cannot have."""
         super().check(settings)
         _library()
+        delta_place(settings)
         for name in self.schema(settings).names:
             if _FORBIDDEN & set(name):
                 raise ConfigError(
@@ -56,11 +57,11 @@ class Delta(TypedSink):
                 )
 
     def place(self, settings: Settings) -> str:
-        return f"delta {_uri(settings)}"
+        return f"delta {delta_place(settings).uri}"
 
     def admit(self, settings: Settings, found: Found) -> None:
-        uri = _uri(settings)
-        table = _table(uri)
+        place = delta_place(settings)
+        uri, table = place.uri, _table(place)
         if table is None:
             if found.planned is not None:
                 raise DataLossError(
@@ -74,10 +75,10 @@ class Delta(TypedSink):
         refuse_ahead(where, _newest(table, owner.run), found.planned, anew=_NEW_TABLE)
 
     def writer(self, settings: Settings, start: Start) -> Write:
-        uri, schema = _uri(settings), delta_schema(settings)
+        place, schema = delta_place(settings), delta_schema(settings)
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
-        _create(uri, schema, owner)
-        return partial(_write, uri, owner.run, schema)
+        _create(place, schema, owner)
+        return partial(_write, place, owner.run, schema)
 
     def position(self, settings: Settings) -> Position:
         return {0: int(_own_table(settings).version())}
@@ -89,13 +90,13 @@ class Delta(TypedSink):
 
         A file that an OPTIMIZE has made of others since `after` counts as new.
         """
-        uri = _uri(settings)
+        place = delta_place(settings)
         table = _own_table(settings)
         if until is not None:
-            table = _at_version(uri, until)
-        passed = set() if after is None else set(_at_version(uri, after).file_uris())
+            table = _at_version(place, until)
+        passed = set() if after is None else set(_at_version(place, after).file_uris())
         schema = readable_schema(settings.query)
-        return pa.RecordBatchReader.from_batches(schema, _batches(table, uri, passed, schema))
+        return pa.RecordBatchReader.from_batches(schema, _batches(table, place.uri, passed, schema))
 
 
 def delta_files(settings: Settings) -> list[str]:
@@ -114,13 +115,6 @@ def _library() -> Any:
     return deltalake
 
 
-def _uri(settings: Settings) -> str:
-    path = settings.results.path
-    assert path is not None  # `check` refuses settings without a path
-    folder = local_folder(path)
-    return path.rstrip("/") if folder is None else os.path.abspath(folder)
-
-
 def delta_schema(settings: Settings) -> pa.Schema:
     """The columns of the table. Delta knows no times but those in microseconds."""
     fields = [
@@ -130,16 +124,21 @@ def delta_schema(settings: Settings) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _table(uri: str) -> DeltaTable | None:
-    deltalake = _library()
-    with _said(uri):
-        return deltalake.DeltaTable(uri) if deltalake.DeltaTable.is_deltatable(uri) else None
+def _table(place: DeltaPlace) -> DeltaTable | None:
+    there = _library().DeltaTable.is_deltatable
+    with _said(place.uri):
+        return _opened(place) if there(place.uri, storage_options=place.options) else None
+
+
+def _opened(place: DeltaPlace, *, version: int | None = None) -> DeltaTable:
+    """The table as it is now, or at a version."""
+    return _library().DeltaTable(place.uri, version=version, storage_options=place.options)
 
 
 def _own_table(settings: Settings) -> DeltaTable:
     """The table of these settings' results. Raises ServiceError if there is none, IncompatibleStateError for others'."""
-    uri = _uri(settings)
-    table = _table(uri)
+    place = delta_place(settings)
+    uri, table = place.uri, _table(place)
     if table is None:
         raise ServiceError(f"there is no Delta table in {uri}", hint="has the job written results yet?")
     _owner(table, uri).refuse_other_settings(f"the Delta table {uri}", settings)
@@ -164,26 +163,32 @@ def _newest(table: DeltaTable, run: str) -> int:
     return -1 if version is None else int(version)
 
 
-def _create(uri: str, schema: pa.Schema, owner: Owner) -> None:
+def _create(place: DeltaPlace, schema: pa.Schema, owner: Owner) -> None:
     """Make the table if it is not there. Raises ConfigError if it cannot be made."""
     try:
-        if _table(uri) is not None:
+        if _table(place) is not None:
             return
-        with _said(uri):
-            _library().DeltaTable.create(uri, schema=schema, name=owner.query, description=owner.text())
+        with _said(place.uri):
+            _library().DeltaTable.create(
+                place.uri,
+                schema=schema,
+                name=owner.query,
+                description=owner.text(),
+                storage_options=place.options,
+            )
     except ServiceError as error:
         raise ConfigError(
-            f"results.path {uri} cannot be written: {error.message}",
+            f"results.path {place.uri} cannot be written: {error.message}",
             hint="set results.path to a folder that this user may make and write",
         ) from None
 
 
-def _write(uri: str, run: str, schema: pa.Schema, rows: DataFrame, batch: int) -> Publish:
+def _write(place: DeltaPlace, run: str, schema: pa.Schema, rows: DataFrame, batch: int) -> Publish:
     """Bring the rows of a micro-batch to this process. Returns the function that commits them."""
-    return partial(commit, uri, run, collected(rows, schema), batch)
+    return partial(commit, place, run, collected(rows, schema), batch)
 
 
-def commit(uri: str, run: str, rows: pa.Table, batch: int) -> None:
+def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
     """Append the rows, unless this micro-batch or a later one is there. Raises ServiceError if that cannot be done."""
     if rows.num_rows == 0:
         return
@@ -193,8 +198,8 @@ def commit(uri: str, run: str, rows: pa.Table, batch: int) -> None:
     )
     refused: Exception | None = None
     for _ in range(_ATTEMPTS):
-        with _said(uri):
-            table = deltalake.DeltaTable(uri)
+        with _said(place.uri):
+            table = _opened(place)
             if _newest(table, run) >= batch:
                 return
             try:
@@ -203,15 +208,15 @@ def commit(uri: str, run: str, rows: pa.Table, batch: int) -> None:
             except deltalake.exceptions.CommitFailedError as error:  # another commit came between
                 refused = error
     raise ServiceError(
-        f"micro-batch {batch} could not be committed to the Delta table {uri} in {_ATTEMPTS} attempts: {refused}",
+        f"micro-batch {batch} could not be committed to the Delta table {place.uri} in {_ATTEMPTS} attempts: {refused}",
         hint="who else writes to it? Started again, the application repeats the micro-batch",
     )
 
 
-def _at_version(uri: str, position: Position) -> DeltaTable:
+def _at_version(place: DeltaPlace, position: Position) -> DeltaTable:
     assert isinstance(position, Mapping)
-    with _said(uri):
-        return _library().DeltaTable(uri, version=position[0])
+    with _said(place.uri):
+        return _opened(place, version=position[0])
 
 
 def _batches(table: DeltaTable, uri: str, passed: set[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -59,7 +59,7 @@ def _anywhere(seed: int, draw: Random) -> Schedule:
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
-    focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1, cut=0.2)
+    focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1, cut=0.2, limits=0.1)
     return _with_more(Schedule(seed, shape, tuple(_records(draw, shape, focus)), found), focus)
 
 
@@ -105,6 +105,11 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
     # Whoever routes in micro-batches tells the reduce tasks which keys are split. Without that every key may be.
     if schedule.shape.wiring == "fused" and draw.random() < (0.5 if schedule.shape.batch else 0.1):
         schedule = replace(schedule, shape=replace(schedule.shape, reduce="prompt"))
+    draw = Random(f"limits {schedule.seed}")
+    if draw.random() < focus.limits:
+        at, seconds = draw.randint(60, 500), draw.uniform(0.0, 4.0)
+        changed = Fault("change limits", "*", at, seconds, draw.randrange(1 << 30))
+        schedule = replace(schedule, faults=(*schedule.faults, changed))
     return schedule
 
 

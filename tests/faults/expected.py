@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenflow.limits import ENTRY_BYTES
+from evenflow.progress import PartitionState
 from tests.faults.model.log import Entry
 from tests.faults.results import GONE, Rows, text_of
 from tests.faults.schedule import BASE, MOST_KEY, MOST_RESULT, MOST_VALUES, Shape
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster
+
+
+_CONFIRMATIONS = 3
+"""`query.jump_confirmations` of each query."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,32 @@ class Clocks:
         ]
 
 
+class Limits:
+    """Which `max_jump` and `out_of_orderness` (ms) hold at which offset of a partition, as its last committed state says."""
+
+    def __init__(self, shape: Shape, state: PartitionState | None) -> None:
+        self._jumps = () if state is None else state.max_jumps
+        self._disorders = () if state is None else state.disorders
+        self._first = shape.disorder
+        self._run: list[int] = []
+
+    def disorder(self, offset: int) -> int:
+        """The `out_of_orderness` by which a record is judged."""
+        return next((value for first, value in reversed(self._disorders) if first <= offset), self._first)
+
+    def is_jump(self, offset: int, time: int, largest: int | None) -> bool:
+        """Whether the next tuple of the partition is an unconfirmed jump. largest: the largest accepted time before it."""
+        most = next((value for first, value in reversed(self._jumps) if first <= offset), None)
+        if most is None or (largest is not None and time - largest <= most):
+            self._run = []
+            return False
+        self._run = [*self._run, time][-_CONFIRMATIONS:]
+        if len(self._run) < _CONFIRMATIONS or max(self._run) - min(self._run) > most:
+            return True
+        self._run = []
+        return False
+
+
 class Expected:
     """A direct aggregation of what is in the input. rows: the results. read: records by partition."""
 
@@ -83,6 +114,7 @@ class Expected:
         self._clocks = Clocks(cluster)
         self._rejected = rejected
         self._growth, self._given_marks = cluster.growth, cluster.given_marks
+        self._limits = {number: Limits(self._shape, state) for number, state in cluster.states.items()}
         offsets = cluster.broker.groups.of("q.partitioner").offsets
         self._reached = {part: committed.offset for part, committed in offsets.items()}
         self._tuples: defaultdict[tuple[int, str], list[tuple[int, str, int]]] = defaultdict(list)
@@ -99,6 +131,8 @@ class Expected:
     def _partition(self, number: int, entries: list[Entry]) -> None:
         shape = self._shape
         largest: int | None = None
+        mark: int | None = None
+        limits = self._limits.get(number, Limits(shape, None))
         ended = False
         for entry in entries:
             if ended and entry.offset >= self._reached.get(("in", number), 0):
@@ -113,13 +147,17 @@ class Expected:
                 end = (fields["t"] // shape.slide + 1) * shape.slide
                 if self._is_ahead((number, entry.offset), fields["t"], got):
                     reason = "ahead"
-                elif largest is not None and end <= largest - shape.disorder - shape.lateness:
+                elif limits.is_jump(entry.offset, fields["t"], largest):
+                    reason = "jump"
+                elif mark is not None and end <= mark:
                     reason = "late"
                 elif got is not None and got.reason == "idle" and self._may_be_idle(number, entry, got, end):
                     reason = "idle"
             self._compare(number, entry.offset, reason, got)
             if reason is None and fields is not None:
                 largest = fields["t"] if largest is None else max(largest, fields["t"])
+                own = fields["t"] - limits.disorder(entry.offset) - shape.lateness
+                mark = own if mark is None else max(mark, own)
                 if not shape.filtered or fields["v"] > 0:
                     self.routed[number] += 1
                     one = fields["t"], fields.get("w", ""), fields["v"]

@@ -46,7 +46,8 @@ class Focus:
     whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
     seconds, at least and at most, from then on until a partition ends. texts, batches: how likely it is that tuples have
     texts, some of them too long, that there are batches that cannot be fetched, and that not every row is emitted, or
-    rows become frames. cut: how likely it is that partitioners route in micro-batches.
+    rows become frames. cut: how likely it is that partitioners route in micro-batches. limits: how likely it is that
+    `max_jump` or `out_of_orderness` changes, beside what `aims` says.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -60,6 +61,7 @@ class Focus:
     batches: float = 0.0
     emits: float = 0.0
     cut: float = 0.0
+    limits: float = 0.0
 
 
 _SPARK = (
@@ -283,6 +285,34 @@ FOCUSES: dict[str, Focus] = {
         seconds=(6.0, 10.0),
         texts=0.2,
         cut=0.1,
+    ),
+    "limits": Focus(
+        (
+            Aim(("change limits",), (("*", 60, 400),), (0.0, 1.0), (2, 4)),
+            Aim(("rebalance",), _ANYWHERE, count=(0, 1)),
+            Aim(("delivery fails",), (("offsets", 2, 14), ("commit", 2, 20)), count=(0, 1)),
+            Aim(
+                ("crash before", "crash after", "crash late", "pause before", "pause after"),
+                (("commit", 3, 20), ("consume", 10, 90)),
+                (0.5, 9.0),
+                (0, 1),
+            ),
+        ),
+        {
+            "instances": (1, 2, 2, 3),
+            "inputs": (2, 3),
+            "idle": (None, 1_500),
+            "disorder": (0, 0, 0, 1_000),
+            "lateness": (0, 0, 0, 2_000),
+            "start": ("earliest",),
+            "commit": (300,),
+            "linger": (200,),
+            "window": (2_000,),
+        },
+        silent=0.2,
+        seconds=(10.0, 16.0),
+        emits=0.2,
+        cut=0.2,
     ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }

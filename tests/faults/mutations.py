@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from evenflow import progress
 from evenflow.aggregates import collect
 from evenflow.twostep import reducer, sequences, state, updates
 from partitioner_service import (
@@ -54,6 +55,7 @@ from tests.faults.taken_out import (
     unless_skipped,
     without_a_commit,
     without_bound,
+    without_floor,
 )
 from topics import watch
 from topics.records import UNFETCHABLE
@@ -201,6 +203,16 @@ MENDS: dict[str, Mend] = {
     ),
     "nothing is held when offsets are skipped": Mend(
         "micro-batches", ((batches.Batches, "empty", unless_skipped),)
+    ),
+    "a mark does not fall when out_of_orderness grows": Mend(
+        "limits", ((progress.PartitionState, "_with_disorder_of", without_floor),)
+    ),
+    "a limit holds from the offset that is committed with it": Mend(
+        "limits",
+        ((progress.PartitionState, "out_of_orderness", instead(lambda self, query: query.out_of_orderness)),),
+    ),
+    "a max_jump that changes is committed": Mend(
+        "limits", ((progress.PartitionState, "max_jump", instead(lambda self, query: query.max_jump)),)
     ),
     "rows that later tuples change come out again": Mend(
         "updates", ((updates.Updates, "note", instead(nothing)),)

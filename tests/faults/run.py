@@ -72,7 +72,11 @@ def run(schedule: Schedule) -> Outcome:
 
 
 class Cluster:
-    """The processes of a run and what restarts them."""
+    """The processes of a run and what restarts them.
+
+    settings: with which the query began. deployed: those of the next start of each instance. states: the last committed
+    state of each input partition, whatever became of it.
+    """
 
     def __init__(self, schedule: Schedule, world: World, broker: Broker) -> None:
         self.schedule, self.world, self.broker = schedule, world, broker
@@ -83,6 +87,8 @@ class Cluster:
         watched = any(fault.kind.startswith("recreate") for fault in schedule.faults)
         self.storage = Storage(Files(world, atomic=shape.store == "disk"), shape.piece, watched)
         self.settings: list[Settings] = [settings_of(shape, number) for number in range(shape.instances)]
+        self.deployed = list(self.settings)
+        self.states: dict[int, PartitionState] = {}
         broker.create("in", schedule.shape.inputs)
         self.writer = Writer(schedule, world, broker)
         self.growth = Growth(self.settings[0].query, world)
@@ -145,6 +151,7 @@ class Cluster:
             number: PartitionState.decode(found.metadata, offset=found.offset)
             for (_, number), found in offsets.items()
         }
+        self.states |= states
         self.growth.committed(states)
         self.given_marks.committed(states)
 
@@ -182,7 +189,7 @@ class Cluster:
                 lambda s: self.sessions.__setitem__(whole, s),
             )
         else:
-            mine = self.settings[int(name[1:])]
+            mine = self.deployed[int(name[1:])]
             body = partitioner(mine, self.world, lambda plane: self.planes.__setitem__(whole, plane))
 
         def begin() -> None:

@@ -36,6 +36,7 @@ class Strikes:
             "expire offsets": self._expire_offsets,
             "lose ends": self._lose_ends,
             "add partitions": self._add_partitions,
+            "change limits": self._change_limits,
             "damage state": self._damage_state,
             "recreate input": self._recreate,
             "recreate routed": self._recreate,
@@ -82,6 +83,31 @@ class Strikes:
             self._cluster.growth.add(logs[-1].number)
             self._cluster.writer.fill(logs[-1].number, draw)
         self._world.at(fault.seconds, lambda: self._rebalance(fault))
+
+    def _change_limits(self, fault: Fault) -> None:
+        """All instances get another `max_jump`, a larger `out_of_orderness` or both, and are started again one by one."""
+        if self._cluster.writer.begins is None:
+            self._world.at(1.0, lambda: self._change_limits(fault))  # the query has not begun
+            return
+        draw = Random(fault.draw)
+        which = draw.choice(
+            (("max_jump",), ("out_of_orderness",), ("out_of_orderness",), ("max_jump", "out_of_orderness"))
+        )
+        before = self._cluster.deployed[0].query
+        drawn = {
+            "max_jump": draw.choice((None, 1_000, 5_000, 60_000)),
+            "out_of_orderness": before.out_of_orderness + draw.choice((1_000, 3_000, 6_000)),
+        }
+        query = before.model_copy(update={name: drawn[name] for name in which})
+        self._cluster.deployed = [one.model_copy(update={"query": query}) for one in self._cluster.deployed]
+        for number in range(len(self._cluster.deployed)):
+            self._world.at(draw.uniform(0.0, 2.0 + fault.seconds), lambda number=number: self._stop(number))
+
+    def _stop(self, number: int) -> None:
+        """An instance is stopped, and somebody starts it again."""
+        for process in self._cluster.running:
+            if process.name.startswith(f"p{number}."):
+                process.kill_soon()
 
     def _expire_offsets(self, fault: Fault) -> None:
         """All instances stop, the broker forgets their offsets, and they start again."""

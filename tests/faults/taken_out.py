@@ -191,3 +191,8 @@ def unless_skipped(empty: Any) -> Any:
         return iter(()) if why == "skip" else empty(self, states, why=why)
 
     return emptied
+
+
+def without_floor(grow: Any) -> Any:
+    """The mark follows the larger delay at once, even if it falls."""
+    return lambda self, query: replace(grow(self, query), floor=None)

@@ -7,16 +7,25 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyarrow import fs
 
+from evenflow.aggregates import AggregatePlan
 from evenflow.errors import FencedError
 from evenflow.settings import Settings
+from evenflow.settings.delta_place import delta_place
+from evenflow.twostep import readable, readable_schema
 from spark_consumers.jars import s3_jars
+from spark_consumers.sinks import SINKS
+from spark_consumers.sinks.base import Start
+from spark_consumers.sinks.checking import sample_rows
+from spark_consumers.sinks.delta import commit, delta_schema
 from tests.ground.waiting import wait_until
 from tests.pipeline import spark_stream
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
@@ -85,11 +94,11 @@ def _batches(settings: Settings) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sink", ["kafka", "parquet"])
+@pytest.mark.parametrize("sink", ["kafka", "parquet", "delta"])
 def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_replaced_and_results_are_exact(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore, sink: str
 ) -> None:
-    target = {"sink": sink} | ({"path": f"s3a://{BUCKET}/results"} if sink == "parquet" else {})
+    target = {"sink": sink} | ({} if sink == "kafka" else {"path": f"s3a://{BUCKET}/results"})
     settings = spark_stream.make_settings(
         kafka_settings, query_name, tmp_path, spark=_spark(store), results=target
     )
@@ -118,11 +127,72 @@ def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_
     if sink == "kafka":
         assert spark_stream.results(settings)[0] == stream.expected()
         return
-    files = pq.read_table(f"{BUCKET}/results", filesystem=store.files())
+    if sink == "delta":
+        place = delta_place(settings)
+        files = DeltaTable(place.uri, storage_options=place.options).to_pyarrow_table()
+    else:
+        files = pq.read_table(f"{BUCKET}/results", filesystem=store.files())
     starts = files["window_start"].cast("timestamp[ms]").cast("int64").to_pylist()
     rows = Counter(zip(starts, files["key"].to_pylist(), files["n"].to_pylist(), strict=True))
     assert set(rows) == expected_rows(stream)
     assert max(rows.values()) == 1
+
+
+def test_a_delta_table_in_an_object_store_has_each_row_once_although_the_application_is_killed_in_mid_stream(
+    kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    results = {"sink": "delta", "path": f"s3a://{BUCKET}/table"}
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        spark={"conf": store.conf, "batch_interval": 500},
+        results=results,
+    )
+    stream = Stream(settings)
+    place = delta_place(settings)
+
+    def commits() -> int:
+        known = DeltaTable.is_deltatable(place.uri, storage_options=place.options)
+        return DeltaTable(place.uri, storage_options=place.options).version() if known else -1
+
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("aggregate")
+        stream.write(1_500)
+        pipeline.wait_until(lambda: commits() > 0, timeout=200)
+        pipeline.kill("aggregate")
+        before = commits()
+        pipeline.start("aggregate")
+        stream.write(1_500)
+        pipeline.wait_until(lambda: commits() > before, timeout=200)
+        pipeline.stop("partition")
+        pipeline.stop("aggregate", grace=60)
+        stream.end()
+        pipeline.run_to_the_end(until=200)
+    assert_exact(stream)
+    table = DeltaTable(place.uri, storage_options=place.options).to_pyarrow_table(
+        columns=["window_start", "key"]
+    )
+    assert table.num_rows == table.group_by(["window_start", "key"]).aggregate([]).num_rows
+
+
+def test_of_drivers_that_commit_the_same_micro_batches_in_an_object_store_at_the_same_time_one_does_it(
+    store: ObjectStore,
+) -> None:
+    results = {"sink": "delta", "path": f"s3a://{BUCKET}/raced"}
+    settings = Settings(results=results, spark={"conf": store.conf})
+    sink, place = SINKS["delta"], delta_place(settings)
+    nowhere: Any = None  # making the table asks no Spark
+    sink.writer(settings, Start(spark=nowhere, run="ours", epoch=1))
+    rows = sample_rows(AggregatePlan.of(settings.query), 1_000)
+    table = readable(rows, readable_schema(settings.query)).cast(delta_schema(settings))
+    with ThreadPoolExecutor(4) as drivers:
+        for number in range(6):
+            for done in [drivers.submit(commit, place, "ours", table, number) for _ in range(4)]:
+                done.result()
+    assert sink.read_back(settings).read_all().num_rows == 6 * table.num_rows
+    assert DeltaTable(place.uri, storage_options=place.options).version() == 6
 
 
 def _newest(store: ObjectStore, settings: Settings) -> str:

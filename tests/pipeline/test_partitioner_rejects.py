@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from evenflow.errors import IncompatibleStateError
 from evenflow.markers import HEADER
 from evenflow.plans import Plan
 from evenflow.windows import END_MARK
@@ -130,6 +131,45 @@ def test_max_jump_changes_while_the_query_runs_and_verify_finds_no_difference(ka
     report = verify(settings)
     assert report.exact, report.text()
     assert (report.read, report.rejected) == (8, 2)
+
+
+def test_out_of_orderness_grows_while_the_query_runs_and_verify_finds_no_difference(
+    kafka_settings, query_name
+):
+    accepted, rows = [], 0
+    stints = [
+        ("0s", [1_000, 9_000, 7_500], [1_000, 9_000]),
+        ("3s", [9_500, 7_600, 8_200, 12_000, 9_900], [9_500, 12_000, 9_900]),  # the mark stays at 9 s
+        ("5s", [13_000, 8_100, 9_950], [13_000, 9_950]),
+    ]
+    for number, (disorder, times, in_time) in enumerate(stints):
+        settings = make_settings(
+            kafka_settings, query_name, input={"partitions": 1}, query={"out_of_orderness": disorder}
+        )
+        create_topics(settings)
+        write(settings, [(0, {"k": "a", "t": t, "v": 1}) for t in times], end=False)
+        rows += len(times)
+        if number == len(stints) - 1:
+            write_end(settings, Counter({0: rows}))
+            run(settings)
+        else:
+            read_up_to(settings, rows)
+        accepted += [(b"a", t, {"v": 1}) for t in in_time]
+    assert [reason for reason, _, _ in rejections(settings)] == ["late"] * 4
+    state = all_states(settings)[0]
+    assert (state.disorders, state.floor) == (((3, 3_000), (8, 5_000)), 9_000)
+    smaller = make_settings(
+        kafka_settings, query_name, input={"partitions": 1}, query={"out_of_orderness": "4s"}
+    )
+    with pytest.raises(IncompatibleStateError, match="it may only grow"):
+        run(smaller)
+    client = clients.producer(settings.kafka)
+    for row in windows_of(settings, accepted, END_MARK):
+        client.produce(settings.topic("results"), value=json.dumps(row), key=row["key"], partition=0)
+    clients.flush(client, settings.kafka)
+    report = verify(smaller)
+    assert report.exact, report.text()
+    assert (report.read, report.rejected) == (rows, 4)
 
 
 def read_up_to(settings, records):

@@ -129,17 +129,23 @@ def test_a_results_topic_that_is_deleted_is_named_by_status_and_ends_the_applica
         keeping_up(live)  # the first look makes the page follow
         delete_topics(settings.kafka, [results])
 
+        def shown() -> bool:
+            answer = keeping_up(live)
+            return (
+                answer["word"] == "bad" and f"spark fused has ended: {results} was deleted" in answer["text"]
+            )
+
+        wait_for(shown, lambda: keeping_up(live), timeout=15.0)
+
         def named() -> bool:
             code, wrong = status(pipeline)
             return code == 2 and any(f"{results} is gone" in line for line in wrong)
 
         pipeline.wait_until(named)
-        stream.write(500, poison=False)
         wait_for(lambda: not spark.alive, spark.output, timeout=90.0)
         del pipeline.running["aggregate"]
         assert f"{results} was deleted while the service ran" in spark.output()
         with pytest.raises(urllib.error.URLError):
             page(own, "/healthy/")
-        pipeline.wait_until(lambda: "spark fused" in keeping_up(live)["text"])
-        assert keeping_up(live)["word"] == "bad"
+        assert shown(), "and it stays so"
         assert status(pipeline)[0] == 2

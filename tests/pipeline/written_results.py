@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.delta_place import delta_place
 from evenflow.twostep import readable, readable_schema
 from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import avro, sink_of
@@ -115,4 +116,4 @@ def commit_first(settings: Settings, rows: pa.Table, number: int) -> None:
     """Commit the rows of a micro-batch to the Delta table of these settings, which is made if it is not there."""
     nowhere: Any = None  # making the table asks no Spark
     sink_of(settings).writer(settings, Start(spark=nowhere, run="r", epoch=1))
-    commit(str(settings.results.path), "r", rows, number)
+    commit(delta_place(settings), "r", rows, number)

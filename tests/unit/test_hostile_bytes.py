@@ -169,6 +169,8 @@ STATE = PartitionState(
     session=7,
     frames=8,
     max_jumps=((1, 60_000), (2, None)),
+    disorders=((1, 60_000), (2, 90_000)),
+    floor=3,
 ).encode()
 MARKER = EndOfStream(producer="p", tuples=3, producers=2).headers()[0][1]
 PLAN = json.dumps({"epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.markers import EndOfStream
-from evenflow.progress import MOST_MAX_JUMPS, PartitionState, Verdict, judge
+from evenflow.progress import MOST_DISORDERS, MOST_MAX_JUMPS, PartitionState, Verdict, judge
 from evenflow.settings import Query
 from evenflow.windows import END_MARK, NO_MARK
 
@@ -174,47 +174,137 @@ def test_metadata_that_is_no_state_is_refused_with_an_explanation(metadata):
 
 def other(max_jump: int | None, *, began: int | None = None) -> Query:
     """The settings of an instance with this max_jump (ms), of a query that began with `began`."""
-    return query(max_jump=max_jump).with_first_max_jump(began)
+    return query(max_jump=max_jump).with_first_limits({"max_jump": began})
 
 
 def test_a_change_of_max_jump_holds_from_the_offset_at_which_the_partition_is_taken_over():
-    state = replace(FRESH, offset=5).with_max_jump_of(other(100))
+    state = replace(FRESH, offset=5).under(other(100))
     assert state.max_jumps == ((5, 100),)
     assert (state.max_jump(other(7)), state.max_jump_from) == (100, 5), "whatever the settings of a reader"
     state = replace(state, offset=9)
-    assert state.with_max_jump_of(other(100)) is state, "the same value is no change"
-    state = state.with_max_jump_of(other(None))
+    assert state.under(other(100)) is state, "the same value is no change"
+    state = state.under(other(None))
     assert state.max_jumps == ((5, 100), (9, None))
     assert PartitionState.decode(state.encode(), offset=9) == state
 
 
 def test_a_change_that_judged_no_record_leaves_nothing():
-    state = replace(FRESH, offset=5).with_max_jump_of(other(100)).with_max_jump_of(other(200))
+    state = replace(FRESH, offset=5).under(other(100)).under(other(200))
     assert state.max_jumps == ((5, 200),)
-    assert state.with_max_jump_of(other(None)) == replace(FRESH, offset=5)
+    assert state.under(other(None)) == replace(FRESH, offset=5)
 
 
 def test_a_max_jump_that_has_not_changed_is_judged_by_that_of_the_beginning():
     assert FRESH.max_jump(other(100, began=60)) == 60
     assert FRESH.max_jump(query(max_jump=100)) == 100
-    assert FRESH.with_max_jump_of(query(max_jump=100)) is FRESH
+    assert FRESH.under(query(max_jump=100)) is FRESH
 
 
 def test_an_older_evenflow_reads_the_state_of_a_partition_as_long_as_its_max_jump_has_not_changed():
     assert json.loads(FRESH.encode())["v"] == 5
-    assert json.loads(FRESH.with_max_jump_of(other(100)).encode())["v"] == 6
+    assert json.loads(FRESH.under(other(100)).encode())["v"] == 6
 
 
 def test_max_jump_changes_only_as_often_as_the_state_can_hold_and_then_the_start_is_refused():
     state = FRESH
     for turn in range(MOST_MAX_JUMPS):
-        state = replace(state, offset=2**60 + turn).with_max_jump_of(other(2**60 + turn))
+        state = replace(state, offset=2**60 + turn).under(other(2**60 + turn))
     assert len(state.encode()) < 2_500
     assert PartitionState.decode(state.encode(), offset=state.offset) == state
     state = replace(state, offset=2**61)
     with pytest.raises(IncompatibleStateError, match="max_jump has changed 32 times"):
-        state.with_max_jump_of(other(None))
-    assert state.with_max_jump_of(other(2**60 + MOST_MAX_JUMPS - 1)) is state
+        state.under(other(None))
+    assert state.under(other(2**60 + MOST_MAX_JUMPS - 1)) is state
+
+
+def patient(out_of_orderness: int) -> Query:
+    """The settings of an instance with this out_of_orderness (ms), of a query that began with none."""
+    return query(out_of_orderness=out_of_orderness).with_first_limits({"out_of_orderness": 0})
+
+
+def test_an_out_of_orderness_that_grows_holds_from_an_offset_on_and_the_mark_does_not_fall():
+    before = judge(patient(0), FRESH, np.array([100], dtype=np.int64)).state
+    state = replace(before, offset=7).under(patient(30))
+    assert (state.disorders, state.floor, state.out_of_orderness_from) == (((7, 30),), 100, 7)
+    assert state.mark(patient(0)) == 100, "whatever the settings of a reader"
+    judged = judge(patient(30), state, np.array([95, 115, 94, 140, 105], dtype=np.int64))
+    assert judged.verdicts.tolist() == [Verdict.LATE, 0, Verdict.LATE, 0, Verdict.LATE]
+    assert judged.marks.tolist() == [100, 100, 100, 100, 110]
+    assert judged.state.mark(patient(30)) == 110
+    assert judged.state.watermark(patient(30)) == 110
+    assert PartitionState.decode(judged.state.encode(), offset=7) == judged.state
+
+
+@given(
+    stints=st.lists(
+        st.tuples(st.integers(0, 60), st.lists(st.integers(0, 300), max_size=6)), min_size=1, max_size=6
+    )
+)
+def test_the_mark_is_the_largest_event_time_less_the_delay_of_its_offset_and_never_falls(stints):
+    state, largest, marks = FRESH, [], [NO_MARK]
+    for disorder, times in stints:
+        settings = patient(disorder)
+        state = state.under(settings)
+        judged = judge(settings, state, np.array(times, dtype=np.int64))
+        delay = state.delay(settings)
+        accepted = judged.verdicts == Verdict.ACCEPTED
+        for time, yes, mark in zip(times, accepted, judged.marks.tolist(), strict=True):
+            assert mark == max(largest, default=NO_MARK)
+            largest += [time - delay] if yes else []
+            marks.append(mark)
+        state = replace(judged.state, offset=state.offset + len(times))
+        marks.append(state.mark(settings))
+        assert state.mark(settings) == max(largest, default=NO_MARK)
+    assert marks == sorted(marks)
+
+
+def test_an_instance_with_a_smaller_out_of_orderness_leaves_the_larger_one_of_a_partition():
+    state = replace(FRESH, offset=5).under(patient(30))
+    assert state.under(patient(10)) is state
+
+
+def test_a_growth_that_judged_no_record_leaves_nothing():
+    state = replace(FRESH, offset=5).under(patient(30)).under(patient(40))
+    assert (state.disorders, state.floor) == (((5, 40),), None)
+
+
+def test_out_of_orderness_grows_only_as_often_as_the_state_can_hold_and_then_the_start_is_refused():
+    state = replace(FRESH, first_time=0, max_time=2**60, steady_from=0)
+    for turn in range(MOST_MAX_JUMPS):
+        state = replace(state, offset=2**60 + turn)
+        if turn < MOST_DISORDERS:
+            state = state.under(patient(2**59 + turn))
+        wide = patient(2**59).model_copy(update={"max_jump": 2**60 + turn})
+        state = state.under(wide.with_first_limits({"max_jump": None}))
+    full = replace(
+        state,
+        run=tuple(2**60 + i for i in range(15)),
+        ended_producers=tuple(f"{i:024d}" for i in range(16)),
+        announced=16,
+    )
+    assert len(full.encode()) < 3_200
+    assert json.loads(full.encode())["v"] == 7
+    assert PartitionState.decode(full.encode(), offset=full.offset) == full
+    with pytest.raises(IncompatibleStateError, match="out_of_orderness has grown 16 times"):
+        replace(state, offset=2**61).under(
+            wide.model_copy(update={"out_of_orderness": 2**60}).with_first_limits({"max_jump": None})
+        )
+
+
+@pytest.mark.parametrize(
+    ("disorders", "why"),
+    [
+        (((6, 100),), "not in order"),
+        (((3, 50), (3, 100)), "not in order"),
+        (((1, 100), (3, 100)), "has not grown"),
+        (((1, 100), (3, 50)), "has not grown"),
+    ],
+    ids=["ahead", "twice", "equal", "smaller"],
+)
+def test_an_out_of_orderness_that_no_evenflow_commits_is_refused(disorders, why):
+    metadata = replace(FRESH, offset=5, disorders=disorders).encode()
+    with pytest.raises(IncompatibleStateError, match=why):
+        PartitionState.decode(metadata, offset=5)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def find(settings: Settings, *, results: bool) -> Remains:
         placed, left = _results(one, results)
         mine += [f"{one.query.name}.results", *(place for place in placed if isinstance(place, str))]
         folders += [*checkpoints, *(place for place in placed if isinstance(place, Stored))]
-        stays += [*staying, *left]
+        stays += [*staying, *left, *sink_of(one).keeps(one)]
     input_topic = settings.topic("input")
     there = sorted({*mine} & {*names} - {input_topic})
     return Remains(

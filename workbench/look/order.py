@@ -96,8 +96,16 @@ def _verdicts(query: Query, times: Int64s, *, begun: bool) -> UInt8s:
     is from the middle of a stream, and without progress its first tuples would be jumps.
     """
     first = int(times[:3].min()) if begun else None
-    state = PartitionState(fingerprint="", topic_id="", offset=0, first_time=first, max_time=first)
-    return judge(query, state.with_max_jump_of(query), times).verdicts
+    state = PartitionState(
+        fingerprint="",
+        topic_id="",
+        offset=0,
+        first_time=first,
+        max_time=first,
+        max_jumps=((0, query.max_jump),),
+        disorders=((0, query.out_of_orderness),),
+    )
+    return judge(query, state, times).verdicts
 
 
 def _behind(slide: int, times: Int64s) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evenflow.expressions.checked import read as expression
+from evenflow.grammar.paths import toml_name
 from evenflow.settings import AggregateSpec, Query, Settings
 from workbench.findings import Changes, Finding
 
@@ -86,11 +86,6 @@ def _table(section: str, fields: Mapping[str, Any], comments: Comments) -> str:
         comment = comments.get((section, name))
         lines.append(f"{toml_name(name)} = {toml_value(value)}" + (f"  # {comment}" if comment else ""))
     return "\n".join([*lines, ""])
-
-
-def toml_name(name: str) -> str:
-    """The name of a setting or column as TOML wants it before `=`: in quotes, unless it is plain."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def toml_value(value: Any) -> str:

@@ -19,6 +19,7 @@ class PartitionFacts:
     log_begin, log_end: offsets. state: None before the query has begun. watermark: None before the first tuple. mark: None
     before the first tuple, and after the end of the partition. max_jump: by how much (ms) a tuple may be ahead that is read
     next, None: off. max_jump_from: the offset from which on this holds, None before the query has begun.
+    out_of_orderness, out_of_orderness_from: likewise, in ms.
     """
 
     partition: int
@@ -29,6 +30,8 @@ class PartitionFacts:
     mark: int | None
     max_jump: int | None = None
     max_jump_from: int | None = None
+    out_of_orderness: int = 0
+    out_of_orderness_from: int | None = None
 
     @classmethod
     def of(
@@ -36,16 +39,17 @@ class PartitionFacts:
     ) -> PartitionFacts:
         """The facts that follow from the committed state. log: first offset and end offset."""
         mark = NO_MARK if state is None else state.mark(query)
-        largest = None if state is None else state.max_time
         return cls(
             partition=partition,
             log_begin=log[0],
             log_end=log[1],
             state=state,
-            watermark=None if largest is None else largest - query.out_of_orderness,
+            watermark=None if state is None else state.watermark(query),
             mark=None if mark in (NO_MARK, END_MARK) else mark,
             max_jump=query.max_jump if state is None else state.max_jump(query),
             max_jump_from=None if state is None else state.max_jump_from,
+            out_of_orderness=query.out_of_orderness if state is None else state.out_of_orderness(query),
+            out_of_orderness_from=None if state is None else state.out_of_orderness_from,
         )
 
     @property

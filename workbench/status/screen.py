@@ -162,6 +162,8 @@ def _partition(one: PartitionFacts) -> dict[str, Any]:
         "ended": one.ended,
         "max_jump": one.max_jump,
         "max_jump_from": one.max_jump_from,
+        "out_of_orderness": one.out_of_orderness,
+        "out_of_orderness_from": one.out_of_orderness_from,
         **counted,
     }
 

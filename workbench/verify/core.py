@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Settings
-from workbench.verify import lost, reach, records, rejections, results, windows
+from workbench.verify import delays, lost, reach, records, rejections, results, windows
 from workbench.verify.ahead import check_ahead
 from workbench.verify.counters import check_counters
 from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
@@ -144,6 +144,7 @@ class Recomputed:
         records.load(db, settings, inputs)
         # Before any check: this also deletes the records and rejections that can no longer be judged.
         self._lost = lost.find_lost(db, settings, committed, kept)
+        delays.load_delays(db, settings.query, committed)
         rejections.check_rejections(db, settings, committed, self._lost, found)
         self._without_schema = rejections.without_schema(db, settings)
         self._withheld = rejections.withheld(db, settings)

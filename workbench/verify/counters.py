@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import duckdb
 
 from evenflow.settings import Query
+from workbench.verify.delays import Delays
 from workbench.verify.ends import end_of
 from workbench.verify.inputs import END_MARK, NO_MARK, Committed
 from workbench.verify.lost import Lost
@@ -39,11 +40,12 @@ def check_counters(
             "SELECT partition, count(*) FROM readable WHERE reason IS NULL AND NOT kept GROUP BY partition"
         ).fetchall()
     )
-    largest = dict(
-        db.execute(
-            "SELECT partition, max(time) FROM readable WHERE reason IS NULL GROUP BY partition"
+    largest = {
+        partition: (time, own)
+        for partition, time, own in db.execute(
+            "SELECT partition, max(time), max(own) FROM marked WHERE reason IS NULL GROUP BY partition"
         ).fetchall()
-    )
+    }
     all_counters = []
     for state in committed:
         read, rejected = counted.get(state.partition, (0, 0))
@@ -63,7 +65,7 @@ def check_counters(
             unannounced=_unannounced(db, state, gone, found),
         )
         _compare(counters, gone, found)
-        _check_state(db, query, state, largest.get(state.partition), gone, found)
+        _check_state(db, query, state, largest.get(state.partition, (None, None)), gone, found)
         all_counters.append(counters)
     return tuple(all_counters)
 
@@ -102,27 +104,31 @@ def _check_state(
     db: duckdb.DuckDBPyConnection,
     query: Query,
     state: Committed,
-    largest: int | None,
+    largest: tuple[int | None, int | None],
     lost: Lost | None,
     found: Findings,
 ) -> None:
-    """Compare the committed maximum, mark and end with those that follow from the records."""
+    """Compare the committed maximum, mark and end with those that follow from the records.
+
+    largest: the largest event time (ms) of the accepted records, and the largest mark that one of them gave.
+    """
+    maximum, own = largest
     if state.began_again not in (None, state.begin):
         detail = "the committed state begins elsewhere than the query did: what lies between may be lost"
         found.add(_off("state", state.partition, "begin", state.begin, state.began_again, detail))
     # If a lost tuple can have had the largest event time, `until` is the committed maximum itself.
-    if state.max_time not in (largest, None if lost is None else lost.until):
+    if state.max_time not in (maximum, None if lost is None else lost.until):
         found.add(
-            _off("state", state.partition, "max_time", largest, state.max_time, "the committed maximum")
+            _off("state", state.partition, "max_time", maximum, state.max_time, "the committed maximum")
         )
     ended = end_of(db, state.partition) is not None
     if ended != state.ended and (ended or lost is None):  # the markers may be lost
         detail = "whether the partition has ended"
         found.add(_off("state", state.partition, "ended", str(ended), str(state.ended), detail))
-    delay = query.out_of_orderness + query.allowed_lateness
-    maximum = largest if lost is None else state.max_time
-    own = NO_MARK if maximum is None else maximum - delay
-    mark = own if state.idle_mark is None else max(own, state.idle_mark)
+    marks = [own, state.idle_mark]
+    if lost is not None and state.max_time is not None:
+        marks += [state.max_time - Delays(query, state).last, state.floor]
+    mark = max((one for one in marks if one is not None), default=NO_MARK)
     if ended or (lost is not None and state.ended):
         mark = END_MARK
     if mark != state.mark:

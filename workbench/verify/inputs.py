@@ -75,7 +75,7 @@ class Committed:
     committed state has it, None: equal. mark, max_time, idle_mark:
     event times in ms. max_time is None if no tuple was accepted, and idle_mark is None if the partition was never idle.
     read, routed, rejected, filtered: tuples before `offset`. max_jumps: (offset, `max_jump` in ms or None for off) for each
-    change since the query began, as `PartitionState` has it.
+    change since the query began, disorders, floor: what `PartitionState` has of these.
     """
 
     partition: int
@@ -91,6 +91,8 @@ class Committed:
     rejected: int
     filtered: int = 0
     max_jumps: tuple[tuple[int, int | None], ...] = ()
+    disorders: tuple[tuple[int, int], ...] = ()
+    floor: int | None = None
 
     @classmethod
     def of(
@@ -111,6 +113,8 @@ class Committed:
             rejected=state.rejected,
             filtered=state.filtered,
             max_jumps=state.max_jumps,
+            disorders=state.disorders,
+            floor=state.floor,
         )
 
 

@@ -1,14 +1,15 @@
 """Was every tuple rejected that came late, and no other? A tuple is late by its partition's own mark (`late`), or by
 the mark that the partition got while it was idle (`idle`).
 
-`late` follows from the input alone: the mark is the largest accepted event time before the tuple, less the delay.
+`late` follows from the input alone: the mark is the largest accepted event time before the tuple, less the delay. The
+delay of each tuple is that of its offset (`delays`), and the marks of the accepted tuples are in view `marked`.
 
 `idle` does not follow from the input, because the clock decided when a partition became idle, and which other
 partition gave it a mark. For each idle rejection this can be checked:
 * The rejection names the mark that the tuple was held against.
 * The tuple's pane had ended by that mark, and not by the partition's own mark.
 * Some input partition had that mark. Idle marks are copied from another partition, so each is an accepted event time
-  less the delay.
+  less the delay that held at its offset.
 * The mark does not exceed the last idle mark that was committed.
 * The marks of a partition only grow from one rejection to the next.
 * No later tuple of a pane that had ended by that mark was let through.
@@ -29,19 +30,18 @@ from workbench.verify.sql import pane_end, scalar, stream
 
 
 def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """Check the rejections as `late` and `idle`. Needs tables `readable`, `rejected`, `committed` and `lost`."""
-    delay = query.out_of_orderness + query.allowed_lateness
-    _judge(db, query.origin.slide_ms, delay)
-    _given_marks(db, delay)
-    _claims(db, delay)
+    """Check the rejections as `late` and `idle`. Needs `marked`, and tables `rejected`, `committed` and `lost`."""
+    _judge(db, query.origin.slide_ms)
+    _given_marks(db)
+    _claims(db)
     _late(db, found)
     _idle(db, found)
     _growing(db, found)
     _let_through(db, query.origin.slide_ms, found)
-    _committed_marks(db, delay, found)
+    _committed_marks(db, found)
 
 
-def _judge(db: duckdb.DuckDBPyConnection, slide: int, delay: int) -> None:
+def _judge(db: duckdb.DuckDBPyConnection, slide: int) -> None:
     """Table `judged`: the tuples that are late or might be late.
 
     low, high: bounds (ms) of the partition's own mark before the tuple. They differ only where tuples were lost.
@@ -49,21 +49,21 @@ def _judge(db: duckdb.DuckDBPyConnection, slide: int, delay: int) -> None:
     # greatest() skips nulls, so `high` is `low` where nothing was lost.
     db.execute(
         f"""CREATE TABLE judged AS
-            SELECT j.*, largest - {delay} AS low, greatest(largest, l.until) - {delay} AS high,
+            SELECT j.* EXCLUDE (own), own AS low, greatest(own, l.mark) AS high,
                    r.mark AS claimed, c.idle_mark
             FROM (SELECT partition, "offset", reason, {pane_end(slide)} AS pane_end,
-                         max(CASE WHEN reason IS NULL THEN time END) OVER (
+                         max(CASE WHEN reason IS NULL THEN own END) OVER (
                              PARTITION BY partition ORDER BY "offset"
-                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS largest
-                  FROM readable) j
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS own
+                  FROM marked) j
             JOIN committed c ON c.partition = j.partition
             LEFT JOIN lost l ON l.partition = j.partition
             LEFT JOIN rejected r ON r.partition = j.partition AND r."offset" = j."offset"
-            WHERE j.pane_end <= largest - {delay} OR j.reason IN ('late', 'idle')"""
+            WHERE j.pane_end <= own OR j.reason IN ('late', 'idle')"""
     )
 
 
-def _given_marks(db: duckdb.DuckDBPyConnection, delay: int) -> None:
+def _given_marks(db: duckdb.DuckDBPyConnection) -> None:
     """Table `given`: the marks that rejections or the committed state name, and that some partition did have."""
     # Where `low` is null the partition has no mark yet. `claimed - 1` then makes the comparison true.
     db.execute(
@@ -74,20 +74,18 @@ def _given_marks(db: duckdb.DuckDBPyConnection, delay: int) -> None:
     # The search for them goes through all tuples, so it is left out if no mark is in question.
     if scalar(db, "SELECT count(*) FROM questioned"):
         db.execute(
-            f"""INSERT INTO given SELECT DISTINCT time - {delay} FROM (
-                    SELECT time, max(time) OVER (
-                        PARTITION BY partition ORDER BY "offset"
-                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-                    FROM readable WHERE reason IS NULL)
-                WHERE time > coalesce(before, time - 1) AND time - {delay} IN (SELECT mark FROM questioned)"""
+            """INSERT INTO given SELECT DISTINCT own FROM (
+                   SELECT own, max(own) OVER (
+                       PARTITION BY partition ORDER BY "offset"
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+                   FROM marked WHERE reason IS NULL)
+               WHERE own > coalesce(before, own - 1) AND own IN (SELECT mark FROM questioned)"""
         )
     # A mark that came from a lost tuple cannot be looked up, so it is believed.
-    db.execute(
-        f"INSERT INTO given SELECT mark FROM questioned WHERE mark <= (SELECT max(until) FROM lost) - {delay}"
-    )
+    db.execute("INSERT INTO given SELECT mark FROM questioned WHERE mark <= (SELECT max(mark) FROM lost)")
 
 
-def _claims(db: duckdb.DuckDBPyConnection, delay: int) -> None:
+def _claims(db: duckdb.DuckDBPyConnection) -> None:
     """Table `claims`: the rejections, each with the mark that it names.
 
     fine: whether that mark can have been in force, and makes the tuple late.
@@ -175,7 +173,7 @@ def _let_through(db: duckdb.DuckDBPyConnection, slide: int, found: Findings) -> 
         found.add(missed(partition, offset, detail))
 
 
-def _committed_marks(db: duckdb.DuckDBPyConnection, delay: int, found: Findings) -> None:
+def _committed_marks(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
     for partition, mark in stream(
         db,
         "SELECT partition, idle_mark FROM committed WHERE idle_mark IS NOT NULL "

@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Settings
+from workbench.verify.delays import Delays
 from workbench.verify.ends import end_of
 from workbench.verify.inputs import Committed, Kept
 from workbench.verify.sql import pane_end, scalar
@@ -30,7 +31,8 @@ class Lost:
     """One input partition whose records below offset `before` are gone, or can no longer be judged.
 
     tuples: how many tuples that are. routed: how many of these were accepted (routed, or filtered by the condition).
-    until: no accepted lost tuple has a later event time (ms). None if none was accepted.
+    until: no accepted lost tuple has a later event time (ms). None if none was accepted. mark: none gave the partition a
+    larger mark (ms).
     """
 
     partition: int
@@ -38,10 +40,11 @@ class Lost:
     tuples: int
     routed: int
     until: int | None
+    mark: int | None
 
 
 _SCHEMA = pa.schema(
-    [(name, pa.int64()) for name in ("partition", "before", "tuples", "routed", "until")],
+    [(name, pa.int64()) for name in ("partition", "before", "tuples", "routed", "until", "mark")],
 )
 
 
@@ -93,12 +96,14 @@ def _lost(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, b
         [state.partition],
     )
     routed = state.routed + state.filtered - (read - rejected)
+    until = _until(db, settings, state) if routed > 0 else None
     return Lost(
         partition=state.partition,
         before=before,
         tuples=state.read - read,
         routed=routed,
-        until=_until(db, settings, state) if routed > 0 else None,
+        until=until,
+        mark=None if until is None else until - Delays(settings.query, state).first,
     )
 
 
@@ -109,7 +114,7 @@ def _read(db: duckdb.DuckDBPyConnection, partition: int) -> int:
 def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed) -> int | None:
     """Upper bound (ms) of the event times that were accepted and lost. The module's docstring has the argument."""
     query = settings.query
-    delay = query.out_of_orderness + query.allowed_lateness
+    delay = Delays(query, state).last
     end = scalar(
         db,
         f"SELECT min({pane_end(query.origin.slide_ms)}) FROM readable WHERE partition = ? AND reason IS NULL",

@@ -46,6 +46,14 @@ def test_a_heartbeat_is_the_newest_word_and_the_last_finished_micro_batch_stays_
     assert words.closing.record.batch == 7
 
 
+def test_the_last_word_of_an_application_that_has_ended_is_no_sign_of_an_idle_stage() -> None:
+    collected = collector([1.0, 2.0])
+    assert collected.take(batch(SETTINGS, batch=7).encode())
+    assert collected.take(heartbeat(SETTINGS, batch=7, ended="q.results was deleted").encode())
+    word = collected.known.stages["fused"].word
+    assert (word.record.kind, word.at) == ("batch", 1.0)
+
+
 def test_what_was_there_before_the_controller_began_is_known_and_of_no_known_age() -> None:
     collected = collector()
     collected.take(batch(SETTINGS).encode(), fresh=False)

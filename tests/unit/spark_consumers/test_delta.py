@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.delta_place import delta_place
 from evenflow.twostep import readable, readable_schema
 from spark_consumers.sinks import SINKS, sink_of
 from spark_consumers.sinks.base import Start
@@ -41,7 +42,7 @@ def batch_rows(settings: Settings, number: int) -> pa.Table:
 
 def write(settings: Settings, *batches: int, run: str = "ours") -> None:
     for number in batches:
-        commit(str(settings.results.path), run, batch_rows(settings, number), number)
+        commit(delta_place(settings), run, batch_rows(settings, number), number)
 
 
 def test_a_micro_batch_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_of_drivers_that_commit_the_same_micro_batches_at_the_same_time_one_does
     for number in range(6):
         rows = batch_rows(settings, number)
         with ThreadPoolExecutor(4) as drivers:
-            work = partial(commit, str(settings.results.path), "ours", rows, number)
+            work = partial(commit, delta_place(settings), "ours", rows, number)
             for done in [drivers.submit(work) for _ in range(4)]:
                 done.result()
     assert SINK.read_back(settings).read_all().num_rows == 36
@@ -146,3 +147,37 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ConfigError, match="needs the library deltalake") as caught:
         sink_of(settings_for(SINK))
     assert caught.value.hint == "pip install 'evenflow[delta]'"
+
+
+@pytest.mark.parametrize(
+    ("conf", "options"),
+    [
+        ({}, {}),
+        (
+            {"endpoint": "http://127.0.0.1:9000", "endpoint.region": "us-east-1"},
+            {
+                "aws_endpoint_url": "http://127.0.0.1:9000",
+                "aws_allow_http": "true",
+                "aws_region": "us-east-1",
+            },
+        ),
+        ({"endpoint": "store.example"}, {"aws_endpoint_url": "https://store.example"}),
+        (
+            {"endpoint": "store.example", "connection.ssl.enabled": "false"},
+            {"aws_endpoint_url": "http://store.example", "aws_allow_http": "true"},
+        ),
+    ],
+)
+def test_a_table_in_an_object_store_is_reached_as_sparks_configuration_says_and_put_on_a_condition(
+    conf: dict[str, str], options: dict[str, str]
+) -> None:
+    spark = {"conf": {f"spark.hadoop.fs.s3a.{name}": value for name, value in conf.items()}}
+    settings = Settings(results={"sink": "delta", "path": "s3a://bucket/table/"}, spark=spark)
+    assert delta_place(settings) == ("s3a://bucket/table", {"aws_conditional_put": "etag", **options})
+
+
+@pytest.mark.parametrize("path", ["gs://bucket/table", "hdfs://name/table", "abfss://a@b/table"])
+def test_a_table_in_a_store_that_was_not_tried_is_refused(path: str) -> None:
+    settings = Settings(results={"sink": "delta", "path": path})
+    with pytest.raises(ConfigError, match="writes to folders and to s3a:// alone"):
+        SINK.check(settings)

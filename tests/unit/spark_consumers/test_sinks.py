@@ -335,6 +335,14 @@ def test_a_file_that_is_no_parquet_is_named_with_what_to_do(tmp_path: Path, dama
         read_parquet_results(tmp_path)
 
 
+def test_a_reset_names_the_subject_that_stays_in_the_registry_and_how_to_delete_it() -> None:
+    settings = Settings(query={"name": "q"}, results={"sink": "avro", **NEEDED["avro"]})
+    (said,) = SINKS["avro"].keeps(settings)
+    assert said.startswith("subject q.results-value of the schema registry at http://127.0.0.1:1: ")
+    assert "`curl -X DELETE http://127.0.0.1:1/subjects/q.results-value`" in said
+    assert SINKS["kafka"].keeps(settings) == []
+
+
 def test_avro_takes_the_registry_of_results_or_that_of_the_input_and_is_refused_without_any() -> None:
     def made(results: dict[str, Any], **input: Any) -> Settings:
         return Settings(query={"name": "q"}, results=results, input={"partitions": 1, **input})

@@ -103,11 +103,26 @@ def test_a_query_goes_on_with_another_max_jump_and_stays_the_same_query(
 
 def test_a_max_jump_beside_another_change_is_not_named_as_a_change() -> None:
     beginning = replace(BEGINNING, identity=with_query(max_jump="1m").identity())
-    with pytest.raises(IncompatibleStateError, match="out_of_orderness") as refused:
-        refuse_changed(with_query(out_of_orderness="1s"), beginning=beginning)
+    with pytest.raises(IncompatibleStateError, match="allowed_lateness") as refused:
+        refuse_changed(with_query(allowed_lateness="1s"), beginning=beginning)
     assert "max_jump" not in str(refused.value)
 
 
+def test_a_query_goes_on_with_a_larger_out_of_orderness_and_stays_the_same_query() -> None:
+    began, grown = with_query(out_of_orderness="1s"), with_query(out_of_orderness="90s")
+    beginning = replace(BEGINNING, identity=began.identity())
+    refuse_changed(grown, beginning=beginning)
+    settings = as_begun(grown, parse_beginning(encode_beginning(beginning), where="q.snapshots"))
+    assert (settings.query.out_of_orderness, settings.query.first_out_of_orderness) == (90_000, 1_000)
+    assert settings.identity() == began.identity()
+
+
+def test_an_out_of_orderness_that_is_smaller_than_that_of_the_beginning_is_refused_in_words() -> None:
+    beginning = replace(BEGINNING, identity=with_query(out_of_orderness="2s").identity())
+    with pytest.raises(IncompatibleStateError, match=r'"2s" -> "1s \(it may only grow\)"'):
+        refuse_changed(with_query(out_of_orderness="1s"), beginning=beginning)
+
+
 @pytest.mark.parametrize("identity", [{}, {"query": 1}, {"query": {}}, {"query": {"max_jump": "x"}}])
-def test_a_record_whose_identity_has_no_max_jump_changes_nothing(identity: dict[str, object]) -> None:
+def test_a_record_whose_identity_has_no_such_limit_changes_nothing(identity: dict[str, object]) -> None:
     assert as_begun(SETTINGS, replace(BEGINNING, identity=identity)).fingerprint == SETTINGS.fingerprint

@@ -74,6 +74,19 @@ def decision(**changed: Any) -> DecisionRecord:
 STUCK = HeartbeatRecord(**COMMON, time=1, stage="fused", running_ms=60_000, batch_interval_ms=1_000)
 
 
+def test_a_stage_that_has_said_why_it_ended_is_bad_at_once_until_another_process_speaks() -> None:
+    picture, _ = make()
+    picture.add(instance(1, [1, 1, 1, 1]))
+    picture.add(batch())
+    assert picture.glance().verdicts["keeping up"].word == "good"
+    last = STUCK.model_copy(update={"running_ms": None, "ended": "q.results was deleted\x1b[2J"})
+    picture.take(last.encode())
+    verdict = picture.glance().verdicts["keeping up"]
+    assert (verdict.word, verdict.text) == ("bad", "spark fused has ended: q.results was deleted\\x1b[2J")
+    picture.add(batch(2.0, batch=2))
+    assert picture.glance().verdicts["keeping up"].word == "good"
+
+
 def test_loads_are_rates_between_two_records_and_add_up_over_instances() -> None:
     picture, _ = make()
     assert picture.glance().loads == []

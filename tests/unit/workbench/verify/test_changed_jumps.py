@@ -33,7 +33,7 @@ def settings_of(max_jump: int | None, *, delay: int = 5, confirmations: int = 3)
 
 def under(query: Query, max_jump: int | None) -> Query:
     """The settings of an instance with this `max_jump`, of a query that began with that of `query`."""
-    return query.model_copy(update={"max_jump": max_jump}).with_first_max_jump(query.max_jump)
+    return query.model_copy(update={"max_jump": max_jump}).with_first_limits({"max_jump": query.max_jump})
 
 
 def partitioned(settings: Settings, stints: list[Stint]) -> Topics:
@@ -42,7 +42,7 @@ def partitioned(settings: Settings, stints: list[Stint]) -> Topics:
     state = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
     for max_jump, times in stints:
         query = under(settings.query, max_jump)
-        taken_over = PartitionState.decode(state.encode(), offset=state.offset).with_max_jump_of(query)
+        taken_over = PartitionState.decode(state.encode(), offset=state.offset).under(query)
         judged = judge(query, taken_over, np.array(times, np.int64))
         for offset, (time, verdict) in enumerate(
             zip(times, judged.verdicts.tolist(), strict=True), state.offset
