@@ -34,7 +34,7 @@ def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng:
     """Let the agent play and learn from `lessons.samples` simulated steps of this load."""
     for number in range(lessons.samples):
         start = _varied(load, lessons, rng, queued=number % 2 == 1)
-        contexts = agent.contexts(start, objective.latency_s)
+        contexts = agent.contexts(start, objective)
         arm = agent.bandit.choose(contexts)
         outcome = _simulated(start, agent, agent.least + arm, lessons, rng)
         agent.bandit.learn(arm, contexts[arm], objective.reward(outcome))
@@ -42,7 +42,7 @@ def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng:
 
 def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -> float:
     """Tuples/s that a trained operator puts out for this load. selectivity: tuples out for each tuple in (psi)."""
-    settled = service_rate(agent.settled(load, objective.latency_s), mu=load.mu, rho=agent.rho)
+    settled = service_rate(agent.settled(load, objective), mu=load.mu, rho=agent.rho)
     return selectivity * min(load.arrivals, settled)
 
 

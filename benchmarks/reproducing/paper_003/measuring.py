@@ -76,7 +76,8 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
     if plan.quick and name == "mblinucb":
         options["samples"] = 100
     if name != "fixed":
-        options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho}
+        # The reward of the environment is the paper's, so every policy learns by it.
+        options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho, "objective": "paper"}
     policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
     return drive(policy, environment, steps=steps, seed=seed)
 

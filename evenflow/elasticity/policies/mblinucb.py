@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.elasticity.agents import Load, read_load
+from evenflow.elasticity.objective import Form
 from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision, Options
@@ -29,6 +30,11 @@ _MOST_OUT = 1e9
 class MBLinUCBOptions(LinUCBOptions):
     """Options of `mblinucb`."""
 
+    objective: Form = Field(
+        default="backlog",
+        description="Form of the reward: backlog (ours: the penalty grows with what waits, and nothing scales in while a "
+        "backlog drains), paper (003, eq. 9), or linear (latency counts by its length).",
+    )
     alpha: float = Field(
         default=0.3,
         ge=0,
@@ -36,19 +42,35 @@ class MBLinUCBOptions(LinUCBOptions):
         description="Weight of exploring: how much an agent favours a little-tried number (003: 1).",
     )
     watch: int = Field(
-        default=5, ge=1, le=10_000, description="Observations to watch the load before practising."
+        default=5,
+        ge=1,
+        le=10_000,
+        description="Observations to watch the load before practising.",
+        json_schema_extra={"unit": "observations"},
     )
     rate: float | None = Field(
-        default=None, gt=0, description="Tuples/s that arrive at the combiner. None: as observed."
+        default=None,
+        gt=0,
+        description="Tuples/s that arrive at the combiner. None: as observed.",
+        json_schema_extra={"unit": "tuples/s"},
     )
-    mu: float | None = Field(default=None, gt=0, description="Tuples/s of one unit. None: as observed.")
+    mu: float | None = Field(
+        default=None,
+        gt=0,
+        description="Tuples/s of one unit. None: as observed.",
+        json_schema_extra={"unit": "tuples/s"},
+    )
     selectivity: float | None = Field(
         default=None,
         gt=0,
         description="Tuples out for each tuple in (psi) of the combiner. None: as observed.",
     )
     samples: int = Field(
-        default=2_000, ge=1, le=1_000_000, description="Simulated steps for each part (003: 10000)."
+        default=2_000,
+        ge=1,
+        le=1_000_000,
+        description="Simulated steps for each part (003: 10000).",
+        json_schema_extra={"unit": "simulated steps"},
     )
     breadth: float = Field(
         default=2.0,
