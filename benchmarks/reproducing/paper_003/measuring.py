@@ -15,7 +15,8 @@ from benchmarks.reproducing.store import Values
 from evenflow import elasticity
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
 from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticStage, Operator
+from evenflow.elasticity.environments import ElasticStage
+from evenflow.elasticity.operators import Operator
 from evenflow.written import parse_choice
 
 GOAL = -0.3

@@ -8,6 +8,7 @@ when the load changes.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from evenflow.elasticity.objective import Form
 from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision, Options
-from evenflow.elasticity.pretraining import Lessons, output, train
+from evenflow.elasticity.pretraining import Lessons, Pupil, pretrain
 from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
 
 _LEAST_SHARE = 0.1
@@ -118,15 +119,19 @@ class MBLinUCB(LinUCB):
         """Train every part's agent that has not practised, in the order in which tuples pass the parts (Alg. 1)."""
         loads = self._known()
         self._shares = self._profile(seen, loads)
-        lessons, arriving = self._lessons(seen), None
-        for number, (part, load) in enumerate(loads.items()):
-            if arriving is not None:  # the rate that the trained part before this one puts out
-                load = Load(arrivals=arriving, mu=load.mu, queue=0)
-            agent, objective = self._agents[part], self._objective(part, seen)
-            if part not in self._practised:
-                train(agent, load, objective, lessons, np.random.default_rng([self.seed, number]))
-                self._practised.append(part)
-            arriving = output(agent, load, objective, self._selectivity(loads))
+        selectivity = self._selectivity(loads)
+        pupils = {
+            part: Pupil(
+                agent=self._agents[part],
+                load=load,
+                objective=self._objective(part, seen),
+                selectivity=selectivity,
+                trained=part in self._practised,
+            )
+            for part, load in loads.items()
+        }
+        pretrain(pupils, tuple(pairwise(loads)), self._lessons(seen), seed=self.seed)
+        self._practised += [part for part in loads if part not in self._practised]
         self._watched = []
 
     def _lessons(self, seen: Observation) -> Lessons:

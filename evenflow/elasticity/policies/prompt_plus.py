@@ -13,8 +13,8 @@ counts as unchanged.
 
 The paper does not say what happens in the following cases. Here it is:
 
-* Algorithm 4 acts once its counter is above `d`, so on micro-batch d + 1 in a zone, and it never sets the counter back. The
-  text (ch. 3.3) speaks of `d` consecutive micro-batches. Here the d-th one acts, and one in another zone sets the count back.
+* Algorithm 4 looks at its counter before it counts, so it acts on micro-batch d + 1 in a zone. A good one never sets the
+  counter back. The text speaks of `d` consecutive ones. Here the d-th one acts, and one in another zone sets the count back.
 * If neither number moved, or if its side is at its bound, the parts' own W decides. Scale-out adds one unit to the part
   with the highest W, and scale-in takes one unit from the part with the lowest W.
 * If the part with the highest W is at its bound, nothing changes in the split wiring, because more units for the other

@@ -11,7 +11,8 @@ from evenflow import elasticity
 from evenflow.elasticity import Bounds, Observation, StageObservation
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
 from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage, Operator
+from evenflow.elasticity.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.operators import Operator
 from evenflow.elasticity.policies.mblinucb import MBLinUCBOptions
 
 STEP_S = 10.0

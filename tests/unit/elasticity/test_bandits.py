@@ -15,8 +15,9 @@ from evenflow.elasticity.agents import Agent, Load
 from evenflow.elasticity.arrivals import Trace
 from evenflow.elasticity.disjoint import DisjointLinUCB
 from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage, Operator
+from evenflow.elasticity.environments import ElasticChain, ElasticStage
 from evenflow.elasticity.objective import Objective
+from evenflow.elasticity.operators import Operator
 from evenflow.errors import ConfigError, IncompatibleStateError
 
 QUICK = {"lmax_ms": 1000, "samples": 2_000}
