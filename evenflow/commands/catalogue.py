@@ -53,8 +53,7 @@ def policies(
         return
     for known in descriptions():
         if as_json:
-            said = {"name": known.name, "summary": known.summary, "options": dict(known.options)}
-            typer.echo(json.dumps(said | {"package": known.package}))
+            typer.echo(json.dumps(known.as_json()))
         else:
             _show(known.name, known.marked, known.options)
 

@@ -6,24 +6,27 @@ The context of k units has three features, the last two as shares of the part's 
 * the latency bound without a queue, `ln 20 / (mu(k) - lambda)`;
 * what the queue adds to this bound, `omega ln 20 / mu(k)`.
 
-Both shares are cut off at 1, because the reward does not depend on how far a budget is missed.
+Both shares are cut off at 1, because the rewards `paper` and `linear` do not depend on how far a budget is missed. The
+reward `backlog` does. Its context has a fourth feature without a limit: `log2(1 + drain time / budget)` at the end of the
+step, where the queue is `omega + (lambda - mu(k)) * step`, if the load stays as it is. In this feature the reward is linear.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from evenflow.arrays import Float64s
 from evenflow.elasticity.disjoint import DisjointLinUCB
-from evenflow.elasticity.objective import Objective, Outcome
+from evenflow.elasticity.objective import LEAST_SERVICE, Form, Objective, Outcome
 from evenflow.elasticity.queues import LN20, service_rate
 
-WIDTH = 3
+WIDTHS: dict[Form, int] = {"paper": 3, "linear": 3, "backlog": 4}
 """Number of features in a context."""
+_MOST = 1e100
+"""Most tuples, or tuples/s, that count as measured. So nothing that is computed from them overflows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,31 +41,45 @@ class Load:
 class Agent:
     """Chooses between `least` and `most` units of p or r (both included).
 
-    rho: share of the work that is parallel. alpha: weight of the doubt in the bandit's upper bounds.
+    rho: share of the work that is parallel. alpha: weight of the doubt in the bandit's upper bounds. form: of the
+    objectives that the agent will be given.
     """
 
-    def __init__(self, *, least: int, most: int, rho: float, alpha: float) -> None:
+    def __init__(self, *, least: int, most: int, rho: float, alpha: float, form: Form = "paper") -> None:
         self.least, self.most, self.rho = least, most, rho
-        self.bandit = DisjointLinUCB(arms=most - least + 1, width=WIDTH, alpha=alpha)
+        self.bandit = DisjointLinUCB(arms=most - least + 1, width=WIDTHS[form], alpha=alpha)
         self._before: Load | None = None
         """The load for which the last choice was made. None when no choice waits to be judged."""
 
-    def contexts(self, load: Load, latency_s: float) -> Float64s:
-        """The context of each number of units, shape (arms, WIDTH). latency_s: the part's budget in seconds."""
-        rates = service_rate(np.arange(self.least, self.most + 1, dtype=np.float64), mu=load.mu, rho=self.rho)
+    def contexts(self, load: Load, objective: Objective) -> Float64s:
+        """The context of each number of units, shape (arms, width)."""
+        latency_s = objective.latency_s
+        units = np.arange(self.least, self.most + 1, dtype=np.float64)
+        rates = np.maximum(service_rate(units, mu=load.mu, rho=self.rho), LEAST_SERVICE)
         # With at least this much spare rate, `alone` is at most 1. It also covers an unstable queue (spare <= 0).
         spare = np.maximum(rates - load.arrivals, LN20 / latency_s)
-        alone = LN20 / (spare * latency_s)
-        queued = np.minimum(load.queue * LN20 / (rates * latency_s), 1)
-        return np.column_stack((np.ones(len(rates)), alone, queued))
+        features = [
+            np.ones(len(rates)),
+            LN20 / (spare * latency_s),
+            np.minimum(load.queue * LN20 / (rates * latency_s), 1),
+        ]
+        if objective.form == "backlog":
+            left = np.maximum(load.queue + (load.arrivals - rates) * objective.step_s, 0)
+            features.append(np.log2(1 + left / (rates * latency_s)))
+        return np.column_stack(features)
 
-    def choose(self, load: Load, latency_s: float) -> int:
-        """The number of units with the highest upper bound of reward."""
-        return self.least + self.bandit.choose(self.contexts(load, latency_s))
+    def choose(self, load: Load, objective: Objective, *, least: int | None = None) -> int:
+        """The number of units with the highest upper bound of reward. Of equals, the most.
 
-    def settled(self, load: Load, latency_s: float) -> int:
-        """The number of units with the highest expected reward. It does not explore."""
-        return self.least + int(np.argmax(self.bandit.expected(self.contexts(load, latency_s))))
+        least: a smaller number is not chosen. None: `self.least`. A number outside the agent's range becomes the nearest
+        one within.
+        """
+        first = 0 if least is None else min(max(least, self.least), self.most) - self.least
+        return self.least + self.bandit.choose(self.contexts(load, objective), first=first)
+
+    def settled(self, load: Load, objective: Objective) -> int:
+        """The number of units with the highest expected reward. It does not explore. Of equals, the fewest."""
+        return self.least + int(np.argmax(self.bandit.expected(self.contexts(load, objective))))
 
     def await_outcome(self, load: Load) -> None:
         """A choice has been made for this load. `judge` will learn from its outcome."""
@@ -92,12 +109,12 @@ class Agent:
             units=units,
         )
         arm = units - self.least
-        context = self.contexts(self._before, objective.latency_s)[arm]
+        context = self.contexts(self._before, objective)[arm]
         self.bandit.learn(arm, context, objective.reward(seen))
 
-    def says(self, units: int, load: Load, latency_s: float) -> str:
+    def says(self, units: int, load: Load, objective: Objective) -> str:
         """Why this number of units was chosen, in words."""
-        contexts, arm = self.contexts(load, latency_s), units - self.least
+        contexts, arm = self.contexts(load, objective), units - self.least
         expected, doubt = self.bandit.expected(contexts)[arm], self.bandit.doubt(contexts)[arm]
         return (
             f"{units} of {self.least}..{self.most} for {load.arrivals:.4g} tuples/s at {load.mu:.4g} each and "
@@ -117,9 +134,14 @@ class Agent:
         self._before = None if state["before"] is None else read_load(state["before"])
 
 
+def is_amount(value: float | None) -> TypeGuard[float]:
+    """Whether a number of tuples, or of tuples/s, is known and credible: from 0 to 1e100."""
+    return value is not None and 0 <= value <= _MOST
+
+
 def read_load(fields: dict[str, Any]) -> Load:
     """A load from plain JSON. Raises ValueError, KeyError or TypeError for anything else."""
     load = Load(**{name: float(fields[name]) for name in ("arrivals", "mu", "queue")})
-    if not (0 <= load.arrivals < math.inf and 0 < load.mu < math.inf and 0 <= load.queue < math.inf):
+    if not (is_amount(load.arrivals) and is_amount(load.mu) and load.mu and is_amount(load.queue)):
         raise ValueError(f"no load: {fields}")
     return load

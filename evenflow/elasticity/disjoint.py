@@ -37,11 +37,15 @@ class DisjointLinUCB:
         # Rounding can leave a value just below 0.
         return self.alpha * np.sqrt(np.maximum(spread, 0))
 
-    def choose(self, contexts: Float64s) -> int:
-        """The arm with the highest upper bound, which is the expected reward plus the doubt. Of equals, the last one."""
-        bounds = self.expected(contexts) + self.doubt(contexts)
+    def choose(self, contexts: Float64s, *, first: int = 0) -> int:
+        """The arm with the highest upper bound, which is the expected reward plus the doubt.
+
+        Arms before `first` are left out. 003 does not say which of equal arms is chosen. Here it is the last one, which
+        has the most units, so a bandit without knowledge begins with all units.
+        """
+        bounds = (self.expected(contexts) + self.doubt(contexts))[first:]
         # argmax returns the first of equals, so it searches from the end.
-        return len(bounds) - 1 - int(np.argmax(bounds[::-1]))
+        return first + len(bounds) - 1 - int(np.argmax(bounds[::-1]))
 
     def learn(self, arm: int, context: Float64s, reward: float) -> None:
         """Take in that `arm` gave `reward` in this context. context: shape (width,)."""

@@ -15,13 +15,15 @@ from evenflow.elasticity.policy import Policy
 class Trajectory:
     """What happened in each step. Arrays of shape (steps,).
 
-    p, r: in force in the step. latencies_ms: 95th percentile of the latency, NaN in a step without tuples.
+    p, r: in force in the step. latencies_ms: 95th percentile of the latency, NaN in a step without tuples. waiting: tuples
+    that wait before all parts when the step ends.
     """
 
     rewards: Float64s
     p: Int64s
     r: Int64s
     latencies_ms: Float64s
+    waiting: Float64s
 
 
 def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: int, seed: int) -> Trajectory:
@@ -32,6 +34,7 @@ def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: in
         p=np.empty(steps, np.int64),
         r=np.empty(steps, np.int64),
         latencies_ms=np.empty(steps),
+        waiting=np.empty(steps),
     )
     for step in range(steps):
         _, reward, _, _, info = environment.step(environment.action(policy.decide(info["observation"])))
@@ -39,4 +42,5 @@ def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: in
         played.rewards[step] = reward
         played.p[step], played.r[step] = seen.p, seen.r
         played.latencies_ms[step] = np.nan if seen.latency_ms is None else seen.latency_ms
+        played.waiting[step] = sum(stage.queue or 0.0 for stage in seen.stages.values())
     return played

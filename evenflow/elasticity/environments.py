@@ -1,9 +1,9 @@
 """Gymnasium environments: the parts of a pipeline as queues, with their parallelism as the action (003, V.A).
 
 `evenflow/ElasticStage-v0` is the combiner alone. `evenflow/ElasticChain-v0` is the combiner and the reducer behind it.
-`import evenflow.simulation` registers both. Each step draws the tuples that arrive and serves them
-(`queues.QueueModel`). What one part puts out in a step arrives at the next part in the same step. The reward is that of
-003, as the mean over the parts.
+`evenflow/ElasticGraph-v0` is a graph of any operators (`graph`). `import evenflow.simulation` registers them. Each step
+draws the tuples that arrive and serves them (`queues.QueueModel`). What one part puts out in a step arrives at the next
+part in the same step. The reward is that of 003, as the mean over the parts.
 
 Learners get the observation as a Box. `info["observation"]` holds the same facts as an `Observation`, as a policy gets
 it from the live pipeline. So one policy object runs in both (`driving.drive`).
@@ -12,8 +12,8 @@ it from the live pipeline. So one policy object runs in both (`driving.drive`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, TypedDict, Unpack
 
 import gymnasium
@@ -22,35 +22,22 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from evenflow.elasticity.arrivals import Arrivals, Poisson
-from evenflow.elasticity.objective import Objective, Outcome
+from evenflow.elasticity.objective import Form, Objective, Outcome
 from evenflow.elasticity.observation import PARTS, Observation, Part, StageObservation
+from evenflow.elasticity.operators import Operator, OperatorGraph
 from evenflow.elasticity.policy import Bounds, Decision
-from evenflow.elasticity.queues import QueueModel, Served, service_rate
+from evenflow.elasticity.queues import Served
 from evenflow.errors import ConfigError
 
 Seen = npt.NDArray[np.float32]
 _FEATURES = 4
-"""Numbers in the Box for each part (`_Elastic._box`)."""
+"""Numbers in the Box for each part (`Elastic._box`)."""
 _LONGEST_QUEUE = math.log1p(1e9)
 """Logarithm of the queue (in tuples) that the Box shows as 1."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operator:
-    """One part of the pipeline as a queue.
-
-    mu: tuples/s of one unit. rho: share of its work that is parallel. selectivity: tuples out for each tuple in
-    (psi). model: the laws of the gaps between tuples and of the service times.
-    """
-
-    mu: float = 10.0
-    rho: float = 0.9
-    selectivity: float = 1.0
-    model: QueueModel = field(default_factory=QueueModel)
-
-
 class Options(TypedDict, total=False):
-    """Options that both environments take. `ElasticStage` explains each."""
+    """Options that all environments take. `ElasticStage` explains each."""
 
     arrivals: Arrivals | None
     kmax: int
@@ -60,16 +47,19 @@ class Options(TypedDict, total=False):
     start: int | None
     keys: int
     horizon: int
+    objective: Form
 
 
-class _Elastic(gymnasium.Env[Seen, Any]):
-    """What both environments have in common. Options: see `ElasticStage`."""
+class Elastic(gymnasium.Env[Seen, Any]):
+    """What the environments have in common. Options: see `ElasticStage`.
 
-    parts: ClassVar[tuple[Part, ...]]
+    graph: its operators. shares: of the latency allowed, for each operator.
+    """
 
     def __init__(
         self,
-        operators: Sequence[Operator],
+        graph: OperatorGraph,
+        shares: Mapping[str, float],
         *,
         arrivals: Arrivals | None = None,
         kmax: int = 64,
@@ -79,18 +69,125 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         start: int | None = None,
         keys: int = 1000,
         horizon: int = 1000,
+        objective: Form = "paper",
     ) -> None:
         _check(kmax=kmax, lmax_ms=lmax_ms, step_s=step_s, keys=keys, horizon=horizon)
         if not 1 <= (start or 1) <= kmax:
             raise ConfigError(f"start must be from 1 to kmax ({kmax}), not {start}")
-        self.operators = tuple(operators)
+        self.graph = graph
+        self.order = graph.order
+        self.operators = tuple(graph.operators[name] for name in self.order)
+        self._upstream = [[self.order.index(one) for one in graph.upstream(name)] for name in self.order]
         self.arrivals: Arrivals = arrivals or Poisson()
         self.kmax, self.lmax_ms, self.step_s, self.horizon = kmax, lmax_ms, step_s, horizon
         self._start, self._keys = start or kmax, keys
-        self._objective = Objective(
-            latency_s=lmax_ms / 1000 / len(self.parts), most_units=kmax, most_queue=omega_max
+        self.objectives = tuple(
+            Objective(
+                latency_s=lmax_ms / 1000 * shares[name],
+                most_units=kmax,
+                most_queue=omega_max,
+                form=objective,
+                step_s=step_s,
+            )
+            for name in self.order
         )
-        self.observation_space = Box(0, 1, (_FEATURES * len(self.parts),), np.float32)
+        self.observation_space = Box(0, 1, (_FEATURES * len(self.order),), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Seen, dict[str, Any]]:
+        """Begin an episode: empty queues, and one step with `start` units, whose outcome is returned."""
+        super().reset(seed=seed, options=options)
+        self._step = 0
+        self._units = [self._start] * len(self.order)
+        self._queues = [0] * len(self.order)
+        seen, _, _, _, info = self._played()
+        return seen, info
+
+    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+        """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
+        self._units = [int(units) for units in np.atleast_1d(action)]
+        return self._played()
+
+    def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+        waiting = list(self._queues)
+        outside = self.arrivals.rate(self._step, self.np_random)
+        served: list[Served] = []
+        for at, operator in enumerate(self.operators):
+            put_out = (served[one].departures * self.operators[one].selectivity for one in self._upstream[at])
+            # Every source gets the whole load.
+            rate = sum(put_out) / self.step_s if self._upstream[at] else outside
+            served.append(
+                operator.model.step(
+                    self.np_random,
+                    arrivals=rate,
+                    service=self._service(at),
+                    queue=waiting[at],
+                    length_s=self.step_s,
+                )
+            )
+            self._queues[at] = served[-1].queue
+        self._step += 1
+        reward = float(np.mean([self._reward(at, one, waiting[at]) for at, one in enumerate(served)]))
+        info = self._info(served, waiting)
+        # `>`, because the step that `reset` plays is not one of the episode's.
+        return self._box(served), reward, False, self._step > self.horizon, info
+
+    def _service(self, at: int) -> float:
+        return self.operators[at].service(self._units[at])
+
+    def _reward(self, at: int, served: Served, waiting: int) -> float:
+        outcome = Outcome(
+            arrivals=served.arrivals / self.step_s,
+            service=self._service(at),
+            waiting=waiting,
+            queue=served.queue,
+            units=self._units[at],
+        )
+        return self.objectives[at].reward(outcome)
+
+    def _box(self, served: Sequence[Served]) -> Seen:
+        """Four numbers from 0 to 1 for each part.
+
+        They are the rate and the capacity, both over the largest capacity, then the logarithm of the queue over
+        `_LONGEST_QUEUE`, and the units over kmax.
+        """
+        found: list[float] = []
+        for at, one in enumerate(served):
+            operator = self.operators[at]
+            most = operator.service(self.kmax)
+            found += [
+                min(1.0, one.arrivals / self.step_s / most),
+                self._service(at) / most,
+                min(1.0, math.log1p(one.queue) / _LONGEST_QUEUE),
+                self._units[at] / self.kmax,
+            ]
+        return np.array(found, np.float32)
+
+    def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
+        """What `step` returns beside the Box."""
+        raise NotImplementedError
+
+    def _seen(self, at: int, served: Served, waiting: int) -> StageObservation:
+        operator = self.operators[at]
+        capacity = operator.capacity(self._units[at])
+        return StageObservation(
+            load=operator.overhead + (served.arrivals + waiting) / (capacity * self.step_s),
+            arrivals=served.arrivals / self.step_s,
+            capacity=capacity,
+            queue=served.queue,
+            longest=1.0,
+        )
+
+
+class _Parts(Elastic):
+    """One or both parts of a pipeline, in a chain."""
+
+    parts: ClassVar[tuple[Part, ...]]
+
+    def __init__(self, operators: Sequence[Operator], **options: Unpack[Options]) -> None:
+        graph = OperatorGraph(dict(zip(self.parts, operators, strict=True)), tuple(pairwise(self.parts)))
+        super().__init__(graph, graph.shares(), **options)
 
     @property
     def bounds(self) -> Bounds:
@@ -102,87 +199,11 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         """The action that a policy's decision stands for."""
         raise NotImplementedError
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode: empty queues, and one step with `start` units, whose outcome is returned."""
-        super().reset(seed=seed, options=options)
-        self._step = 0
-        self._units = [self._start] * len(self.parts)
-        self._queues = [0] * len(self.parts)
-        seen, _, _, _, info = self._played()
-        return seen, info
-
-    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
-        self._units = [int(units) for units in np.atleast_1d(action)]
-        return self._played()
-
-    def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        waiting = list(self._queues)
-        rate = self.arrivals.rate(self._step, self.np_random)
-        served: list[Served] = []
-        for at, operator in enumerate(self.operators):
-            served.append(
-                operator.model.step(
-                    self.np_random,
-                    arrivals=rate,
-                    service=self._service(at),
-                    queue=waiting[at],
-                    length_s=self.step_s,
-                )
-            )
-            self._queues[at] = served[-1].queue
-            rate = served[-1].departures * operator.selectivity / self.step_s
-        self._step += 1
-        reward = float(np.mean([self._reward(at, one, waiting[at]) for at, one in enumerate(served)]))
-        info = {"observation": self._observation(served, waiting)}
-        # `>`, because the step that `reset` plays is not one of the episode's.
-        return self._box(served), reward, False, self._step > self.horizon, info
-
-    def _service(self, at: int) -> float:
-        operator = self.operators[at]
-        return service_rate(self._units[at], mu=operator.mu, rho=operator.rho)
-
-    def _reward(self, at: int, served: Served, waiting: int) -> float:
-        outcome = Outcome(
-            arrivals=served.arrivals / self.step_s,
-            service=self._service(at),
-            waiting=waiting,
-            queue=served.queue,
-            units=self._units[at],
-        )
-        return self._objective.reward(outcome)
-
-    def _box(self, served: Sequence[Served]) -> Seen:
-        """Four numbers from 0 to 1 for each part.
-
-        They are the rate and the capacity, both over the largest capacity, then the logarithm of the queue over
-        `_LONGEST_QUEUE`, and the units over kmax.
-        """
-        found: list[float] = []
-        for at, one in enumerate(served):
-            operator = self.operators[at]
-            most = service_rate(self.kmax, mu=operator.mu, rho=operator.rho)
-            found += [
-                min(1.0, one.arrivals / self.step_s / most),
-                self._service(at) / most,
-                min(1.0, math.log1p(one.queue) / _LONGEST_QUEUE),
-                self._units[at] / self.kmax,
-            ]
-        return np.array(found, np.float32)
+    def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
+        return {"observation": self._observation(served, waiting)}
 
     def _observation(self, served: Sequence[Served], waiting: Sequence[int]) -> Observation:
-        stages: dict[Part, StageObservation] = {}
-        for at, (part, one) in enumerate(zip(self.parts, served, strict=True)):
-            service = self._service(at)
-            stages[part] = StageObservation(
-                load=(one.arrivals + waiting[at]) / (service * self.step_s),
-                arrivals=one.arrivals / self.step_s,
-                capacity=service,
-                queue=one.queue,
-                longest=1.0,
-            )
+        stages = {part: self._seen(at, served[at], waiting[at]) for at, part in enumerate(self.parts)}
         rate = served[0].arrivals / self.step_s
         delays = [one.queue / self._service(at) for at, one in enumerate(served)]
         latencies = [one.latency_s for one in served if one.latency_s is not None]
@@ -204,12 +225,13 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         )
 
 
-class ElasticStage(_Elastic):
+class ElasticStage(_Parts):
     """One operator. The action is its parallelism, from 1 to kmax.
 
     arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that may wait.
     None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the first step. None
-    means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an episode.
+    means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an episode. objective: the
+    form of the reward (`objective`).
 
     The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError for a
     value out of range.
@@ -226,7 +248,7 @@ class ElasticStage(_Elastic):
         return decision.p
 
 
-class ElasticChain(_Elastic):
+class ElasticChain(_Parts):
     """Two operators in a chain, the combiner and the reducer. The action is the parallelism of each.
 
     The options are those of `ElasticStage`, but `operators` is a pair. Each part gets half of lmax_ms.

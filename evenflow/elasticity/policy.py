@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -46,6 +46,21 @@ class InForce(NamedTuple):
     def at(cls, seen: Observation) -> InForce:
         """What was in force at this observation."""
         return cls(seen.step, seen.p, seen.r)
+
+
+_Memory = TypeVar("_Memory", bound=BaseModel)
+
+
+def restored(memory: type[_Memory], state: dict[str, Any]) -> _Memory:
+    """What a policy remembers, from the state that it was saved as.
+
+    ValueError unless the state has every field, also within its parts. A default is no replacement for a field that is
+    missing: the state is then of something else, or damaged.
+    """
+    made = memory.model_validate(state)
+    if made.model_dump(mode="json") != state:
+        raise ValueError("it lacks fields")
+    return made
 
 
 class Options(BaseModel):

@@ -13,6 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evenflow.elasticity.policies.conttune import ContTune
+from evenflow.elasticity.policies.dhalion import Dhalion
 from evenflow.elasticity.policies.ds2 import Ds2
 from evenflow.elasticity.policies.fixed import Fixed
 from evenflow.elasticity.policies.linucb import LinUCB
@@ -29,9 +31,15 @@ _POLICIES: dict[str, type[Policy]] = {
     "prompt-plus": PromptPlus,
     "threshold": Threshold,
     "ds2": Ds2,
+    "dhalion": Dhalion,
+    "conttune": ContTune,
     "linucb": LinUCB,
     "mblinucb": MBLinUCB,
 }
+
+
+_SUFFIXES = {"_ms": "ms", "_s": "s", "_percent": "%"}
+"""Units by the ending of an option's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +47,15 @@ class Description:
     """What a person needs to know to choose a policy and set its options.
 
     summary: one line. options: the default and the meaning of each option, by name. text: the policy's docstring.
+    defaults: the default of each option. units: the unit of each option that has one.
     """
 
     name: str
     summary: str
     options: Mapping[str, str]
     text: str
+    defaults: Mapping[str, Any]
+    units: Mapping[str, str]
     package: str | None = None
     """The package that offers the policy. None for a policy of evenflow, and for `module:Class`."""
 
@@ -52,6 +63,19 @@ class Description:
     def marked(self) -> str:
         """The summary, with the package in front if the policy is not evenflow's."""
         return self.summary if self.package is None else f"({self.package}) {self.summary}"
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the text, as plain JSON. The names are stable. The unit of an option is null if it has none."""
+        options = [
+            {
+                "name": option,
+                "default": self.defaults[option],
+                "unit": self.units.get(option),
+                "meaning": meaning.removeprefix(f"(default {self.defaults[option]}) "),
+            }
+            for option, meaning in self.options.items()
+        ]
+        return {"name": self.name, "summary": self.summary, "options": options, "package": self.package}
 
 
 def built_in() -> tuple[str, ...]:
@@ -115,12 +139,17 @@ def restore(snapshot: bytes, *, like: Policy) -> Policy:
 def describe(name: str) -> Description:
     """The description of a policy, from its docstrings and its option declarations. ConfigError for an unknown name."""
     policy = _policy(name)
+    fields = policy.options_type.model_fields
     return Description(
         name=name,
         summary=next(iter((policy.__doc__ or "").strip().splitlines()), "It does not say what it does."),
         options={
             option: f"(default {info.default}) {info.description or ''}".rstrip()
-            for option, info in policy.options_type.model_fields.items()
+            for option, info in fields.items()
+        },
+        defaults={option: info.default for option, info in fields.items()},
+        units={
+            option: unit for option, info in fields.items() if (unit := _unit(option, info.json_schema_extra))
         },
         text=inspect.cleandoc(getattr(inspect.getmodule(policy), "__doc__", None) or ""),
         package=None if name in _POLICIES else POLICIES.package(name),
@@ -137,7 +166,22 @@ def _described_if_loaded(name: str) -> Description:
         return describe(name)
     except ConfigError as error:
         wrong = f"It cannot be used: {error.message}."
-        return Description(name=name, summary=wrong, options={}, text="", package=POLICIES.package(name))
+        return Description(
+            name=name,
+            summary=wrong,
+            options={},
+            text="",
+            defaults={},
+            units={},
+            package=POLICIES.package(name),
+        )
+
+
+def _unit(option: str, extra: object) -> str | None:
+    """The unit that an option's field declares (`json_schema_extra={"unit": ...}`), or the one that its name ends with."""
+    if isinstance(extra, Mapping) and "unit" in extra:
+        return str(extra["unit"])
+    return next((unit for suffix, unit in _SUFFIXES.items() if option.endswith(suffix)), None)
 
 
 def _policy(name: str) -> type[Policy]:

@@ -41,6 +41,10 @@ __all__ = [
     "simulate",
 ]
 
-for _name in ("ElasticStage", "ElasticChain"):
+for _name, _module in (
+    ("ElasticStage", "environments"),
+    ("ElasticChain", "environments"),
+    ("ElasticGraph", "graph"),
+):
     if f"evenflow/{_name}-v0" not in registry:
-        register(f"evenflow/{_name}-v0", entry_point=f"evenflow.elasticity.environments:{_name}")
+        register(f"evenflow/{_name}-v0", entry_point=f"evenflow.elasticity.{_module}:{_name}")

@@ -33,20 +33,20 @@ def learned(name: str, environment: ElasticStage, *, steps: int, seed: int) -> T
     learner = getattr(stable_baselines3, name.upper())("MlpPolicy", actions, seed=seed, device="cpu")
     learner.learn(steps)
     # A learner collects whole rollouts, so it may have played more than `steps` steps.
-    rewards, p, latencies = np.array(played.rows[:steps]).T
-    return Trajectory(rewards, p.astype(np.int64), np.ones(steps, np.int64), latencies)
+    rewards, p, latencies, waiting = np.array(played.rows[:steps]).T
+    return Trajectory(rewards, p.astype(np.int64), np.ones(steps, np.int64), latencies, waiting)
 
 
 class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Keeps reward, instances and latency (ms) of every step."""
+    """Keeps reward, instances, latency (ms) and waiting tuples of every step."""
 
     def __init__(self, environment: ElasticStage) -> None:
         super().__init__(environment)
-        self.rows: list[tuple[float, int, float]] = []
+        self.rows: list[tuple[float, int, float, float]] = []
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         found = self.env.step(action)
         seen = found[4]["observation"]
         latency = np.nan if seen.latency_ms is None else seen.latency_ms
-        self.rows.append((float(found[1]), seen.p, latency))
+        self.rows.append((float(found[1]), seen.p, latency, seen.stage("combine").queue))
         return found

@@ -15,7 +15,8 @@ from benchmarks.reproducing.store import Values
 from evenflow import elasticity
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
 from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticStage, Operator
+from evenflow.elasticity.environments import ElasticStage
+from evenflow.elasticity.operators import Operator
 from evenflow.written import parse_choice
 
 GOAL = -0.3
@@ -76,7 +77,8 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
     if plan.quick and name == "mblinucb":
         options["samples"] = 100
     if name != "fixed":
-        options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho}
+        # The reward of the environment is the paper's, so every policy learns by it.
+        options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho, "objective": "paper"}
     policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
     return drive(policy, environment, steps=steps, seed=seed)
 

@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Count, Decision, Options, Policy
+from evenflow.elasticity.policy import Count, Decision, Options, Policy, restored
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
@@ -197,7 +197,7 @@ class Ds2(Policy):
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = _Memory.model_validate(state)
+        self._memory = restored(_Memory, state)
 
 
 class _Need:

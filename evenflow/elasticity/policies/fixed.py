@@ -16,9 +16,17 @@ from evenflow.elasticity.policy import Decision, Options, Policy
 class FixedOptions(Options):
     """Options of `fixed`."""
 
-    p: int | None = Field(default=None, ge=1, description="Workers. None: keep p as it is.")
+    p: int | None = Field(
+        default=None,
+        ge=1,
+        description="Workers. None: keep p as it is.",
+        json_schema_extra={"unit": "workers"},
+    )
     r: int | None = Field(
-        default=None, ge=1, description="Reduce buckets in use at once. None: keep r as it is."
+        default=None,
+        ge=1,
+        description="Reduce buckets in use at once. None: keep r as it is.",
+        json_schema_extra={"unit": "reduce buckets"},
     )
 
 

@@ -8,14 +8,13 @@ otherwise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 from pydantic import Field
 
-from evenflow.elasticity.agents import Agent, Load
-from evenflow.elasticity.objective import Objective
+from evenflow.elasticity.agents import Agent, Load, is_amount
+from evenflow.elasticity.objective import Form, Objective
 from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policy import Decision, Options, Policy
 
@@ -28,6 +27,11 @@ _NEW = 0.3
 class LinUCBOptions(Options):
     """Options of `linucb`."""
 
+    objective: Form = Field(
+        default="paper",
+        description="Form of the reward: paper (003, eq. 9), linear (latency counts by its length), or backlog (ours: the "
+        "penalty grows with what waits, and nothing scales in while a backlog drains).",
+    )
     alpha: float = Field(
         default=1.0,
         ge=0,
@@ -50,11 +54,18 @@ class LinUCBOptions(Options):
         default=None,
         ge=0,
         description="Tuples that may wait. None: as many as arrive within the latency allowed.",
+        json_schema_extra={"unit": "tuples"},
     )
     w_lat: float = Field(default=1 / 3, ge=0, le=1, description="Weight of latency in the reward.")
     w_que: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the queue in the reward.")
     w_res: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the units used in the reward.")
-    every: int = Field(default=1, ge=1, le=10_000, description="Observations from one decision to the next.")
+    every: int = Field(
+        default=1,
+        ge=1,
+        le=10_000,
+        description="Observations from one decision to the next.",
+        json_schema_extra={"unit": "observations"},
+    )
 
 
 class LinUCB(Policy):
@@ -69,7 +80,7 @@ class LinUCB(Policy):
         allowed, options = self.bounds, self.options
         ranges = ((allowed.p_min, allowed.p_max), (allowed.r_min, allowed.r_max))
         self._agents: dict[Part, Agent] = {
-            part: Agent(least=least, most=most, rho=options.rho, alpha=options.alpha)
+            part: Agent(least=least, most=most, rho=options.rho, alpha=options.alpha, form=options.objective)
             for part, (least, most) in zip(PARTS, ranges, strict=True)
         }
         self._mu: dict[Part, float] = {}
@@ -101,16 +112,18 @@ class LinUCB(Policy):
     def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
         """Let each agent learn from the outcome of its last choice, and then choose again."""
         chosen = {"combine": seen.p, "reduce": seen.r}
-        why = []
+        # Only `backlog` heeds it: under the other forms a bandit learns by its reward alone, as in 003.
+        drains = seen.draining and self.options.objective == "backlog"
+        why = ["a backlog drains, so nothing scales in"] if drains else []
         for part in PARTS:
             if part not in loads:
                 self._agents[part].forget_choice()
         for part, load in loads.items():
             agent, objective = self._agents[part], self._objective(part, seen)
             agent.judge(chosen[part], load, objective)
-            chosen[part] = agent.choose(load, objective.latency_s)
+            chosen[part] = agent.choose(load, objective, least=chosen[part] if drains else None)
             agent.await_outcome(load)
-            why.append(f"{part}: {agent.says(chosen[part], load, objective.latency_s)}")
+            why.append(f"{part}: {agent.says(chosen[part], load, objective)}")
         return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why), cause="reward")
 
     def _missed(self, seen: Observation) -> None:
@@ -139,13 +152,13 @@ class LinUCB(Policy):
         for part, units in zip(PARTS, (seen.p, seen.r), strict=True):
             stage = seen.stage(part)
             mu = self._one_does(part, stage.capacity, units)
-            if mu is not None and _is_amount(stage.arrivals) and _is_amount(stage.queue):
+            if mu is not None and is_amount(stage.arrivals) and is_amount(stage.queue):
                 found[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
         return found
 
     def _one_does(self, part: Part, capacity: float | None, units: int) -> float | None:
         """Tuples/s of one unit, as a running mean. Without a new measurement, the mean so far (or None)."""
-        if _is_amount(capacity) and capacity:
+        if is_amount(capacity) and capacity:
             # Gustafson's law (`queues.service_rate`) solved for the rate of one unit.
             one = capacity / (1 - self.options.rho + self.options.rho * units)
             self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
@@ -159,6 +172,8 @@ class LinUCB(Policy):
             most_units=agent.most,
             most_queue=options.omega_max,
             weights=(options.w_lat, options.w_que, options.w_res),
+            form=options.objective,
+            step_s=seen.interval_ms * options.every / 1000,
         )
 
     def _share(self, part: Part) -> float:
@@ -189,16 +204,12 @@ class LinUCB(Policy):
             raise ValueError("a capacity of nothing, or less than no observations")
 
 
-def _is_amount(value: float | None) -> TypeGuard[float]:
-    return value is not None and 0 <= value < math.inf
-
-
 def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:
     """The amounts in the order of PARTS, whatever order they come in.
 
-    Raises ValueError or TypeError for a value that is no amount: a finite number of at least 0.
+    Raises ValueError or TypeError for a value that is no amount: a number from 0 to 1e100.
     """
     found = {part: float(amounts[part]) for part in PARTS if part in amounts}
-    if not all(map(_is_amount, found.values())):
+    if not all(map(is_amount, found.values())):
         raise ValueError(f"no amounts: {found}")
     return found

@@ -8,16 +8,18 @@ when the load changes.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from evenflow.elasticity.agents import Load, read_load
+from evenflow.elasticity.objective import Form
 from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision, Options
-from evenflow.elasticity.pretraining import Lessons, output, train
+from evenflow.elasticity.pretraining import Lessons, Pupil, pretrain
 from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
 
 _LEAST_SHARE = 0.1
@@ -29,6 +31,11 @@ _MOST_OUT = 1e9
 class MBLinUCBOptions(LinUCBOptions):
     """Options of `mblinucb`."""
 
+    objective: Form = Field(
+        default="backlog",
+        description="Form of the reward: backlog (ours: the penalty grows with what waits, and nothing scales in while a "
+        "backlog drains), paper (003, eq. 9), or linear (latency counts by its length).",
+    )
     alpha: float = Field(
         default=0.3,
         ge=0,
@@ -36,19 +43,35 @@ class MBLinUCBOptions(LinUCBOptions):
         description="Weight of exploring: how much an agent favours a little-tried number (003: 1).",
     )
     watch: int = Field(
-        default=5, ge=1, le=10_000, description="Observations to watch the load before practising."
+        default=5,
+        ge=1,
+        le=10_000,
+        description="Observations to watch the load before practising.",
+        json_schema_extra={"unit": "observations"},
     )
     rate: float | None = Field(
-        default=None, gt=0, description="Tuples/s that arrive at the combiner. None: as observed."
+        default=None,
+        gt=0,
+        description="Tuples/s that arrive at the combiner. None: as observed.",
+        json_schema_extra={"unit": "tuples/s"},
     )
-    mu: float | None = Field(default=None, gt=0, description="Tuples/s of one unit. None: as observed.")
+    mu: float | None = Field(
+        default=None,
+        gt=0,
+        description="Tuples/s of one unit. None: as observed.",
+        json_schema_extra={"unit": "tuples/s"},
+    )
     selectivity: float | None = Field(
         default=None,
         gt=0,
         description="Tuples out for each tuple in (psi) of the combiner. None: as observed.",
     )
     samples: int = Field(
-        default=2_000, ge=1, le=1_000_000, description="Simulated steps for each part (003: 10000)."
+        default=2_000,
+        ge=1,
+        le=1_000_000,
+        description="Simulated steps for each part (003: 10000).",
+        json_schema_extra={"unit": "simulated steps"},
     )
     breadth: float = Field(
         default=2.0,
@@ -96,15 +119,19 @@ class MBLinUCB(LinUCB):
         """Train every part's agent that has not practised, in the order in which tuples pass the parts (Alg. 1)."""
         loads = self._known()
         self._shares = self._profile(seen, loads)
-        lessons, arriving = self._lessons(seen), None
-        for number, (part, load) in enumerate(loads.items()):
-            if arriving is not None:  # the rate that the trained part before this one puts out
-                load = Load(arrivals=arriving, mu=load.mu, queue=0)
-            agent, objective = self._agents[part], self._objective(part, seen)
-            if part not in self._practised:
-                train(agent, load, objective, lessons, np.random.default_rng([self.seed, number]))
-                self._practised.append(part)
-            arriving = output(agent, load, objective, self._selectivity(loads))
+        selectivity = self._selectivity(loads)
+        pupils = {
+            part: Pupil(
+                agent=self._agents[part],
+                load=load,
+                objective=self._objective(part, seen),
+                selectivity=selectivity,
+                trained=part in self._practised,
+            )
+            for part, load in loads.items()
+        }
+        pretrain(pupils, tuple(pairwise(loads)), self._lessons(seen), seed=self.seed)
+        self._practised += [part for part in loads if part not in self._practised]
         self._watched = []
 
     def _lessons(self, seen: Observation) -> Lessons:

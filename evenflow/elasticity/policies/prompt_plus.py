@@ -13,6 +13,8 @@ counts as unchanged.
 
 The paper does not say what happens in the following cases. Here it is:
 
+* Algorithm 4 looks at its counter before it counts, so it acts on micro-batch d + 1 in a zone. A good one never sets the
+  counter back. The text speaks of `d` consecutive ones. Here the d-th one acts, and one in another zone sets the count back.
 * If neither number moved, or if its side is at its bound, the parts' own W decides. Scale-out adds one unit to the part
   with the highest W, and scale-in takes one unit from the part with the lowest W.
 * If the part with the highest W is at its bound, nothing changes in the split wiring, because more units for the other
@@ -40,7 +42,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Cause, Count, Decision, InForce, Options, Policy
+from evenflow.elasticity.policy import Cause, Count, Decision, InForce, Options, Policy, restored
 from evenflow.elasticity.recommended import whole_above
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
@@ -54,13 +56,18 @@ class PromptPlusOptions(Options):
         default=0.10, gt=0, le=10, description="Width of zone 2. W at or below thres - step is zone 1."
     )
     d: int = Field(
-        default=3, ge=1, le=100, description="Consecutive micro-batches in a zone before an action."
+        default=3,
+        ge=1,
+        le=100,
+        description="Consecutive micro-batches in a zone before an action.",
+        json_schema_extra={"unit": "micro-batches"},
     )
     grace: int | None = Field(
         default=None,
         ge=0,
         le=1_000,
         description="Micro-batches after a change without an action in the opposite direction. None: d.",
+        json_schema_extra={"unit": "micro-batches"},
     )
     tolerance: float = Field(
         default=0.05,
@@ -72,7 +79,13 @@ class PromptPlusOptions(Options):
         default=False,
         description="Scale out by as many units as W asks for. False: by one unit, as in the paper.",
     )
-    max_step: int = Field(default=8, ge=1, le=4_096, description="Most units that a proportional step adds.")
+    max_step: int = Field(
+        default=8,
+        ge=1,
+        le=4_096,
+        description="Most units that a proportional step adds.",
+        json_schema_extra={"unit": "units of p or r"},
+    )
     look_ahead: bool = Field(
         default=True,
         description="Shrink a side only if W then stays out of zone 3. False: the paper's rule alone.",
@@ -293,7 +306,7 @@ class PromptPlus(Policy):
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = _Memory.model_validate(state)
+        self._memory = restored(_Memory, state)
 
 
 def _cause(units: dict[Part, int]) -> Cause:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
-from evenflow.elasticity.policy import Decision, InForce, Options, Policy
+from evenflow.elasticity.policy import Decision, InForce, Options, Policy, restored
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
@@ -47,7 +47,11 @@ class ThresholdOptions(Options):
         description="Scale-in goes to the highest recommendation of this time (seconds of batch intervals).",
     )
     up_units: int = Field(
-        default=4, ge=0, le=4_096, description="Units that may be added within up_period_s."
+        default=4,
+        ge=0,
+        le=4_096,
+        description="Units that may be added within up_period_s.",
+        json_schema_extra={"unit": "units of p or r"},
     )
     up_percent: int = Field(
         default=100, ge=0, le=10_000, description="The same limit in percent. The larger limit counts."
@@ -129,4 +133,4 @@ class Threshold(Policy):
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = _Memory.model_validate(state)
+        self._memory = restored(_Memory, state)

@@ -15,8 +15,9 @@ from evenflow.elasticity.agents import Agent, Load
 from evenflow.elasticity.arrivals import Trace
 from evenflow.elasticity.disjoint import DisjointLinUCB
 from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage, Operator
+from evenflow.elasticity.environments import ElasticChain, ElasticStage
 from evenflow.elasticity.objective import Objective
+from evenflow.elasticity.operators import Operator
 from evenflow.errors import ConfigError, IncompatibleStateError
 
 QUICK = {"lmax_ms": 1000, "samples": 2_000}
@@ -83,7 +84,7 @@ def test_of_equal_arms_the_last_is_chosen_which_overloads_least() -> None:
 
 def test_the_context_is_linear_in_the_latency_bound_and_never_leaves_0_to_1() -> None:
     agent = Agent(least=1, most=20, rho=1, alpha=1)
-    contexts = agent.contexts(Load(arrivals=100, mu=10, queue=5), 1.0)
+    contexts = agent.contexts(Load(arrivals=100, mu=10, queue=5), Objective(latency_s=1, most_units=20))
     assert contexts[14].tolist() == pytest.approx([1, np.log(20) / 50, 5 * np.log(20) / 150])
     assert (contexts[:10, 1] == 1).all(), "not stable"
     assert ((contexts >= 0) & (contexts <= 1)).all()

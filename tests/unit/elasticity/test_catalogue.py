@@ -27,7 +27,26 @@ def test_every_policy_is_listed_with_its_options() -> None:
 def test_json_has_one_object_a_policy() -> None:
     said = [json.loads(line) for line in shown("--json").splitlines()]
     assert [policy["name"] for policy in said] == list(names())
-    assert all(set(policy["options"]) == set(options_type(policy["name"]).model_fields) for policy in said)
+    for policy in said:
+        fields = options_type(policy["name"]).model_fields
+        assert [option["name"] for option in policy["options"]] == list(fields)
+        assert all(option["default"] == fields[option["name"]].default for option in policy["options"])
+        assert all(option["meaning"] and "(default" not in option["meaning"] for option in policy["options"])
+
+
+def test_json_says_the_unit_of_each_option_that_has_one() -> None:
+    said = {policy["name"]: policy for policy in map(json.loads, shown("--json").splitlines())}
+    units = {
+        (name, option["name"]): option["unit"]
+        for name, policy in said.items()
+        for option in policy["options"]
+    }
+    assert units["mblinucb", "lmax_ms"] == "ms"
+    assert units["mblinucb", "rate"] == "tuples/s"
+    assert units["threshold", "up_percent"] == "%"
+    assert units["ds2", "window_s"] == "s"
+    assert units["fixed", "p"] == "workers"
+    assert units["ds2", "target"] is None
 
 
 def test_the_page_is_what_the_policies_say_of_themselves() -> None:

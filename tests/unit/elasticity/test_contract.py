@@ -172,6 +172,17 @@ def test_state_that_is_none_of_ours_is_refused(name: str) -> None:
             restore(json.dumps(fields | {"state": state}).encode(), like=policy)
 
 
+@deciding
+def test_state_that_lacks_a_field_is_refused_even_if_the_field_has_a_default(name: str) -> None:
+    policy = made(name)
+    plant = Plant(combine=3.0, reduce=1.0, p=2, r=2)
+    plant.run(policy, 5)
+    fields = json.loads(policy.snapshot())
+    for state in ({}, *({k: v for k, v in fields["state"].items() if k != lost} for lost in fields["state"])):
+        with pytest.raises(IncompatibleStateError, match=f"no state of policy {name}"):
+            restore(json.dumps(fields | {"state": state}).encode(), like=policy)
+
+
 @each
 @pytest.mark.parametrize("number", range(len(BYTES)))
 def test_hostile_bytes_are_refused(name: str, number: int) -> None:

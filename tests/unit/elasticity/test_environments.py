@@ -15,11 +15,12 @@ import evenflow.simulation  # noqa: F401 - registers the environments
 from evenflow import elasticity
 from evenflow.elasticity.arrivals import Pareto, Poisson
 from evenflow.elasticity.driving import drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage, Operator
+from evenflow.elasticity.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.operators import Operator
 from evenflow.elasticity.queues import QueueModel
 from evenflow.errors import ConfigError
 
-NAMES = ("evenflow/ElasticStage-v0", "evenflow/ElasticChain-v0")
+NAMES = ("evenflow/ElasticStage-v0", "evenflow/ElasticChain-v0", "evenflow/ElasticGraph-v0")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,7 +29,7 @@ def test_gymnasiums_checker_finds_nothing(name: str, recwarn: pytest.WarningsRec
     assert [str(warning.message) for warning in recwarn if "gymnasium" in str(warning.filename)] == []
 
 
-def test_one_import_registers_both() -> None:
+def test_one_import_registers_all() -> None:
     code = f"import gymnasium, evenflow.simulation; [gymnasium.make(name) for name in {NAMES}]"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -125,3 +126,32 @@ def test_a_gg1_queue_with_steady_times_hardly_waits() -> None:
 def test_an_environment_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         ElasticStage(**wrong)
+
+
+def test_overhead_takes_its_share_of_the_time_but_not_of_the_capacity_that_is_measured() -> None:
+    environment = ElasticStage(operator=Operator(rho=1, overhead=0.25), arrivals=Poisson(30), start=4)
+    environment.reset(seed=1)
+    for _ in range(20):
+        _, _, _, _, info = environment.step(4)
+    stage = info["observation"].stage("combine")
+    assert stage.capacity == 40
+    assert stage.load > 1, "30 come, and 40 * 0.75 = 30 can be done"
+    steady = ElasticStage(operator=Operator(rho=1, overhead=0.25), arrivals=Poisson(15), start=4)
+    _, info = steady.reset(seed=1)
+    stage = info["observation"].stage("combine")
+    assert stage.load == pytest.approx(0.25 + stage.arrivals / 40)
+    with pytest.raises(ConfigError, match="overhead"):
+        Operator(overhead=1)
+
+
+@pytest.mark.parametrize("form", ["paper", "linear", "backlog"])
+def test_an_environment_pays_by_the_objective_that_it_is_given(form: Any) -> None:
+    environment = ElasticStage(operator=Operator(rho=1), objective=form)
+    environment.reset(seed=1)
+    enough, too_few = environment.step(32)[1], environment.step(2)[1]
+    assert -0.3 < enough < 0
+    assert too_few < enough
+    if form == "backlog":
+        assert environment.step(2)[1] < too_few < -1, "the longer the queue, the worse"
+    else:
+        assert environment.step(2)[1] >= -1

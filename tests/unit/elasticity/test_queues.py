@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
-from evenflow.elasticity.objective import Objective, Outcome
+from evenflow.elasticity.objective import Form, Objective, Outcome
 from evenflow.elasticity.queues import LN20, QueueModel, latency_bound, lindley, service_rate
 from evenflow.errors import ConfigError
 
@@ -151,3 +151,57 @@ def test_the_reward_takes_a_third_for_each_of_latency_queue_and_units() -> None:
     assert objective.reward(outcome(queue=101)) == pytest.approx(-(1 + 0.25) / 3)
     assert objective.reward(outcome(service=50, queue=101, units=64)) == pytest.approx(-1)
     assert Objective(latency_s=1, most_units=64, most_queue=5).reward(outcome(queue=6)) < -1 / 3
+
+
+def test_the_linear_form_takes_latency_by_its_length_and_never_more_than_a_third() -> None:
+    linear = Objective(latency_s=1, most_units=64, form="linear")
+    half = LN20 / 0.5  # spare tuples/s with which the bound is half of the budget
+    assert linear.reward(outcome(service=100 + half)) == pytest.approx(-(0.5 + 0.25) / 3)
+    assert linear.reward(outcome(service=100)) == pytest.approx(-(1 + 0.25) / 3)
+    assert linear.reward(outcome(service=101)) == pytest.approx(-(1 + 0.25) / 3)
+
+
+def test_the_latency_counts_what_waits_when_the_step_begins_and_the_queue_what_waits_when_it_ends() -> None:
+    objective = Objective(latency_s=1, most_units=64)
+    units = 16 / 64
+    assert objective.reward(outcome(waiting=1_000)) == pytest.approx(-(1 + units) / 3)
+    assert objective.reward(outcome(queue=1_000)) == pytest.approx(-(1 + units) / 3)
+
+
+@given(
+    queue=st.floats(0, 1e9),
+    more=st.floats(1, 1e9),
+    service=st.floats(1e-12, 1e6),
+    form=st.sampled_from(["paper", "linear", "backlog"]),
+)
+def test_a_longer_queue_is_never_better_and_under_backlog_always_worse(
+    queue: float, more: float, service: float, form: Form
+) -> None:
+    objective = Objective(latency_s=1, most_units=64, form=form)
+    less, longer = (objective.reward(outcome(service=service, queue=at)) for at in (queue, queue + more))
+    assert longer <= less <= 0
+    if form == "backlog" and more > queue / 1e9:
+        assert longer < less
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("queue", [1e4, 1e6])
+def test_once_a_backlog_has_formed_more_units_pay_under_backlog_and_fewest_under_paper(
+    rho: float, queue: float
+) -> None:
+    units = np.arange(1, 65)
+
+    def best(form: Form) -> int:
+        objective = Objective(latency_s=1, most_units=64, form=form)
+        rewards = [
+            objective.reward(
+                outcome(
+                    service=float(service_rate(k, mu=10.0, rho=rho)), waiting=queue, queue=queue, units=int(k)
+                )
+            )
+            for k in units
+        ]
+        return int(units[np.argmax(rewards)])
+
+    assert best("paper") == 1
+    assert best("backlog") > 60
