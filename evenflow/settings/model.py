@@ -22,6 +22,7 @@ from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
+from evenflow.settings.web import WebSettings
 
 
 class KafkaExtras(Section):
@@ -371,6 +372,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = Field(default_factory=SparkSettings, description="The Spark jobs.")
     results: ResultsSettings = Field(default_factory=ResultsSettings, description="Where results go.")
     control: ControlSettings = Field(default_factory=ControlSettings, description="The controller.")
+    web: WebSettings = Field(default_factory=WebSettings, description="The pages of all parts.")
     _origin: Settings | None = PrivateAttr(default=None)
 
     @classmethod
