@@ -32,15 +32,18 @@ class KafkaExtras(Section):
     """
 
     librdkafka: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="For confluent-kafka (producers, data plane, verify)."
+        default_factory=dict, repr=False, description="For confluent-kafka (producers, data plane, verify)."
     )
     faust: dict[str, str | int | float | bool] = Field(
         default_factory=dict,
+        repr=False,
         description="For the control plane, by Faust's own names (broker_request_timeout, ...). Faust configures its "
         "aiokafka clients by them.",
     )
     java: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="For Spark's Kafka source and sink, without the 'kafka.' prefix."
+        default_factory=dict,
+        repr=False,
+        description="For Spark's Kafka source and sink, without the 'kafka.' prefix.",
     )
 
     @model_validator(mode="after")
@@ -358,7 +361,11 @@ class Settings(BaseSettings):
     """Everything a service reads. `EVENFLOW_QUERY__SLIDE=5s` overrides `[query] slide`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="EVENFLOW_", env_nested_delimiter="__", extra="forbid", frozen=True
+        env_prefix="EVENFLOW_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
     )
     reads_environment: ClassVar[bool] = True
     """Whether the variables EVENFLOW_* are read."""
