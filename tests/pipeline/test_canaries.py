@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from evenflow.settings import Settings
+from evenflow.settings.model import KafkaExtras
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
 from topics.admin import describe, pipeline_topics
 from topics.reader import read_range
@@ -17,7 +18,7 @@ from workbench.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
 CANARY = "canary-7f3a"
-EXTRAS = {"librdkafka": {"ssl.key.password": CANARY}, "java": {"ssl.key.password": CANARY}}
+EXTRAS = KafkaExtras(librdkafka={"ssl.key.password": CANARY}, java={"ssl.key.password": CANARY})
 
 
 class Onlooker(threading.Thread):
@@ -74,6 +75,7 @@ def _assert_no_topic_holds_it(settings: Settings) -> None:
     for name, state in describe(settings.kafka, names).items():
         if state is None or not state.records:
             continue
-        for record in read_range(settings.kafka, name):
-            whole = f"{record.key()!r} {record.value()!r} {record.headers()!r}"
-            assert CANARY not in whole, name
+        for batch in read_range(settings.kafka, name):
+            for record in batch:
+                whole = f"{record.key()!r} {record.value()!r} {record.headers()!r}"
+                assert CANARY not in whole, name

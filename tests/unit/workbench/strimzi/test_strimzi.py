@@ -26,7 +26,7 @@ def settings() -> Settings:
 
 def test_topics_and_users_of_the_overlay_are_those_of_its_settings() -> None:
     done = CliRunner().invoke(app, ["--config", str(OVERLAY / "evenflow.toml"), "topics", "strimzi"])
-    assert done.output == (OVERLAY / "topics-and-users.yaml").read_text(), (
+    assert done.output == (OVERLAY / "kafka/topics-and-users.yaml").read_text(), (
         "run `evenflow --config k8s/overlays/production/evenflow.toml topics strimzi` into the file"
     )
 
