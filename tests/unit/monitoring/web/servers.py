@@ -38,8 +38,9 @@ def app_of(settings: Settings, folder: Path, listening: socket.socket) -> faust.
         serves_pages_at=lambda place: None,
         channel=None,
         speeds=None,
+        ask=lambda key: None,
         clock=lambda: 0.0,
-        status=lambda: {"state": "starting"},
+        status=lambda: {"state": "starting", "seconds_since_progress": 0.0},
     )
     return build_app(settings, plane, folder, PartitionerInstruments(settings), Feed(settings), web=listening)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 import socket
 import ssl
 import threading
@@ -68,6 +71,7 @@ def test_every_answer_has_the_headers_whatever_its_status(server: str, tmp_path:
                 response = answer(port, path, **headers)
                 shown = {name: response.headers[name] for name in EXPECTED}
                 assert shown == EXPECTED, (path, response.status)
+                assert response.status != 500, path
                 policy = response.headers["Content-Security-Policy"]
                 assert "default-src 'none'" in policy
                 assert "frame-ancestors 'none'" in policy
@@ -167,3 +171,20 @@ def test_no_page_takes_a_request_that_could_change_something(
 ) -> None:
     with serving(server, tmp_path) as port:
         assert {answer(port, path, method=method).status for path in PAGES[server]} == {405}
+
+
+@pytest.mark.parametrize(
+    ("server", "path"), [("threads", "/live/"), ("faust", "/live/"), ("faust", "/"), ("faust", "/key/")]
+)
+def test_the_policy_of_a_page_names_its_own_styles_and_scripts_and_no_others(
+    server: str, path: str, tmp_path: Path
+) -> None:
+    with serving(server, tmp_path) as port:
+        page = answer(port, path)
+    assert page.status == 200
+    text, policy = page.body.decode(), page.headers["Content-Security-Policy"]
+    inline = re.findall(r"<(style|script)>(.*?)</\1>", text, re.DOTALL)
+    hashes = {base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for _, body in inline}
+    assert hashes
+    assert set(re.findall(r"sha256-([^']+)", policy)) == hashes
+    assert not re.search(r"<(style|script) |style=|\bon\w+=", text), "no policy would let these take effect"
