@@ -34,7 +34,8 @@ LABEL org.opencontainers.image.title=evenflow org.opencontainers.image.licenses=
 # Packages before sources: a change of the code installs nothing anew.
 FROM base AS packages
 WORKDIR /opt/evenflow
-COPY pyproject.toml requirements.lock README.md LICENSE ./
+COPY pyproject.toml requirements.lock requirements.hashed.lock README.md LICENSE ./
+COPY docker/hashed.py docker/
 RUN python3 -m venv /opt/venv && mkdir evenflow && touch evenflow/__init__.py
 COPY docker/install.sh /usr/local/bin/evenflow-install
 

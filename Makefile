@@ -25,7 +25,7 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-instances service-expr
 	growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos fuzz lint kernels format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos fuzz lint lock sbom audit kernels format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -35,9 +35,9 @@ setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archi
 	@$(BIN)/python -m workbench.broker_jars
 	@$(BIN)/python -m workbench.archive
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock requirements.hashed.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.hashed.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
@@ -99,6 +99,26 @@ lint: setup ## ruff, mypy, import-linter
 kernels: setup ## compile the kernels, which every process of the tests would else do by itself
 	$(BIN)/python -m partitioner_service.precompile
 
+lock: ## the hashes of the packages in requirements.lock (uv, in a venv of its own, .audit)
+	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
+	.audit/bin/uv pip compile requirements.lock --quiet --no-deps --generate-hashes --no-header --no-annotate \
+		--python-version 3.11 --universal --output-file requirements.hashed.lock
+
+sbom: setup ## a bill of materials (CycloneDX) of the packages and jars, in build/sbom.json
+	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
+	@mkdir -p build
+	.audit/bin/cyclonedx-py requirements requirements.hashed.lock --pyproject pyproject.toml --output-reproducible \
+		--output-file build/packages.json
+	$(BIN)/python -m workbench.materials build/packages.json > build/sbom.json
+
+audit: setup ## what is known against the locked packages (pip-audit, needs the network), and whether the jars are those of the list
+	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
+	$(BIN)/python -m spark_consumers.jar_hashes
+	.audit/bin/pip-audit --requirement requirements.hashed.lock --require-hashes --disable-pip --progress-spinner off $(FLAGS)
+
 format: setup ## put the code into the one format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -129,5 +149,5 @@ doctor: setup ## what is wrong on this machine, and what to do
 	$(BIN)/evenflow doctor $(FLAGS)
 
 clean: ## remove what tools and runs leave behind (not .venv, not the jars)
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist .rl
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist .rl .audit
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -86,7 +86,15 @@ def control(
     if replicas is None and settings.control.replicas_of is not None:
         replicas = ScaledReplicas(settings, clock=clock)
     # Entered first below, so that a port in use is refused before another controller is fenced.
-    pages = served(instruments, host, port, setting="control.web_port", health=health, glance=glance)
+    pages = served(
+        instruments,
+        host,
+        port,
+        setting="control.web_port",
+        health=health,
+        glance=glance,
+        web=settings.web,
+    )
     with stopped_by_signals(stop), pages, leading(settings, stop, clock=clock) as leads:
         if stop.is_set():
             return

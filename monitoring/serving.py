@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, cast
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
 
 from evenflow.errors import ConfigError
+from evenflow.settings.web import WebSettings
 from monitoring.health import Checks
 from monitoring.instruments.sheet import Instruments
 from monitoring.live.glance import Glance
 from monitoring.live.page import HEADERS, PAGE, PATH, STATE, state
+from monitoring.web.guard import Guard
+from monitoring.web.headers import BARE
+from monitoring.web.threads import BoundedServer, BoundedServer6, QuietHandler
+from monitoring.web.tls import server_context
 
 _LOG = logging.getLogger("evenflow.metrics")
 _CLOSING = 5.0
@@ -41,25 +45,31 @@ def served(
     setting: str,
     health: Callable[[], Checks] = Checks,
     glance: Look | None = None,
+    web: WebSettings | None = None,
 ) -> Iterator[int]:
     """Serve the pages in threads of their own. Yields the port, which matters if `port` is 0 (any free one).
 
     setting: name of the setting that holds the port, for the error. health: what probes are told. glance:
     what the live page shows, None before there is anything to show. Without `glance` there is no live page.
-    Raises ConfigError if nothing can listen at that address.
+    web: who may read the pages, and over which transport. None: the defaults.
+    Raises ConfigError if nothing can listen at that address, or if a file that `web` names cannot be used.
     """
+    web = web or WebSettings()
+    context, guard = server_context(web), Guard(web, host)
     try:
-        kind = _Server6 if ":" in host else _Server
-        server = make_server(host, port, _pages(instruments, health, glance), kind, handler_class=_Quiet)
+        kind = BoundedServer6 if ":" in host else BoundedServer
+        pages = _guarded(guard, _pages(instruments, health, glance))
+        server = make_server(host, port, pages, kind, handler_class=QuietHandler)
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error}",
             hint=f"another process has that port, or there is no such address: set {setting} to a free one, or to 0",
         ) from None
+    server.most, server.context = web.connections, context
     thread = threading.Thread(target=server.serve_forever, name="evenflow-web", daemon=True)
     thread.start()
     try:
-        where = f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}"
+        where = f"{web.scheme}://{f'[{host}]' if ':' in host else host}:{server.server_port}"
         _LOG.info("metrics: %s%s%s", where, METRICS, f", live page: {where}{PATH}" if glance else "")
         yield server.server_port
     finally:
@@ -68,28 +78,40 @@ def served(
         thread.join(_CLOSING)
 
 
-class _Server(ThreadingWSGIServer):
-    daemon_threads = True  # an open connection must not keep the process from ending
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log the error quietly: browsers open unused connections, and leave in the middle of an answer."""
-        _LOG.debug("a request of %s was not served", client_address, exc_info=True)
+Pages = Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
 
 
-class _Server6(_Server):
-    address_family = socket.AF_INET6
+def _guarded(guard: Guard, pages: Pages) -> Pages:
+    """The same pages for requests that the guard lets through, and with the headers that they lack."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        method, path = str(environ.get("REQUEST_METHOD", "")), str(environ.get("PATH_INFO", ""))
+        authorization = environ.get("HTTP_AUTHORIZATION")
+        # wsgiref joins several headers of one name with commas, and no name of ours has one.
+        hosts = [str(environ["HTTP_HOST"])] if "HTTP_HOST" in environ else []
+        refusal = guard.refusal(method=method, path=path, hosts=hosts, authorization=authorization)
+        if refusal is not None:
+            phrase = f"{refusal.status} {HTTPStatus(refusal.status).phrase}"
+            start(phrase, [("Content-Type", _PLAIN), *{**BARE, **refusal.headers}.items()])
+            return [refusal.text.encode()]
+        codes: list[int] = []
+
+        def complete(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            codes.append(int(status[:3]))
+            names = {name.lower() for name, _ in headers}
+            return start(
+                status, headers + [one for one in BARE.items() if one[0].lower() not in names], *more
+            )
+
+        body = pages(environ, complete)
+        bare = guard.bare(path=path, authorization=authorization, status=codes[0])
+        body = body if bare is None else [bare.encode()]
+        return [] if method == "HEAD" else body
+
+    return answer
 
 
-class _Quiet(WSGIRequestHandler):
-    timeout = 30.0  # s: an unused connection must not hold its thread for ever
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: a scrape is not worth a line."""
-
-
-def _pages(
-    instruments: Instruments, health: Callable[[], Checks], glance: Look | None
-) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
+def _pages(instruments: Instruments, health: Callable[[], Checks], glance: Look | None) -> Pages:
     metrics = make_wsgi_app(instruments.registry)
     pages: dict[str, Page] = {
         ALIVE: lambda: _checked("alive", health().alive),
@@ -108,7 +130,7 @@ def _pages(
             start("302 Found", [("Location", PATH)])
             return []
         status, kind, text = pages[path]() if path in pages else _missing([METRICS, *pages])
-        start(status, [("Content-Type", kind), *HEADERS.items()])
+        start(status, [("Content-Type", kind), *(HEADERS if path == PATH else BARE).items()])
         return [text.encode()]
 
     return answer

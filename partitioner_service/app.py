@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import faust
-from aiohttp.web import SockSite
 from aiokafka.errors import KafkaError
 from faust.sensors.prometheus import setup_prometheus_sensors
 from faust.transport.drivers import aiokafka
@@ -36,6 +35,8 @@ from evenflow.settings.kafka import aiokafka_config
 from evenflow.talking import on_every_line
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
+from monitoring.web.faust_site import BoundedSite, protect
+from monitoring.web.guard import Guard
 from partitioner_service.exchange.channel import Channel
 from partitioner_service.health import Health
 from partitioner_service.listening import listening
@@ -133,6 +134,8 @@ def build_app(
         "topic_allow_declare": False,
         "web_host": options.web_host,
         "web_bind": options.web_host,
+        "web_router_enabled": False,  # Faust's own pages: evenflow has no tables, and routes by other rules
+        "web_tables_enabled": False,
         "consumer_auto_offset_reset": "earliest",
         # After a kill, the next process of this instance waits so long (s) until it is let into the group.
         "broker_session_timeout": 10.0,
@@ -146,11 +149,9 @@ def build_app(
     used = ours | extras | {"web_port": web.getsockname()[1]}
     plane.serves_pages_at(reachable(used["web_host"], used["web_port"]))
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **used)
-    app.web._transport_handlers["tcp"] = lambda: SockSite(  # type: ignore[attr-defined]  # of Faust's aiohttp driver
-        app.web._runner,  # type: ignore[attr-defined]
-        web,
-        ssl_context=app.conf.web_ssl_context,
-    )
+    # Of Faust's aiohttp driver. Its own site would neither take this socket nor bound its connections.
+    app.web._transport_handlers["tcp"] = lambda: BoundedSite(app.web._runner, web, settings.web)  # type: ignore[attr-defined]
+    protect(app.web.web_app, Guard(settings.web, str(used["web_host"])))  # type: ignore[attr-defined]
     app.transport.Consumer = _consumer_of(settings.topic("sync"), settings.topic("telemetry"))  # type: ignore[misc]  # how Faust is given another one
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
@@ -254,7 +255,7 @@ async def _serve(
     data = DataPlaneService(plane, loop=loop)
     await data.start()
     ended = [asyncio.ensure_future(event.wait()) for event in (stop, data.done)]
-    control = asyncio.ensure_future(_control(app, leave))
+    control = asyncio.ensure_future(_control(app, leave, settings.web.scheme))
     try:
         await asyncio.wait([*ended, control], return_when=asyncio.FIRST_COMPLETED)
         if control.done() and control.exception() is not None and data.error is None:
@@ -275,10 +276,10 @@ async def _serve(
         raise data.error
 
 
-async def _control(app: faust.App, leave: asyncio.Event) -> None:
+async def _control(app: faust.App, leave: asyncio.Event, scheme: str) -> None:
     try:
         await app.start()
-        log.info("status page: http://%s:%s/", app.conf.web_host, app.conf.web_port)
+        log.info("status page: %s://%s:%s/", scheme, app.conf.web_host, app.conf.web_port)
         while not leave.is_set() and not app.should_stop:  # `should_stop` is also true after a crash
             await asyncio.sleep(0.1)
         if app.crashed:

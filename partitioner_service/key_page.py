@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import html
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -17,6 +15,7 @@ from evenflow.partitioners.preview import TUPLES
 from evenflow.settings import Settings
 from evenflow.settings.typed_key import example, key_bytes
 from evenflow.talking.words import clock, moment
+from monitoring.web.headers import headers_of
 
 PATH = "/key/"
 PATIENCE = 5.0
@@ -25,17 +24,6 @@ _STYLE = (
     "body{font:16px system-ui;margin:2em;max-width:60em}td,th{padding:.1em 1.5em .1em 0;text-align:left;"
     "vertical-align:top}code{overflow-wrap:anywhere}"
 )
-_DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-HEADERS = {
-    "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
-"""With these headers a key, which anyone may have written, does no harm even if the page did not escape it."""
 _MOST_SHOWN = 64
 """Workers that a row of the HTML page lists. JSON has all."""
 
@@ -138,6 +126,7 @@ _PAGE = """<!DOCTYPE html>
 <body><h1>Where does a key go?</h1><p>Query {query}, partitioner instance {instance}. <a href="/">instance</a></p>
 {body}</body></html>
 """
+HEADERS = headers_of(f"<style>{_STYLE}</style>", form=True)
 
 
 def figures(answer: Mapping[str, Any]) -> dict[str, str]:

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import faust
+from faust.exceptions import ConsumerNotStarted
 from faust.web import Request, View
 
 from evenflow.settings import Settings
 from evenflow.talking.words import by_reason
 from monitoring.live.feed import Feed
 from monitoring.live.page import HEADERS, PAGE, PATH, STATE, state
+from monitoring.web.headers import headers_of
 from partitioner_service.health import Health
 from partitioner_service.key_page import HEADERS as KEY_HEADERS
 from partitioner_service.key_page import PATH as KEYS
@@ -27,7 +29,10 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
     """Serve them from this app. feed: what the live page shows."""
 
     def joined() -> bool:
-        return bool(app.consumer.assignment())
+        try:
+            return bool(app.consumer.assignment())
+        except ConsumerNotStarted:
+            return False
 
     @app.page("/")
     class Front(View):
@@ -35,7 +40,7 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
         async def get(self, request: Request) -> Any:
             healthy = health.healthy(plane.status(), control_joined=joined())
-            return self.html(front_page(settings, plane.status(), healthy))
+            return self.html(front_page(settings, plane.status(), healthy), headers=FRONT_HEADERS)
 
     @app.page(PATH)
     class Live(View):
@@ -91,9 +96,11 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
             return self.json(shown, status=200 if shown["alive"] else 503)
 
 
+_STYLE = "body{font:16px system-ui;margin:2em;max-width:46em}td{padding:.1em 1.5em .1em 0}"
+FRONT_HEADERS = headers_of(f"<style>{_STYLE}</style>")
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>evenflow {query}</title>
-<style>body{{font:16px system-ui;margin:2em;max-width:46em}}td{{padding:.1em 1.5em .1em 0}}</style></head>
+<style>{style}</style></head>
 <body><h1>evenflow: query {query}</h1>
 <p>Partitioner instance {instance}, which routes {input} to {routed}.</p>
 <table>{rows}</table>
@@ -123,4 +130,4 @@ def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[s
         "routed": settings.topic("routed"),
     }
     rows = "".join(f"<tr><td>{name}</td><td>{html.escape(said)}</td></tr>" for name, said in figures.items())
-    return _PAGE.format(rows=rows, **{name: html.escape(word) for name, word in words.items()})
+    return _PAGE.format(rows=rows, style=_STYLE, **{name: html.escape(word) for name, word in words.items()})

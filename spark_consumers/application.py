@@ -86,7 +86,7 @@ def run(
     health = Health(kafka=lambda: _gone(watch))
     host, port = settings.spark.web_host, settings.spark.web_port
     with (
-        served(instruments, host, port, setting="spark.web_port", health=health.checks),
+        served(instruments, host, port, setting="spark.web_port", health=health.checks, web=settings.web),
         _session(settings, log, chosen) as spark,
         # After the session: this replaces pyspark's own handler, which would cancel running jobs.
         stopped_by_signals(stop),

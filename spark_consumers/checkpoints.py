@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.places import local_folder
+from evenflow.settings.places import local_folder, private_folder
 from evenflow.strict_json import read_object
 from evenflow.telemetry import Stage
 from evenflow.wire import Segment, decode_blob
@@ -253,7 +253,7 @@ def wait_for_room(settings: Settings) -> None:
 
 def _without_room(folder: str) -> ServiceError | None:
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        private_folder(Path(folder))
         # Only a write tells for sure: a quota may be used up while the disk reports free space.
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_LEAST_ROOM))

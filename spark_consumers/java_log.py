@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -19,7 +20,7 @@ from pyspark.java_gateway import launch_gateway
 
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.places import state_folder
+from evenflow.settings.places import private_file, private_folder, state_folder
 
 _LOG = logging.getLogger("evenflow.spark")
 _MOST_BYTES = 5_000_000
@@ -47,6 +48,12 @@ class _File(RotatingFileHandler):
 
     _said = False
 
+    def _open(self) -> TextIOWrapper:
+        """The file, for its owner alone: Spark's log names folders, topics and users."""
+        return cast(
+            TextIOWrapper, open(self.baseFilename, self.mode, encoding=self.encoding, opener=private_file)
+        )
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if not self._said:
             self._said = True
@@ -61,7 +68,7 @@ class JavaLog:
 
     def __init__(self, path: Path) -> None:
         """Open the file. Raises OSError if it cannot be written."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         self.path = path
         self._handler = _File(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))

@@ -32,7 +32,9 @@ def one_machine(settings: Settings) -> bool:
 
     They must share it if `spark.driver_host` is a loopback address.
     """
-    return settings.spark.in_one_process or _children(settings) or _is_loopback(settings.spark.driver_host)
+    return (
+        settings.spark.in_one_process or with_children(settings) or _is_loopback(settings.spark.driver_host)
+    )
 
 
 def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
@@ -69,7 +71,7 @@ def _jars(settings: Settings) -> dict[str, str]:
     if settings.spark.executor_jars is not None:
         return {"spark.executor.extraClassPath": settings.spark.executor_jars}
     jars = [str(jar) for jar in application_jars(settings)]
-    if _children(settings):
+    if with_children(settings):
         return {"spark.executor.extraClassPath": os.pathsep.join(jars)}
     return {"spark.jars": ",".join(jars)}
 
@@ -79,10 +81,10 @@ def executors_archive(settings: Settings) -> str:
 
     Only children of the driver can use it, as Java demands exactly the same class path. Empty for all others.
     """
-    return using_archive() if _children(settings) and settings.spark.executor_jars is None else ""
+    return using_archive() if with_children(settings) and settings.spark.executor_jars is None else ""
 
 
-def _children(settings: Settings) -> bool:
+def with_children(settings: Settings) -> bool:
     """Whether executors are processes that the driver itself starts on its machine (`local-cluster[...]`)."""
     return _CHILDREN.fullmatch(settings.spark.master.strip()) is not None
 

@@ -54,6 +54,9 @@ def own_pod_conf() -> dict[str, str]:
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.driver.pod.name": name,
         "spark.kubernetes.container.image": image_of(pod),
+        # The driver's Service and claim are not Spark's: without these two it would ask to delete what has its label.
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
     }
 
 

@@ -23,6 +23,8 @@ from evenflow.settings import Settings
 from evenflow.strict_json import read_object
 from evenflow.talking.words import printable
 from evenflow.telemetry import PartitionerRecord
+from monitoring.web.guard import token_of
+from monitoring.web.tls import client_context
 from topics.settled import by_its_rule, settled
 from workbench.alive import Part, look
 
@@ -41,8 +43,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return
 
 
-# No proxy either: the address is one of the pipeline's own network.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
 _Number = Annotated[int, Field(ge=0, le=1 << 20)]
 
 
@@ -101,10 +101,9 @@ def ask_all(settings: Settings, key: bytes, *, at: Sequence[str] = (), patience:
     places: list[tuple[str, str | None]] = [(address, address) for address in dict.fromkeys(at)]
     if not places:
         places = _places(by_its_rule(settled(settings)))
+    asker = _Asker(settings, named=bool(at))
     with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
-        replies = pool.map(
-            lambda place: _ask(settings.query.name, place[0], place[1], key=key, patience=patience), places
-        )
+        replies = pool.map(lambda place: asker.ask(place[0], place[1], key=key, patience=patience), places)
         return sorted(replies, key=lambda reply: reply.instance)
 
 
@@ -141,23 +140,55 @@ def instances_of(
     return [record for _, record in counted]
 
 
-def _ask(query: str, instance: str, address: str | None, *, key: bytes, patience: float) -> Reply:
-    if address is None:
-        return Reply(instance=instance, address=None, trouble="it has not said where its pages are")
-    url = f"http://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"
-    try:
-        with _OPENER.open(url, timeout=patience) as response:
-            answer, fields = read_answer(response.read(_MOST_BYTES + 1))
-        if answer.query == query:
-            return Reply(instance=answer.instance, address=address, answer=answer, fields=fields)
-        trouble = f"it works on query {answer.query}"
-    except urllib.error.HTTPError as error:
-        trouble = f"{error.code}: {_said(error)}"
-    except ValidationError:
-        trouble = "its answer is none of evenflow's"
-    except (OSError, ValueError, HTTPException) as error:
-        trouble = f"no answer: {getattr(error, 'reason', error)}"
-    return Reply(instance=instance, address=address, trouble=printable(trouble)[:300])
+class _Asker:
+    """Asks pages over the transport of the settings. named: whether the user named the addresses.
+
+    An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS, where it
+    proves who it is. Raises ConfigError if a file of `[web]` cannot be used.
+    """
+
+    def __init__(self, settings: Settings, *, named: bool) -> None:
+        web = settings.web
+        context = client_context(web)
+        # No proxy either: the address is one of the pipeline's own network.
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
+        if context is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
+        self._query, self._scheme = settings.query.name, web.scheme
+        self._withheld = web.token_file is not None and context is None and not named
+        if web.token_file is not None and not self._withheld:
+            self._opener.addheaders.append(("Authorization", f"Bearer {token_of(web.token_file)}"))
+
+    def ask(self, instance: str, address: str | None, *, key: bytes, patience: float) -> Reply:
+        """The reply of one instance."""
+        if address is None:
+            return Reply(instance=instance, address=None, trouble="it has not said where its pages are")
+        url = f"{self._scheme}://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"
+        try:
+            with self._opener.open(url, timeout=patience) as response:
+                answer, fields = read_answer(response.read(_MOST_BYTES + 1))
+            if answer.query == self._query:
+                return Reply(instance=answer.instance, address=address, answer=answer, fields=fields)
+            trouble = f"it works on query {answer.query}"
+        except urllib.error.HTTPError as error:
+            trouble = f"{error.code}: {self._refusal(error)}"
+        except ValidationError:
+            trouble = "its answer is none of evenflow's"
+        except (OSError, ValueError, HTTPException) as error:
+            trouble = f"no answer: {getattr(error, 'reason', error)}"
+        return Reply(instance=instance, address=address, trouble=printable(trouble)[:300])
+
+    def _refusal(self, error: urllib.error.HTTPError) -> str:
+        if error.code == 401 and self._withheld:
+            return (
+                "it wants the token, which goes without TLS only to an address that is named: --at host:port"
+            )
+        if error.code == 401:
+            return "it wants another token than that of web.token_file"
+        if error.code == 421:
+            return "it does not answer under this name: see web.hosts"
+        return _said(error)
 
 
 def read_answer(data: bytes) -> tuple[KeyAnswer, dict[str, Any]]:

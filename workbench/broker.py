@@ -27,6 +27,7 @@ from confluent_kafka.admin import AdminClient
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
+from evenflow.settings.places import private_folder
 from spark_consumers.archive import making, path_of, using
 from spark_consumers.jars import java_command
 from workbench.broker_jars import kafka_broker_jars
@@ -193,7 +194,7 @@ class EmbeddedBroker:
         if self._lock is not None:
             return
         try:
-            self.data_dir.mkdir(parents=True, exist_ok=True)
+            private_folder(self.data_dir)
             lock = os.open(self.data_dir / "broker.lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise ServiceError(

@@ -6,7 +6,10 @@ import socket
 import urllib.request
 from collections.abc import Iterator
 
+from evenflow.errors import ConfigError
 from evenflow.settings import Settings
+from monitoring.web.guard import token_of
+from monitoring.web.tls import client_context
 from workbench.findings import Finding
 
 _PATIENCE = 1.0
@@ -21,7 +24,7 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
         address = (served.web_host, served.web_port)
         if served.web_port:
             others = (name for other, name in seen.items() if _meet(address, other))
-            yield _check(settings.query.name, part, address, next(others, None))
+            yield _check(settings, part, address, next(others, None))
             seen.setdefault(address, f"{part}.web_port")
 
 
@@ -30,7 +33,7 @@ def _meet(one: tuple[str, int], other: tuple[str, int]) -> bool:
     return one[1] == other[1] and (one[0] == other[0] or bool({one[0], other[0]} & _EVERYWHERE))
 
 
-def _check(query: str, part: str, address: tuple[str, int], other: str | None) -> Finding:
+def _check(settings: Settings, part: str, address: tuple[str, int], other: str | None) -> Finding:
     setting, place = f"{part}.web_port", f"{address[0]}:{address[1]}"
     do = f"set {setting} to a free port, or to 0"
     if other is not None:
@@ -38,7 +41,7 @@ def _check(query: str, part: str, address: tuple[str, int], other: str | None) -
     taken = _taken(address)
     if taken is None:
         return Finding(setting, "ok", f"{place} is free")
-    if _ours(query, address):
+    if _ours(settings, address):
         return Finding(setting, "ok", f"{place} is served by this query")
     do = f"end the process that has it, or {do}; {part}.web_host names the address"
     return Finding(setting, "problem", f"{place} cannot be listened on: {taken}", do)
@@ -54,14 +57,16 @@ def _taken(address: tuple[str, int]) -> str | None:
     return None
 
 
-def _ours(query: str, address: tuple[str, int]) -> bool:
-    """Whether a part of this query answers at this address."""
+def _ours(settings: Settings, address: tuple[str, int]) -> bool:
+    """Whether a part of this query answers at this address, which the settings name."""
+    web, query = settings.web, settings.query.name
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
     try:
-        with urllib.request.urlopen(
-            f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/metrics/",
-            timeout=_PATIENCE,
-        ) as answer:
+        request = urllib.request.Request(f"{web.scheme}://{host}:{address[1]}/metrics/")
+        if web.token_file is not None:
+            request.add_header("Authorization", f"Bearer {token_of(web.token_file)}")
+        with urllib.request.urlopen(request, timeout=_PATIENCE, context=client_context(web)) as answer:
             lines = answer.read(1_000_000).decode(errors="replace").splitlines()
-    except (OSError, ValueError):
+    except (OSError, ValueError, ConfigError):
         return False
     return any(line.startswith("evenflow_build_info{") and f'query="{query}"' in line for line in lines)

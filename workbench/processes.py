@@ -25,6 +25,7 @@ from threading import Lock, Thread
 from types import TracebackType
 
 from evenflow.errors import ServiceError
+from evenflow.settings.places import private_file, private_folder
 
 # 1 is PR_SET_PDEATHSIG. If the parent has died before the call, the child has another parent by now and gets no signal:
 # so the launcher ends itself. The empty mask undoes what the starting thread has blocked.
@@ -67,9 +68,9 @@ class ChildProcess:
         self.command = list(command)
         self._reaping = Lock()
         launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), str(int(death_signal))]
-        log.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(log.parent)
         self._log_begin = log.stat().st_size if log.exists() else 0
-        with log.open("ab") as output:
+        with open(log, "ab", opener=private_file) as output:
             self._popen: subprocess.Popen[bytes] = _start_in_lasting_thread(
                 lambda: subprocess.Popen(
                     [*launcher, *self.command],

@@ -17,6 +17,7 @@ from evenflow.settings.model import (
 )
 from evenflow.settings.query import Query
 from evenflow.settings.spark import SparkSettings
+from evenflow.settings.web import WebSettings
 
 __all__ = [
     "BUILT_IN_SINKS",
@@ -29,6 +30,7 @@ __all__ = [
     "ResultsSettings",
     "Settings",
     "SparkSettings",
+    "WebSettings",
     "load_settings",
     "save_settings",
 ]

@@ -23,6 +23,7 @@ from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
+from evenflow.settings.web import WebSettings
 
 
 class KafkaExtras(Section):
@@ -32,15 +33,18 @@ class KafkaExtras(Section):
     """
 
     librdkafka: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="For confluent-kafka (producers, data plane, verify)."
+        default_factory=dict, repr=False, description="For confluent-kafka (producers, data plane, verify)."
     )
     faust: dict[str, str | int | float | bool] = Field(
         default_factory=dict,
+        repr=False,
         description="For the control plane, by Faust's own names (broker_request_timeout, ...). Faust configures its "
         "aiokafka clients by them.",
     )
     java: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="For Spark's Kafka source and sink, without the 'kafka.' prefix."
+        default_factory=dict,
+        repr=False,
+        description="For Spark's Kafka source and sink, without the 'kafka.' prefix.",
     )
 
     @model_validator(mode="after")
@@ -365,7 +369,11 @@ class Settings(BaseSettings):
     """Everything a service reads. `EVENFLOW_QUERY__SLIDE=5s` overrides `[query] slide`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="EVENFLOW_", env_nested_delimiter="__", extra="forbid", frozen=True
+        env_prefix="EVENFLOW_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
     )
     reads_environment: ClassVar[bool] = True
     """Whether the variables EVENFLOW_* are read."""
@@ -379,6 +387,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = Field(default_factory=SparkSettings, description="The Spark jobs.")
     results: ResultsSettings = Field(default_factory=ResultsSettings, description="Where results go.")
     control: ControlSettings = Field(default_factory=ControlSettings, description="The controller.")
+    web: WebSettings = Field(default_factory=WebSettings, description="The pages of all parts.")
     _origin: Settings | None = PrivateAttr(default=None)
 
     @classmethod

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 
 def state_folder() -> str:
     """The folder `evenflow` in $XDG_STATE_HOME (~/.local/state if unset). It does not depend on the working directory."""
     return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "evenflow")
+
+
+def private_folder(folder: Path) -> None:
+    """Make this folder and those above it that are missing, for their owner alone (0700).
+
+    The `state_folder` is evenflow's own, so it is closed to others even if it is there already. Any other folder that is
+    there stays as somebody made it. Raises OSError if a folder cannot be made.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
+    own = Path(state_folder())
+    if own in (folder, *folder.parents) and stat.S_IMODE(own.stat().st_mode) & 0o077:
+        own.chmod(0o700)
+
+
+def private_file(file: str, flags: int) -> int:
+    """An opener for `open`: the file is readable and writable by its owner alone (0600), even if it was there before."""
+    number = os.open(file, flags, 0o600)
+    with suppress(PermissionError):  # another user's file stays as it is
+        os.fchmod(number, 0o600)
+    return number
 
 
 def local_folder(place: str) -> Path | None:

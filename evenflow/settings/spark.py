@@ -53,7 +53,7 @@ class SparkSettings(Section):
     )
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
     conf: dict[str, str] = Field(
-        default_factory=dict, description="Raw Spark configuration. It overrides ours."
+        default_factory=dict, repr=False, description="Raw Spark configuration. It overrides ours."
     )
     reducers: int | None = Field(
         default=None,

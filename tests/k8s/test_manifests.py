@@ -196,7 +196,9 @@ def test_a_driver_may_make_and_sweep_up_executors_in_its_namespace_only(applied:
 
     for verb in ("create", "get", "list", "watch", "delete", "deletecollection"):
         assert may(verb, "pods"), verb
-    assert may("deletecollection", "services")
+    for what in ("services", "persistentvolumeclaims", "secrets", "statefulsets"):
+        assert not may("deletecollection", what), what
+        assert not may("delete", what), what
     assert not may("create", "pods", "default")
     assert not may("get", "secrets")
     assert not may("patch", "statefulsets")

@@ -16,13 +16,14 @@ from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]
 OVERLAY = Path(__file__).parents[2] / "k8s/overlays/production"
-SPACE = "evenflow"
+SPACE, KAFKA = "evenflow", "kafka"
 _STRICTLY = ("apply", "--server-side", "--validate=strict")
 
 
 @pytest.fixture(scope="module")
 def rendered(api_server: Kube) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(api_server.kubectl("kustomize", OVERLAY)))
+    folders = (OVERLAY / "kafka", OVERLAY)
+    return [one for folder in folders for one in yaml.safe_load_all(api_server.kubectl("kustomize", folder))]
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +35,11 @@ def applied(api_server: Kube) -> Iterator[Kube]:
         lambda: all(map(_established, api_server.get("crd")["items"])), "a definition is not established"
     )
     api_server.kubectl(*_STRICTLY, "-f", OVERLAY / "namespace.yaml")
+    api_server.kubectl(*_STRICTLY, "-f", OVERLAY / "kafka/namespace.yaml")
+    api_server.kubectl(*_STRICTLY, "-k", OVERLAY / "kafka")
     api_server.kubectl(*_STRICTLY, "-k", OVERLAY)
     yield api_server
-    api_server.kubectl("delete", "namespace", SPACE, "--wait=false")
+    api_server.kubectl("delete", "namespace", SPACE, KAFKA, "--wait=false")
 
 
 def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
@@ -50,8 +53,12 @@ def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
 
 
 def test_nothing_of_it_is_warned_of_and_each_kind_of_operator_has_its_own(applied: Kube) -> None:
-    applied.kubectl(*_STRICTLY, "--warnings-as-errors", "--dry-run=server", "-k", OVERLAY)
-    for kind in ("kafka", "kafkanodepool", "kafkatopic", "kafkauser", "podmonitor", "prometheusrule"):
+    for folder in (OVERLAY / "kafka", OVERLAY):
+        applied.kubectl(*_STRICTLY, "--warnings-as-errors", "--dry-run=server", "-k", folder)
+    for kind in ("kafka", "kafkanodepool", "kafkatopic", "kafkauser"):
+        assert applied.get(kind, f"--namespace={KAFKA}")["items"], kind
+        assert not applied.get(kind, f"--namespace={SPACE}")["items"], kind
+    for kind in ("podmonitor", "prometheusrule"):
         assert applied.get(kind, f"--namespace={SPACE}")["items"], kind
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trustme
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from evenflow.errors import EvenflowError
 from evenflow.settings import KafkaSettings, Settings
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
+from tests.unit.workbench.strimzi.matrix import IDS, MATRIX
 from topics import clients
 from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.reader import read_range
@@ -166,11 +167,44 @@ def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) ->
         ("tools", "results"),
     ):
         assert not _written(kafka[part], topic(role)), f"{part} wrote {role}"
-    assert _written(kafka["tools"], topic("input"))
+    assert not _written(kafka["tools"], topic("input")), "who verifies may only read"
+    assert _written(kafka["replay"], topic("input"))
     for part, role in (("combiner", "results"), ("reducer", "routed"), ("controller", "results")):
         assert _written(settings.kafka, topic(role)), "an empty topic is not asked for records"
         with pytest.raises(EvenflowError, match="AUTHORIZATION"):
             list(read_range(kafka[part], topic(role)))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_broker_grants_each_part_what_the_matrix_grants_and_nothing_else(
+    settings: Settings, names: Names, part: str
+) -> None:
+    kafka = as_part(settings, names, part).kafka
+    topics = {settings.topic(role): role for role in pipeline_topics(settings)}
+    described = clients.admin(kafka).describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=20
+    )
+    letters = {AclOperation.READ: "R", AclOperation.WRITE: "W"}
+    granted = {
+        topics[name]: {letters.get(one, one.name) for one in future.result().authorized_operations}
+        for name, future in described.items()
+    }
+    looking = {"DESCRIBE", "DESCRIBE_CONFIGS"}
+    assert granted == {role: {*MATRIX[role].get(part, ""), *looking} for role in topics.values()}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_broker_lets_only_the_owner_use_a_transactional_id(
+    settings: Settings, names: Names, part: str
+) -> None:
+    kafka = as_part(settings, names, part).kafka
+    for name, owner in IDS.items():
+        client = clients.producer(kafka, transactional_id=f"{settings.query.name}.{name}")
+        if part == owner:
+            client.init_transactions(20)
+        else:
+            with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+                client.init_transactions(20)
 
 
 def _written(kafka: KafkaSettings, topic: str) -> bool:

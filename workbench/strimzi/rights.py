@@ -11,7 +11,7 @@ from evenflow.settings.views import TopicRole, queries
 Kind = Literal["topic", "group", "transactionalId"]
 Operation = Literal["Read", "Write", "Describe", "DescribeConfigs"]
 _BOTH: tuple[Operation, ...] = ("Read", "Write")
-PARTS = ("partitioner", "combiner", "reducer", "controller", "tools")
+PARTS = ("partitioner", "combiner", "reducer", "controller", "tools", "replay")
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,14 @@ class Right:
 
 
 def rights(settings: Settings, part: str) -> list[Right]:
-    """The rights of one of PARTS. `tools` is who replays a stream and verifies the results."""
+    """The rights of one of PARTS. `tools` is who verifies the results, and writes nothing. `replay` writes a stream."""
     of = {
         "partitioner": _partitioner,
         "combiner": _combiner,
         "reducer": _reducer,
         "controller": _controller,
         "tools": _tools,
+        "replay": _replay,
     }
     return [*_looking(settings), *of[part](settings)]
 
@@ -125,6 +126,10 @@ def _tools(settings: Settings) -> list[Right]:
     read: tuple[TopicRole, ...] = ("input", "routed", "rejected", "partials", "results", "telemetry", "plan")
     return [
         *_may_each(settings, "Read", *read),
-        _may(settings, "Write", "input"),
         Right("group", settings.data_plane_group, ("Describe",)),
     ]
+
+
+def _replay(settings: Settings) -> list[Right]:
+    """Rights of a replay. It reads the input, because it refuses to write behind the end of a stream."""
+    return [_may(settings, operation, "input") for operation in _BOTH]

@@ -12,7 +12,7 @@ import pytest
 from evenflow.settings import Settings
 from spark_consumers import archive
 from spark_consumers.archive import archive_path, driver_class_path
-from spark_consumers.session import GARBAGE_COLLECTOR, session_conf
+from spark_consumers.session import GARBAGE_COLLECTOR, launch_conf, session_conf
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 
@@ -108,3 +108,48 @@ def test_an_application_begins_with_what_the_settings_ask_for_and_takes_no_more_
 
 def _conf(**spark: Any) -> dict[str, str]:
     return session_conf(Settings(spark=spark))
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]"])
+def test_a_driver_without_a_cluster_lets_nobody_speak_to_it_without_a_secret(master: str) -> None:
+    assert _conf(master=master)["spark.authenticate"] == "true"
+    # For other masters Spark demands a secret, which only their operator can give to all.
+    assert "spark.authenticate" not in _conf(master="spark://host:7077")
+
+
+def test_executors_of_the_drivers_own_get_another_secret_each_time_and_none_by_their_command_line() -> None:
+    confs = [_conf(master="local-cluster[2,1,1024]") for _ in range(2)]
+    secrets = {conf["spark.authenticate.secret"] for conf in confs}
+    assert len(secrets) == 2
+    assert "spark.authenticate.secret" not in launch_conf(confs[0])
+
+
+def test_encrypted_connections_prove_that_messages_are_whole_unless_the_user_says_otherwise() -> None:
+    conf = session_conf(Settings(spark={"conf": {"spark.network.crypto.enabled": "true"}}))
+    assert conf["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
+    assert conf["spark.network.crypto.authEngineVersion"] == "2"
+    other = session_conf(Settings(spark={"conf": {"spark.network.crypto.cipher": "AES/CTR/NoPadding"}}))
+    assert other["spark.network.crypto.cipher"] == "AES/CTR/NoPadding"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.fs.s3a.access.key",
+        "spark.hadoop.fs.s3a.session.token",
+        "spark.hadoop.fs.azure.account.key.x.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.sas.fixed.token.x",
+        "spark.hadoop.fs.azure.sas.container.x.blob.core.windows.net",
+        "spark.hadoop.fs.gs.auth.service.account.private.key",
+        "spark.hadoop.javax.jdo.option.ConnectionPassword",
+        "spark.hadoop.hadoop.security.credential.provider.path",
+        "spark.ssl.keyPassword",
+        "spark.ssl.keyStorePassword",
+        "spark.authenticate.secret",
+        "spark.kafka.sasl.jaas.config",
+        "spark.hadoop.passwd",
+    ],
+)
+def test_no_setting_that_may_hold_a_secret_is_a_word_of_a_command_line(name: str) -> None:
+    assert launch_conf({name: "canary", "spark.master": "local"}) == {"spark.master": "local"}

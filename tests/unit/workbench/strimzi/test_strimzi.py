@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.settings import Settings, load_settings
 from monitoring.operator_rules import printed
+from tests.unit.workbench.strimzi.matrix import IDS, MATRIX
 from topics.admin import pipeline_topics
 from workbench.strimzi.manifests import manifests
-from workbench.strimzi.rights import PARTS, rights
+from workbench.strimzi.rights import PARTS, Right, rights
 
 OVERLAY = Path(__file__).parents[4] / "k8s/overlays/production"
 
@@ -25,7 +26,7 @@ def settings() -> Settings:
 
 def test_topics_and_users_of_the_overlay_are_those_of_its_settings() -> None:
     done = CliRunner().invoke(app, ["--config", str(OVERLAY / "evenflow.toml"), "topics", "strimzi"])
-    assert done.output == (OVERLAY / "topics-and-users.yaml").read_text(), (
+    assert done.output == (OVERLAY / "kafka/topics-and-users.yaml").read_text(), (
         "run `evenflow --config k8s/overlays/production/evenflow.toml topics strimzi` into the file"
     )
 
@@ -60,3 +61,49 @@ def test_an_input_topic_outside_of_the_query_is_let_in_by_name() -> None:
     named = [right for right in rights(settings, "partitioner") if right.name == "orders"]
     assert [right.operations for right in named] == [("Describe", "DescribeConfigs"), ("Read",)]
     assert yaml.safe_dump(manifests(settings, cluster="k"))
+
+
+def _split() -> Settings:
+    return load_settings(
+        query={"name": "q", "key": "k", "time": "t"},
+        input={"partitions": 2},
+        partitioner={"instances": 2, "speeds": "measured"},
+        spark={"wiring": "split"},
+    )
+
+
+def _fits(right: Right, name: str) -> bool:
+    return name.startswith(right.name) if right.prefix else name == right.name
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_rights_of_a_part_in_topics_are_those_of_the_matrix_and_no_others(part: str) -> None:
+    settings = _split()
+    for role in pipeline_topics(settings):
+        granted = {
+            operation
+            for right in rights(settings, part)
+            if right.kind == "topic" and _fits(right, settings.topic(role))
+            for operation in right.operations
+        }
+        expected = {"R": "Read", "W": "Write"}
+        assert granted - {"Describe", "DescribeConfigs"} == {
+            expected[letter] for letter in MATRIX[role].get(part, "")
+        }, role
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_transactional_id_has_one_part_that_may_use_it(part: str) -> None:
+    granted = [right for right in rights(_split(), part) if right.kind == "transactionalId"]
+    own = {name for name in IDS if any(_fits(right, f"q.{name}") for right in granted)}
+    assert own == {name for name, owner in IDS.items() if owner == part}
+
+
+def test_who_verifies_may_only_look() -> None:
+    looking = {"Read", "Describe", "DescribeConfigs"}
+    assert {operation for right in rights(_split(), "tools") for operation in right.operations} <= looking
+
+
+def test_no_part_may_make_change_or_delete_a_topic() -> None:
+    operations = {one for part in PARTS for right in rights(_split(), part) for one in right.operations}
+    assert operations == {"Read", "Write", "Describe", "DescribeConfigs"}

@@ -1,0 +1,1 @@
+"""What other packages must not move: docs/insides.md."""

@@ -1,0 +1,61 @@
+"""Parts of Faust, mode and aiohttp that have no promise to stay, and that evenflow relies on all the same.
+
+`python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+RELIED_ON: Mapping[str, str] = {
+    "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread._create_worker_consumer": (
+        "it chooses the isolation level by `consumer.in_transaction`, which we set for the length of this call"
+    ),
+    "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread.seek_to_committed": (
+        "where an assigned partition begins; ours begins sync and telemetry at their end"
+    ),
+    "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread._ensure_consumer": (
+        "gives aiokafka's consumer, and raises `ConsumerNotStarted` before there is one"
+    ),
+    "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread.call_thread": "runs a coroutine in the consumer's thread",
+    "faust.transport.drivers.aiokafka:Consumer._new_consumer_thread": "the only place that makes the consumer's thread",
+    "faust.transport.consumer:ConsumerThread": "the base of that thread, as it is driven by Faust",
+    "aiokafka:AIOKafkaConsumer.end_offsets": "the ends of logs, by partition, without a change of positions",
+    "mode.threads:ServiceThread.start": "makes the thread as `ServiceThread.Worker`, which we replace by a daemon",
+    "mode.threads:WorkerThread.stop": "replaced: it would wait within the event loop without a limit",
+    "faust.web.drivers.aiohttp:Web.__init__": "makes `web_app`, `_runner` and `_transport_handlers` before the app starts",
+    "faust.web.drivers.aiohttp:Web.start_server": "sets the runner up before it asks the handler of `tcp` for a site",
+    "faust.web.drivers.aiohttp:Web._new_transport": "takes the site from `_transport_handlers`",
+    "faust.web.base:Web._enabled_blueprints": "leaves `/router/` and `/table/` out by the settings `web_*_enabled`",
+    "faust.web.views:View.get_methods": "gives each page only the methods that it has",
+    "faust.sensors.prometheus:setup_prometheus_sensors": "adds `/metrics/` and its sensors to our registry",
+    "aiohttp.web_runner:BaseSite.start": "registers the site; what `SockSite.start` does beyond is ours (the bound)",
+    "aiohttp.web_runner:SockSite.start": "what our site does in its place must stay the same, apart from the bound",
+    "aiohttp.web_server:Server.connections": "the open connections, the oldest first",
+    "aiohttp.web_protocol:RequestHandler.force_close": "closes a connection at once",
+}
+"""`module:name` -> what of it we rely on."""
+
+
+def fingerprint(place: str) -> str:
+    """12 hex digits over the source of this part. Raises AttributeError or ImportError if it is gone."""
+    module, _, path = place.partition(":")
+    part: Any = importlib.import_module(module)
+    for name in path.split("."):
+        part = inspect.getattr_static(part, name)
+    part = part.fget if isinstance(part, property) else part
+    return hashlib.sha256(textwrap.dedent(inspect.getsource(part)).encode()).hexdigest()[:12]
+
+
+def rows() -> list[str]:
+    """The rows of the page."""
+    return [f"| `{place}` | {why} | `{fingerprint(place)}` |" for place, why in RELIED_ON.items()]
+
+
+if __name__ == "__main__":
+    print("\n".join(rows()))

@@ -1,0 +1,34 @@
+"""What Faust, aiokafka, mode and aiohttp moved is read again before it is relied on again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.insides.relied_on import RELIED_ON, fingerprint, rows
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/insides.md").read_text()
+
+
+@pytest.mark.parametrize("place", RELIED_ON)
+def test_an_inside_is_as_it_was_when_somebody_read_it(place: str) -> None:
+    row = next(row for row in PAGE.splitlines() if f"`{place}`" in row)
+    assert row.endswith(f"| `{fingerprint(place)}` |"), (
+        f"{place} has changed: read it, see whether that holds which docs/insides.md says, and then put the rows of "
+        "`python -m tests.unit.insides.relied_on` into the page"
+    )
+
+
+def test_the_page_has_every_inside_and_no_other() -> None:
+    assert [row for row in PAGE.splitlines() if re.match(r"\| `[a-z_.]+:", row)] == rows()
+
+
+def test_the_page_names_the_versions_of_the_lock() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    for package in ("faust-streaming", "aiokafka", "mode-streaming", "aiohttp"):
+        version = re.search(rf"^{package}==(\S+)", lock, re.MULTILINE)
+        assert version is not None
+        assert f"{package} {version[1]}" in PAGE

@@ -1,0 +1,88 @@
+"""What is installed is what the locks say: versions, hashes, jars, tools."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_consumers.jar_hashes import LIST, known_hashes
+from workbench.materials import with_jars
+
+ROOT = Path(__file__).parents[2]
+hashed = runpy.run_path(str(ROOT / "docker/hashed.py"))["hashed"]
+HASHED = (ROOT / "requirements.hashed.lock").read_text()
+
+
+def pins(text: str) -> dict[str, str]:
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+def test_both_locks_have_the_same_packages_and_versions() -> None:
+    assert pins(HASHED) == pins((ROOT / "requirements.lock").read_text()), "run `make lock`"
+
+
+def test_every_package_of_the_lock_has_a_sha256() -> None:
+    entries = re.split(r"\n(?=\S)", HASHED.strip())
+    assert len(entries) == len(pins(HASHED))
+    assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
+
+
+def test_the_set_up_and_the_images_install_nothing_without_its_hash() -> None:
+    makefile, install = (ROOT / "Makefile").read_text(), (ROOT / "docker/install.sh").read_text()
+    setup = makefile.partition("$(STAMP): ")[2].partition("\n\n")[0]
+    lines = [
+        line
+        for line in (setup + install).splitlines()
+        if re.search(r"(/python -m pip install|^\$pip) ", line)
+    ]
+    lines = [line for line in lines if not line.startswith("pip=")]
+    assert len(lines) == 5
+    for line in lines:
+        assert re.search(r"--require-hashes|--no-deps -e|--no-deps --editable|--dry-run", line), line
+
+
+def test_an_image_gets_the_hashed_lines_of_what_it_needs() -> None:
+    lock = "a-b==1 \\\n    --hash=sha256:11\nc==2 \\\n    --hash=sha256:22\n"
+    report = {"install": [{"metadata": {"name": name}} for name in ("A_B", "evenflow")]}
+    assert hashed(json.dumps(report), lock) == "a-b==1 \\\n    --hash=sha256:11\n"
+    report["install"].append({"metadata": {"name": "stranger"}})
+    with pytest.raises(KeyError, match="stranger"):
+        hashed(json.dumps(report), lock)
+
+
+def test_a_package_without_a_hash_ends_the_making_of_an_image(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps({"install": [{"metadata": {"name": "stranger"}}]}))
+    words = [
+        sys.executable,
+        ROOT / "docker/hashed.py",
+        tmp_path / "report",
+        ROOT / "requirements.hashed.lock",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "stranger" in done.stderr
+
+
+def test_a_bill_of_materials_names_each_jar_once_with_its_hash() -> None:
+    known = known_hashes(LIST.read_text())
+    again = known | {"again": known[next(iter(known))]}
+    bill = with_jars({"bomFormat": "CycloneDX", "components": [{"name": "numpy"}]}, again)
+    names = [one["name"] for one in bill["components"]]
+    refs = [one["bom-ref"] for one in bill["components"] if "bom-ref" in one]
+    assert len(refs) == len(set(refs)) == len(names) - 1
+    assert {"numpy"} < set(names)
+    assert sum(name.startswith("kafka-clients") for name in names) >= 1
+
+
+def test_tools_of_an_audit_are_pinned() -> None:
+    lines = [
+        line for line in (ROOT / "docker/audit.txt").read_text().splitlines() if not line.startswith("#")
+    ]
+    assert all(re.fullmatch(r"[a-z-]+==[\d.]+", line) for line in lines)
