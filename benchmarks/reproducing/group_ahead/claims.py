@@ -164,9 +164,9 @@ CLAIMS = (
         measure="virtual time",
         reason="paper",
         because="The thesis gives neither the load nor the pool of workers, and of the cost of scheduling one example"
-        " (figure 1.4b). The load decides: of the nine settings that are played here, the claim holds in full"
-        " in one (the sine, at a cost of 0.8). With enough workers one batch at a time reacts soonest, and "
-        "pays its cost with several times the workers.",
+        " (figure 1.4b). Load and cost decide: of the nine settings that are played here, the claim holds in "
+        "full in one (the sine, at a cost of 0.8). With enough workers one batch at a time reacts soonest, "
+        "and pays its cost with several times the workers.",
     ),
     Claim(
         "ours, to 001 fig. 3.7b",

@@ -21,7 +21,7 @@ ITEMS = (
         "5",
         "reward, latency and throughput under Poisson arrivals",
         (NAME,),
-        "throughput: no claim names a number",
+        "throughput: not judged, the text gives no number",
     ),
     Item("fig.", "6", "reward under Pareto arrivals", (NAME,)),
     Item("fig.", "7", "reward on the taxi trace", (NAME,), "the trace: hours of flights stand for it"),

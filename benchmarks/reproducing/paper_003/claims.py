@@ -30,7 +30,8 @@ _BUDGET_MS = 1000
 _SCALE = (
     "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9, and the bound of the "
     "queue is what comes within the latency budget. Other values were not examined. With these the mark of -0.3 separates "
-    "little: the best fixed parallelism is well above it (see the table), and a learner that draws at random is at -0.32."
+    "little: the best fixed parallelism is well above it (see the table). Learners "
+    "that draw at random are near it (-0.32, under other loads)."
 )
 
 

@@ -13,9 +13,12 @@ from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.group_ahead.claims import OTHERS, OURS
 from benchmarks.reproducing.group_ahead.grid import COSTS, beside, late
 from benchmarks.reproducing.group_ahead.loads import LOADS
+from benchmarks.reproducing.paper_000.several import COOPERATIVE, PAIRS
+from benchmarks.reproducing.paper_000.sources import two_cell
 from benchmarks.reproducing.paper_001.block_grid import NAME as BLOCKS
 from benchmarks.reproducing.paper_001.queue_claims import BEST_CAM, present, rates
 from benchmarks.reproducing.paper_001.queue_grid import INTERVALS, RIVALS
+from benchmarks.reproducing.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
 from benchmarks.reproducing.plan import full_plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store
@@ -135,3 +138,36 @@ def test_random_draws_are_below_the_mark_of_003_and_the_best_parallelism_is_well
     starts = [found.median(cell, "first") for cell in learners if cell in found]
     assert starts
     assert median(starts) == pytest.approx(-0.32, abs=0.03)
+
+
+def test_when_an_imbalance_matches_decides_how_often_d_choices_is_above_the_least_d() -> None:
+    found = KEPT.found("d-choices")
+    held = {"matching": 0, "least": 0}
+    for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
+        cell = least_d_cell(PLAN, z, n)
+        for name in held:
+            d, least = found.median(cell, "d"), found.median(cell, name)
+            held[name] += (d >= least) + (d > least)
+    assert held["least"] < held["matching"]
+
+
+def test_with_the_cap_of_the_authors_code_the_bandit_finds_few_workers() -> None:
+    found = KEPT.found("windowed")
+    capped = [
+        cell
+        for cell in SECTIONS["windowed"].cells(PLAN)
+        if (cell.what, cell.partitioner, cell.stream.kind, cell.stream.zipf)
+        == ("suite", "dalton:explore=capped", "zipf", 1.5)
+    ]
+    assert len(capped) == 1
+    assert found.median(capped[0], "holders") < capped[0].workers / 2
+
+
+def test_dagreedy_is_no_slower_than_cooperating_daltons_if_both_finish_whole_keys() -> None:
+    """So which of them may forward makes the verdict on figure 13, not how they route."""
+    found = KEPT.found("windowed")
+    for kind in PAIRS:
+        ours, theirs = (
+            found.values(two_cell(PLAN, kind, rule), "announced") for rule in (COOPERATIVE, "dagreedy")
+        )
+        assert no_higher(ours, theirs)
