@@ -10,7 +10,7 @@ import re
 
 from benchmarks.reproducing.inventory import paper_000, paper_001, paper_002, paper_003, paper_004
 from benchmarks.reproducing.inventory.item import NOT_MEASURED, Item
-from benchmarks.reproducing.inventory.sources import named
+from benchmarks.reproducing.inventory.sources import items_of
 from benchmarks.reproducing.markdown import table
 from benchmarks.reproducing.sections import SECTIONS
 
@@ -55,7 +55,7 @@ def claims(paper: str, item: Item, place: str) -> int:
     """How many claims of a section name the item in their source."""
     if place == NOT_MEASURED:
         return 0
-    return sum((paper, item.kind, item.number) in named(claim.source) for claim in SECTIONS[place].CLAIMS)
+    return sum((paper, item.kind, item.number) in items_of(claim.source) for claim in SECTIONS[place].CLAIMS)
 
 
 def _where(paper: str, item: Item) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.reproducing.inventory import PAPERS, TITLE, anchor, claims, title
 from benchmarks.reproducing.inventory.item import NOT_MEASURED as NOWHERE
 from benchmarks.reproducing.inventory.item import Item
-from benchmarks.reproducing.inventory.sources import named
+from benchmarks.reproducing.inventory.sources import items_of
 from benchmarks.reproducing.report import NOT_MEASURED
 from benchmarks.reproducing.sections import SECTIONS
 
@@ -73,13 +73,13 @@ def test_an_item_has_one_line_on_the_page_and_a_place_that_exists_or_why_not(pap
 @pytest.mark.parametrize("section", SECTIONS)
 def test_what_a_claim_names_is_listed_with_the_section_of_the_claim(section: str) -> None:
     for claim in SECTIONS[section].CLAIMS:
-        for name in named(claim.source):
+        for name in items_of(claim.source):
             assert section in BY_NAME[name].places, (claim.source, name)
             assert claims(name[0], BY_NAME[name], section) > 0
 
 
 def test_what_is_listed_as_not_measured_has_a_row_there_and_the_reverse() -> None:
-    rows = {name for source, _, _ in NOT_MEASURED for name in named(source)}
+    rows = {name for source, _, _ in NOT_MEASURED for name in items_of(source)}
     assert rows == {name for name, item in BY_NAME.items() if NOWHERE in item.places}
 
 
@@ -108,10 +108,10 @@ def test_a_place_that_does_not_exist_is_refused() -> None:
     ],
 )
 def test_a_source_names_figures_tables_and_algorithms(source: str, names: set[tuple[str, str, str]]) -> None:
-    assert named(source) == names
+    assert items_of(source) == names
 
 
 @given(st.sampled_from(ITEMS))
 def test_an_item_is_named_by_its_own_name(entry: tuple[str, Item]) -> None:
     paper, item = entry
-    assert named(f"{paper}, {item.name}") == {(paper, item.kind, item.number)}
+    assert items_of(f"{paper}, {item.name}") == {(paper, item.kind, item.number)}

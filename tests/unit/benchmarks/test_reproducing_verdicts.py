@@ -28,7 +28,7 @@ PAGE = (ROOT / "docs/reproducing.md").read_text(encoding="utf-8")
 KEPT = Store(ROOT / "docs/reproducing/results.json")
 PLAN = full_plan(Path(), 1)
 CLAIMS = [claim for section in SECTIONS.values() for claim in section.CLAIMS]
-BUILT = [claim for claim in CLAIMS if claim.by_construction]
+BY_CONSTRUCTION = [claim for claim in CLAIMS if claim.by_construction]
 ROOMIEST = "prompt:rest=roomiest"
 
 
@@ -54,7 +54,7 @@ def test_every_verdict_on_the_page_names_its_measure() -> None:
         assert f" | {claim.measure} | " in rows[0]
 
 
-@pytest.mark.parametrize("claim", BUILT, ids=lambda claim: claim.says[:40])
+@pytest.mark.parametrize("claim", BY_CONSTRUCTION, ids=lambda claim: claim.says[:40])
 def test_a_claim_that_is_true_by_construction_is_listed_with_why_and_not_among_the_verdicts(
     claim: Claim,
 ) -> None:
@@ -70,7 +70,7 @@ def test_neither_checks_of_ours_nor_claims_that_are_true_by_construction_are_cou
     counted = [item for item in every if item.counts]
     assert len(counted) == len(every) - sum(claim.own or bool(claim.by_construction) for claim in CLAIMS)
     assert f"\n{len(counted)} claims of the papers: " in PAGE
-    assert not any(claim.own for claim in BUILT)
+    assert not any(claim.own for claim in BY_CONSTRUCTION)
 
 
 def test_another_measure_as_the_reason_says_what_was_measured_or_not_examined() -> None:
