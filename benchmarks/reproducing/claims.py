@@ -13,12 +13,45 @@ from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.store import Found, MissingError
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
-Reason = Literal["paper", "data", "ours"]
+Reason = Literal["paper", "data", "ours", "measure"]
 """What a difference comes from.
 
-"paper": its words, or something that it does not give. "data": our data is other or smaller. "ours": our rule or setting
-differs, or our rule does not do what is claimed.
+"paper": its words, or something that it does not give, and that this is the cause is shown. "data": our data is other or
+smaller. "ours": our rule or setting differs, or our rule does not do what is claimed. "measure": we measured something else
+than the paper, or the cause is not examined.
 """
+Measure = Literal[
+    "paper's formula",
+    "counted tuples",
+    "counted copies",
+    "counted tuples and copies",
+    "counted keys",
+    "counted messages",
+    "bytes of state",
+    "priced from counts",
+    "queue replay",
+    "virtual time",
+    "kept times",
+    "kept trainings",
+    "simulated operator",
+]
+"""What a verdict rests on."""
+MEASURES: dict[Measure, str] = {
+    "paper's formula": "computed from the formula that the paper prints. No tuple is routed",
+    "counted tuples": "tuples of workers, data blocks or buckets, counted in routed streams: imbalance, BSI, Eq. 1",
+    "counted copies": "pairs of a key and a worker (or data block) that routing makes: KSR, Gamma, BCI, Eq. 2",
+    "counted tuples and copies": "both",
+    "counted keys": "keys in a head, or rows of a table of hot keys",
+    "counted messages": "messages of a protocol",
+    "bytes of state": "bytes that a rule's tables take",
+    "priced from counts": "work of tasks: counts times kept costs of our stages. No task waits for another",
+    "queue replay": "the highest rate at which nobody falls behind. Work is priced from counts, or comparisons are counted",
+    "virtual time": "a protocol or a queue of batches, played with work that is given",
+    "kept times": "CPU times, or times of Spark's triggers, that `evenflow bench` measured and that are kept",
+    "kept trainings": "curves of trainings that are kept",
+    "simulated operator": "rewards and latencies of an operator that is a queue in a simulation",
+}
+"""The measures, explained as the page tells them."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +75,8 @@ class Claim:
     criterion: str
     """When a part counts as reproduced."""
     judge: Callable[[Found, Plan], Outcome]
+    measure: Measure
+    """What was measured."""
     reason: Reason | None = None
     """What a difference comes from. The page tells it if not everything is reproduced."""
     because: str = ""
@@ -54,6 +89,8 @@ class Claim:
     """Whether the claim speaks of all settings or gives a bound. Then "partly" needs three quarters of the parts."""
     own: bool = False
     """Whether this is a check or variant of ours. Such a claim is not counted among the papers' claims."""
+    by_construction: str = ""
+    """Why what we measure makes the claim true, whatever the partitioners do. Such a claim is not counted."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +105,11 @@ class Judged:
     why: str
     reason: Reason | None = None
     """The claim's reason, if the claim was measured and is not fully reproduced."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the verdict is one of those on the papers' claims that the page counts."""
+        return not self.claim.own and not self.claim.by_construction
 
 
 def verdict(held: Sequence[bool], *, every: bool = False) -> Level:

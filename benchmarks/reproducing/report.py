@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.reproducing.claims import Judged, Reason, judged
+from benchmarks.reproducing import inventory
+from benchmarks.reproducing.claims import MEASURES, Judged, Reason, judged
 from benchmarks.reproducing.markdown import table
 from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.sections import SECTIONS
@@ -41,9 +42,20 @@ it names:
   up to, at most, at least, within). One counterexample breaks such a claim, so at least three quarters must hold.
 * *not reproduced*: fewer parts hold.
 
-Each claim that is not fully reproduced has a *reason*. *paper*: the reason is the paper's words, or something that the
-paper does not give. *data*: our stream is another or a smaller one. *ours*: our rule or setting differs, or our rule
-does not do what is claimed.
+Each claim that is not fully reproduced has a *reason*:
+
+* *paper*: the paper's own words, or something that it does not give, and it is shown here that this is the cause.
+* *data*: our stream is another or a smaller one.
+* *ours*: our rule or setting differs, or our rule does not do what is claimed.
+* *measure* (unexamined or other measure): we measured something else than the paper, or we have not examined what the
+  cause is. This says nothing against the paper.
+
+Each verdict names its *measure*:
+
+{measures}
+
+A claim that our own measure makes true, whatever the partitioners do, is not counted. Those claims have a list of their
+own, [true by construction](#true-by-construction). Checks and variants of ours ("ours, to ...") are not counted either.
 
 *Lower* and *higher* compare seed by seed: a is lower than b if it is lower in at least 9 of 10 seeds and its median is
 lower by more than 1 %. A smaller distance counts as *no difference*, and so as no win. All other comparisons are of
@@ -51,7 +63,12 @@ medians. A criterion is as strict as the claim's words. Where a criterion grants
 such as "much", it says which.
 """
 
-REASONS: dict[Reason, str] = {"paper": "the paper", "data": "the data", "ours": "ours"}
+REASONS: dict[Reason, str] = {
+    "paper": "the paper",
+    "data": "the data",
+    "ours": "ours",
+    "measure": "an unexamined cause or another measure",
+}
 FINDINGS = {
     "F1": "The public Storm code of 002 never counts its tuples. So every key is head, and D-C and W-C both choose the "
     "least loaded of all workers.",
@@ -144,13 +161,24 @@ def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
             save(chart, folder / f"{stem}.svg")
         body += [f"## {section.TITLE}", "", f"Section `{name}`.", ""]
         body += [*_claims(verdicts[name]), "", "### Figures", "", *section.text(found, plan), ""]
-    lines = [_INTRO.format(seeds=len(plan.seeds))]
+    measures = "\n".join(f"* *{name}*: {what}." for name, what in MEASURES.items())
+    lines = [_INTRO.format(seeds=len(plan.seeds), measures=measures)]
     if plan.quick:
         lines += [
             "**A quick run**: small streams and two seeds. It shows that everything works, not what holds.",
             "",
         ]
-    lines += ["## Verdicts", "", *_summary(verdicts), "", *body, *_findings(), *_not_measured()]
+    lines += [
+        "## Verdicts",
+        "",
+        *_summary(verdicts),
+        "",
+        *body,
+        *_findings(),
+        *_not_measured(),
+        "",
+        *inventory.text(),
+    ]
     # Sections write links as `reproducing/...`. With `--out` the page, and so its folder, may have another name.
     text = "\n".join(lines).replace("reproducing/", f"{page.stem}/")
     page.write_text(text.rstrip() + "\n", encoding="utf-8")
@@ -159,23 +187,48 @@ def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
 
 def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
     every = [item for items in verdicts.values() for item in items]
-    count = Counter(item.level for item in every if not item.claim.own)
+    count = Counter(item.level for item in every if item.counts)
     total = ", ".join(f"{many} {level}" for level, many in count.most_common())
     rows = [
-        [item.claim.source, item.claim.says, f"**{item.level}**", item.parts, item.reason or "-"]
+        [
+            item.claim.source,
+            item.claim.says,
+            f"**{item.level}**",
+            item.parts,
+            item.claim.measure,
+            item.reason or "-",
+        ]
         for item in every
+        if not item.claim.by_construction
     ]
     return [
         f"{count.total()} claims of the papers: {total}.",
         "",
         *_reasons(every),
-        *table(["source", "claim", "verdict", "parts that hold", "reason"], rows, left=5),
+        *table(["source", "claim", "verdict", "parts that hold", "measure", "reason"], rows, left=6),
+        "",
+        *_by_construction(every),
+    ]
+
+
+def _by_construction(every: Sequence[Judged]) -> list[str]:
+    rows = [
+        [item.claim.source, item.claim.says, item.parts, item.claim.measure, item.claim.by_construction]
+        for item in every
+        if item.claim.by_construction
+    ]
+    return [
+        "### True by construction",
+        "",
+        "What we measure makes these claims true by itself. So they say nothing about the papers, and are not counted.",
+        "",
+        *table(["source", "claim", "parts that hold", "measure", "why"], rows, left=5),
     ]
 
 
 def _reasons(every: Sequence[Judged]) -> list[str]:
     """A sentence that counts the reasons of the claims that are not fully reproduced."""
-    differing = [item for item in every if item.reason and not item.claim.own]
+    differing = [item for item in every if item.reason and item.counts]
     count = Counter(item.reason for item in differing)
     told = ", ".join(f"{REASONS[reason]} {count[reason]} times" for reason in REASONS)
     return [f"Of the {len(differing)} that are not fully reproduced, the reason is {told}.", ""]
@@ -188,10 +241,14 @@ def _claims(items: list[Judged]) -> list[str]:
         lines += [
             f"* {claim.says} ({claim.source})",
             f"    * criterion: {claim.criterion}",
+            f"    * measure: {claim.measure}",
             f"    * ours: {item.ours}",
             f"    * **{item.level}**{_parts(item)}{': ' + item.why if item.why else ''}",
-            *([f"    * reason: {REASONS[item.reason]}"] if item.reason else []),
         ]
+        if claim.by_construction:
+            lines.append(f"    * true by construction, so not counted: {claim.by_construction}")
+        elif item.reason:
+            lines.append(f"    * reason: {REASONS[item.reason]}")
     return lines
 
 

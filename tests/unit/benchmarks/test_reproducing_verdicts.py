@@ -1,0 +1,173 @@
+"""Reasons and measures of the verdicts: what the page says of the kept figures holds for them."""
+
+import re
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import get_args
+
+import pytest
+
+from benchmarks.reproducing.claims import MEASURES, Claim, Judged, Measure, judged
+from benchmarks.reproducing.comparing import lower, no_higher
+from benchmarks.reproducing.group_ahead.claims import OTHERS, OURS
+from benchmarks.reproducing.group_ahead.grid import COSTS, beside, late
+from benchmarks.reproducing.group_ahead.loads import LOADS
+from benchmarks.reproducing.paper_000.several import COOPERATIVE, PAIRS
+from benchmarks.reproducing.paper_000.sources import two_cell
+from benchmarks.reproducing.paper_001.block_grid import NAME as BLOCKS
+from benchmarks.reproducing.paper_001.queue_claims import BEST_CAM, present, rates
+from benchmarks.reproducing.paper_001.queue_grid import INTERVALS, RIVALS
+from benchmarks.reproducing.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
+from benchmarks.reproducing.plan import full_plan
+from benchmarks.reproducing.sections import SECTIONS
+from benchmarks.reproducing.store import Store
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/reproducing.md").read_text(encoding="utf-8")
+KEPT = Store(ROOT / "docs/reproducing/results.json")
+PLAN = full_plan(Path(), 1)
+CLAIMS = [claim for section in SECTIONS.values() for claim in section.CLAIMS]
+BY_CONSTRUCTION = [claim for claim in CLAIMS if claim.by_construction]
+ROOMIEST = "prompt:rest=roomiest"
+
+
+def verdicts() -> list[Judged]:
+    """All claims, judged on the kept figures."""
+    return [
+        judged(claim, KEPT.found(name), PLAN)
+        for name, section in SECTIONS.items()
+        for claim in section.CLAIMS
+    ]
+
+
+def test_every_measure_is_explained_and_some_verdict_has_it() -> None:
+    assert set(MEASURES) == set(get_args(Measure)) == {claim.measure for claim in CLAIMS}
+    for name, what in MEASURES.items():
+        assert f"* *{name}*: {what}." in PAGE
+
+
+def test_every_verdict_on_the_page_names_its_measure() -> None:
+    for claim in CLAIMS:
+        rows = [line for line in PAGE.splitlines() if line.startswith(f"| {claim.source} | {claim.says} |")]
+        assert len(rows) == 1
+        assert f" | {claim.measure} | " in rows[0]
+
+
+@pytest.mark.parametrize("claim", BY_CONSTRUCTION, ids=lambda claim: claim.says[:40])
+def test_a_claim_that_is_true_by_construction_is_listed_with_why_and_not_among_the_verdicts(
+    claim: Claim,
+) -> None:
+    listed = PAGE.partition("### True by construction")[2].partition("\n## ")[0]
+    assert f"| {claim.says} |" in listed
+    assert claim.by_construction in listed
+    assert len(claim.by_construction) > 60
+    assert claim.says not in PAGE.partition("### True by construction")[0]
+
+
+def test_neither_checks_of_ours_nor_claims_that_are_true_by_construction_are_counted() -> None:
+    every = verdicts()
+    counted = [item for item in every if item.counts]
+    assert len(counted) == len(every) - sum(claim.own or bool(claim.by_construction) for claim in CLAIMS)
+    assert f"\n{len(counted)} claims of the papers: " in PAGE
+    assert not any(claim.own for claim in BY_CONSTRUCTION)
+
+
+def test_another_measure_as_the_reason_says_what_was_measured_or_not_examined() -> None:
+    differing = [item.claim for item in verdicts() if item.reason == "measure"]
+    assert len(differing) >= 20
+    for claim in differing:
+        assert re.search(r"not examined|measure|counted|As above|Here it is", claim.because), claim.says
+
+
+def test_the_paper_is_no_reason_for_what_the_audit_did_not_find_established() -> None:
+    about = ("DAGreedy", "PPO, A3C", "converges faster", "Two partitioners have", "BCI: hashing", "Worst-fit")
+    for part in about:
+        for item in verdicts():
+            assert part not in item.claim.says or item.reason != "paper", item.claim.says
+
+
+def test_with_what_is_left_in_the_roomiest_block_prompt_has_the_highest_throughput_everywhere() -> None:
+    """So step 3 of Alg. 2, as printed, is the reason why it has not: the verdicts on figure 2.7 say so."""
+    found = KEPT.found("micro-batch-queue")
+    for stream, interval in product(present(found, PLAN), INTERVALS):
+        ours = rates(found, PLAN, stream, interval, ROOMIEST)
+        for rule in (*RIVALS, BEST_CAM):
+            assert lower(rates(found, PLAN, stream, interval, rule), ours), (stream, interval, rule)
+
+
+def test_with_what_is_left_in_the_roomiest_block_prompt_has_lower_bci_than_shuffling_everywhere() -> None:
+    found = KEPT.found(BLOCKS)
+    cells = [cell for cell in SECTIONS[BLOCKS].cells(PLAN) if cell.partitioner == ROOMIEST]
+    shuffled = {
+        (cell.what, cell.stream): cell
+        for cell in SECTIONS[BLOCKS].cells(PLAN)
+        if cell.partitioner == "shuffle"
+    }
+    assert len(cells) >= 6
+    for cell in cells:
+        assert lower(found.values(cell, "bci"), found.values(shuffled[cell.what, cell.stream], "bci"))
+
+
+def test_time_based_is_not_last_in_six_settings_with_a_very_hot_key_and_in_one_other() -> None:
+    found, ahead = KEPT.found("micro-batch-queue"), []
+    for stream, interval in product(present(found, PLAN), INTERVALS):
+        ours = rates(found, PLAN, stream, interval, "time-based")
+        others = (*RIVALS[1:], BEST_CAM, "dalton-batch", "prompt")
+        if not all(no_higher(ours, rates(found, PLAN, stream, interval, rule)) for rule in others):
+            ahead.append(stream)
+    assert ahead == ["Zipf 1.5"] * 3 + ["Zipf 2"] * 3 + ["flights-tailnum"]
+
+
+def test_prompt_plus_is_late_half_as_often_as_both_others_in_one_setting_of_nine() -> None:
+    found, whole = KEPT.found("group-ahead"), []
+    for load, cost in product(LOADS, COSTS):
+        setting = late(load, OURS, cost=cost)
+        ours = found.values(setting.cell(PLAN), "late")
+        theirs = [found.values(beside(setting, way).cell(PLAN), "late") for way in OTHERS]
+        if all(lower(ours, [share / 2 for share in shares]) for shares in theirs):
+            whole.append((load, cost))
+    assert whole == [("sine", 0.8)]
+
+
+def test_random_draws_are_below_the_mark_of_003_and_the_best_parallelism_is_well_above() -> None:
+    found = KEPT.found("bandits")
+    fixed = [cell for cell in SECTIONS["bandits"].cells(PLAN) if cell.partitioner == "fixed"]
+    learners = [cell for cell in SECTIONS["bandits"].cells(PLAN) if cell.partitioner in ("ppo", "a2c", "dqn")]
+    assert all(found.median(cell, "all") > -0.2 for cell in fixed)
+    starts = [found.median(cell, "first") for cell in learners if cell in found]
+    assert starts
+    assert median(starts) == pytest.approx(-0.32, abs=0.03)
+
+
+def test_when_an_imbalance_matches_decides_how_often_d_choices_is_above_the_least_d() -> None:
+    found = KEPT.found("d-choices")
+    held = {"matching": 0, "least": 0}
+    for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
+        cell = least_d_cell(PLAN, z, n)
+        for name in held:
+            d, least = found.median(cell, "d"), found.median(cell, name)
+            held[name] += (d >= least) + (d > least)
+    assert held["least"] < held["matching"]
+
+
+def test_with_the_cap_of_the_authors_code_the_bandit_finds_few_workers() -> None:
+    found = KEPT.found("windowed")
+    capped = [
+        cell
+        for cell in SECTIONS["windowed"].cells(PLAN)
+        if (cell.what, cell.partitioner, cell.stream.kind, cell.stream.zipf)
+        == ("suite", "dalton:explore=capped", "zipf", 1.5)
+    ]
+    assert len(capped) == 1
+    assert found.median(capped[0], "holders") < capped[0].workers / 2
+
+
+def test_dagreedy_is_no_slower_than_cooperating_daltons_if_both_finish_whole_keys() -> None:
+    """So which of them may forward makes the verdict on figure 13, not how they route."""
+    found = KEPT.found("windowed")
+    for kind in PAIRS:
+        ours, theirs = (
+            found.values(two_cell(PLAN, kind, rule), "announced") for rule in (COOPERATIVE, "dagreedy")
+        )
+        assert no_higher(ours, theirs)
