@@ -32,7 +32,7 @@ from spark_consumers.health import Health
 from spark_consumers.java_log import JavaLog
 from spark_consumers.listener import Onlooker, Telemetry
 from spark_consumers.machines import refuse_unshared
-from spark_consumers.session import end_session, make_session, session_conf
+from spark_consumers.session import end_session, java_status, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
 from spark_consumers.talk import Talk
@@ -241,8 +241,23 @@ def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...])
     spark = make_session(settings, log, stages)
     try:
         yield spark
+    except Exception:
+        # Every call of Java fails then, each in its own way, and none says why.
+        if (status := java_status()) is not None:
+            raise _java_is_gone(status, log) from None
+        raise
     finally:
         end_session(spark)
+
+
+def _java_is_gone(status: int, log: JavaLog | None) -> ServiceError:
+    how = f"by signal {-status}" if status < 0 else f"with status {status}"
+    where = "above" if log is None else f"in {log.path}"
+    return ServiceError(
+        f"Spark's Java process ended {how}",
+        hint=f"a kernel that is short of memory ends it by signal 9: see `dmesg`, and what Java said {where}. Started again, "
+        "the application goes on from its last commit",
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -235,11 +235,22 @@ def make_session(
     return session
 
 
+def java_status() -> int | None:
+    """Exit status of the Java process that this process has started, negative for a signal. None while it runs.
+
+    Also None if this process has started none, as with spark-submit, where Java is the parent.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else cast(int | None, process.poll())
+
+
 def end_session(session: SparkSession) -> None:
-    """Stop the session.
+    """Stop the session, unless its Java has ended, which leaves nothing to stop.
 
     With local-cluster, also remove the folder that its workers leave in pyspark's own folder.
     """
+    if java_status() is not None:
+        return
     context = session.sparkContext
     left = Path(os.environ.get("SPARK_HOME") or _find_spark_home()) / "work" / str(context.applicationId)
     session.stop()

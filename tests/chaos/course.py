@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 KINDS = (
     "kill partitioner", "stop partitioner", "pause partitioner", "one more partitioner",
-    "kill driver", "stop driver", "pause driver", "second driver", "kill python worker",
+    "kill driver", "stop driver", "pause driver", "second driver", "kill java",
+    "kill python worker",
     "kill broker", "restart broker", "pause broker",
     "cut connections", "slow connections", "refuse connections",
     "plan", "trim routed", "power cut",

@@ -20,8 +20,18 @@ def marked(token: str) -> list[str]:
     ]
 
 
-def python_workers(group: int) -> list[int]:
-    """Process ids of Spark's Python workers below a driver, whose process group is `group`."""
+def python_workers(driver: int) -> list[int]:
+    """Process ids of Spark's Python workers, and of the daemon that forks them, below a driver."""
+    return [pid for pid, command in _below(driver) if "spark_consumers.daemon pyspark.worker" in command]
+
+
+def java_of(driver: int) -> list[int]:
+    """Process ids of Java below a driver."""
+    return [pid for pid, command in _below(driver) if Path(command.split()[0]).name == "java"]
+
+
+def _below(above_all: int) -> list[tuple[int, str]]:
+    """Process ids and commands of all processes that this one has started, directly or not."""
     parents = {int(folder.name): _parent(folder) for folder in _processes()}
     found = []
     for pid in parents:
@@ -29,8 +39,8 @@ def python_workers(group: int) -> list[int]:
         while line in parents and line not in above:
             above.append(line)
             line = parents[line]
-        if group in above[1:] and "daemon" in _command(Path("/proc") / str(pid)):
-            found.append(pid)
+        if above_all in above[1:] and (command := _command(Path("/proc") / str(pid))):
+            found.append((pid, command))
     return sorted(found)
 
 

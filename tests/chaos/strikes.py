@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import EvenflowError
 from partitioner_service.plans import publish
 from tests.chaos.course import ON_SMALL_DISKS, Strike
-from tests.chaos.processes import python_workers
+from tests.chaos.processes import java_of, python_workers
 from tests.chaos.world import STAGES, World
 from tests.pipeline.spark_stream import committed
 from topics import clients
@@ -79,12 +79,13 @@ def _second_driver(world: World, fault: Strike) -> None:
     world.replace(name)
 
 
-def _kill_python_worker(world: World, fault: Strike) -> None:
-    workers = python_workers(world.parts[_target(world, fault, _DRIVER)].pid)
-    if workers:
-        os.kill(workers[fault.target % len(workers)], signal.SIGKILL)
+def _kill_below(search: Callable[[int], list[int]], world: World, fault: Strike) -> None:
+    """SIGKILL one of the processes that a driver has started."""
+    below = search(world.parts[_target(world, fault, _DRIVER)].pid)
+    if below:
+        os.kill(below[fault.target % len(below)], signal.SIGKILL)
     else:
-        world.note("  the driver has no Python worker now")
+        world.note("  the driver has no such process now")
 
 
 def _kill_broker(world: World, fault: Strike) -> None:
@@ -174,7 +175,8 @@ HOW: dict[str, Callable[[World, Strike], None]] = {
     "stop driver": partial(_stop, _DRIVER),
     "pause driver": partial(_pause, _DRIVER),
     "second driver": _second_driver,
-    "kill python worker": _kill_python_worker,
+    "kill python worker": partial(_kill_below, python_workers),
+    "kill java": partial(_kill_below, java_of),
     "kill broker": _kill_broker,
     "restart broker": _restart_broker,
     "pause broker": _pause_broker,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evenflow.commands.frame import USER_ERROR
 from tests.ground.waiting import wait_until
 from tests.pipeline import routed
 from tests.pipeline.end_to_end import batch_is_running
@@ -53,6 +54,22 @@ def test_spark_finishes_its_micro_batch_says_nothing_of_py4j_and_takes_java_alon
     output = log.read_text()
     assert not [word for word in NOISE if word in output], output
     assert "stopped between two micro-batches" in output.splitlines()[-1]
+
+
+def test_a_driver_whose_java_is_killed_ends_in_words(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path)
+    Stream(settings).write(4)
+    log = tmp_path / "aggregate.log"
+    with driver(with_spark(settings, SLOW), log, "aggregate") as process:
+        wait_until(lambda: batch_is_running(settings, "fused"), "no micro-batch begins", patience=120)
+        (java,) = java_of(process.pid)
+        os.kill(java, signal.SIGKILL)
+        assert process.wait(90) == USER_ERROR, log.read_text()
+    output = log.read_text()
+    assert not [word for word in NOISE if word in output], output
+    assert "Spark's Java process ended by signal 9" in output
 
 
 def test_java_ends_when_its_driver_is_killed(kafka_settings: Any, query_name: str, tmp_path: Path) -> None:
