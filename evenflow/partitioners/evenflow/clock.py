@@ -33,6 +33,11 @@ _SIGMAS, _FEW = 2, 8
 """If tuples were dealt out by chance, the largest of n loads would be about sqrt(2 ln n) standard deviations above the mean.
 So many more of them, and tuples, are no reason to move a key."""
 _MOST_RELIEF = 1e15
+_RUN_PRICE = 0.25
+"""Share of the price of the average key, at which a run of two tuples moves."""
+_SHORTEST_RUN, _MOST_RUNS, _RUNS_OF_WORKER = 2, 4, 8
+"""A stream comes in runs if these have so many tuples on average, if a key has at most so many of them in a window, and if a
+worker has at least as many tuples as so many runs."""
 _AGES = 16
 """The summary forgets half at least so many times per window, if it knows enough to see a key of the least share."""
 
@@ -114,8 +119,10 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     brings = max(brings + more, float(progress["known"]))
     progress["cell"] = brings_later(water.again, brings)
     water.relief[0] = _relief(water, rule)
+    water.runs[()]["limit"] = _limit_of_runs(water, rule, brings)
     for count in range(water.again.shape[0]):
         water.again[count] -= water.again[count] // slides
+    water.in_row[0] -= water.in_row[0] // slides
 
 
 @kernel
@@ -130,9 +137,36 @@ def _relief(water: Water, rule: Rule) -> np.int64:
     # After a silence or a rescale the window can have more than the last one that was full.
     mean, grain = max(full, water.progress[()]["tuples"]) / n, water.scale[()]["grain"]
     chance = _FEW * grain + (math.sqrt(2.0 * math.log(n)) + _SIGMAS) * math.sqrt(mean * grain)
-    rare = rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * mean
-    most = max(chance + rare, rule.level * mean * n)
+    most = max(chance + _price_of_average(water, rule, mean), rule.level * mean * n)
     return np.int64(min(most, _MOST_RELIEF) * rule.unit)
+
+
+@kernel
+def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
+    """Rule 8: the overload above which a run that begins moves away from a worker.
+
+    None moves before a window was full, nor if the stream does not come in runs. The longer runs are, the more one replica
+    levels. The more runs of the same key a window has, the more often the key may move. brings: cost of the tuples that a
+    cell brings in a window.
+    """
+    full, n, scale = water.progress[()]["full"], water.window.loads.shape[0], water.scale[()]
+    if full == 0 or not rule.remembers:
+        return np.int64(NO_RELIEF)
+    mean, whole = max(full, water.progress[()]["tuples"]) / n, float(water.again[0])
+    length = whole / max(1.0, whole - water.in_row[0])
+    run = length * scale["mean"]
+    times = max(1.0, brings / run)
+    if length < _SHORTEST_RUN or times > _MOST_RUNS or mean < _RUNS_OF_WORKER * run:
+        return np.int64(NO_RELIEF)
+    price = _RUN_PRICE * _price_of_average(water, rule, mean) * times / (length - 1.0) ** 2
+    most = max(scale["grain"] + price, rule.level * mean * n)
+    return np.int64(min(most, _MOST_RELIEF) * rule.unit)
+
+
+@kernel
+def _price_of_average(water: Water, rule: Rule, mean: float) -> float:
+    """The price of a holder for a key as rare as the average one of the window. mean: mean load of a worker."""
+    return rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * mean
 
 
 @kernel

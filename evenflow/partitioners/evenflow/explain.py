@@ -49,7 +49,7 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         if weighed and known is not None:
             known = [*known, int(np.argmin(water.tail))]
     if known is not None and rule.remembers:
-        # It may move away from its home (rule 7).
+        # It may move away from its home (rules 7 and 8).
         next_worker = _routed(water, rule, key, now)
         known = None if next_worker is None else [*known, next_worker]
     return Explanation(

@@ -246,12 +246,28 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
     water.relieved[home] += brings * rule.step[home]
     # The tree is right only while loads grow.
     rebuild(lowest.tail, water.tail)
+    _give(water, cell, to)
+    return np.int64(to)
+
+
+@kernel
+def move_run(water: Water, lowest: Lowest, cell: Whole) -> np.int64:
+    """Rule 8: give the cell of a run that begins to the worker with the least load. Returns that worker.
+
+    The run is over before another cell moves, so the load itself says where to. Credit for what the cell brings later stays.
+    """
+    to = lowest_of(lowest.loads, water.window.loads)
+    _give(water, cell, to)
+    return np.int64(to)
+
+
+@kernel
+def _give(water: Water, cell: Whole, to: Whole) -> None:
     put(water.places, cell, to)
     for at in range(water.progress[()]["doubted"]):
         # A doubted tuple of the cell that turns out to be right must not take the cell back.
         if cell_of(water.places, water.doubts[at]["high"]) == cell:
             water.doubts[at]["home"] = to
-    return np.int64(to)
 
 
 @kernel

@@ -30,6 +30,7 @@ from evenflow.partitioners.evenflow.holders import (
     lowest_of,
     may_pay,
     move_home,
+    move_run,
     price_of,
     too_rare,
 )
@@ -122,7 +123,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
-    scale, weighed = water.scale[()], water.scale[()]["weighed"] != 0
+    scale, weighed, runs = water.scale[()], water.scale[()]["weighed"] != 0, water.runs[()]
     share = rule.unit / n
     margins, tolerances = _MARGIN / math.sqrt(rule.sources), _MARGIN / rule.sources
     belows = below_mean(rule.sources)
@@ -178,6 +179,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         high = np.int64(spot >> np.uint64(32))
         cell = cell_of(water.places, high)
         soon = np.int64(is_of_now(water.places, cell))
+        in_row = np.int64(high == runs["previous"])
+        runs["previous"] = high
         home = _home(water, rule, lowest, key, cell)
         worker = home
         level_mean = (tuples + fresh) * share
@@ -200,9 +203,13 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             bought = buy(water, rule, lowest, owner, level)
             worker = bought if bought >= 0 else worker
         # Nothing else helps a worker whose keys are all too rare to be split.
-        over = loads[worker] - water.relieved[worker] - level.mean
+        over = loads[worker] - level.mean
         whole = holders.ring[at]["size"] == 0 and not doubted
-        if over > water.relief[0] and whole and too_rare(water, rule, certain) != 0:
+        if over > runs["limit"] and in_row == 0 and whole and too_rare(water, rule, certain) != 0:
+            worker = move_run(water, lowest, cell)
+        elif (
+            over - water.relieved[worker] > water.relief[0] and whole and too_rare(water, rule, certain) != 0
+        ):
             worker = move_home(water, rule, lowest, cell, worker)
         # The window keeps apart the tuples that level the load wherever it is needed: those of split keys that last. Only
         # the others count for where new homes go.
@@ -214,6 +221,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         tail[worker] += np.int64(0) if split else load
         water.again[0] += np.int64(0) if split else cost
         water.again[1] += np.int64(0) if split else soon * cost
+        water.in_row[0] += np.int64(0) if split else in_row * cost
         block.out[row] = worker
         if doubted:
             doubt_it(water, high, home, column, time, cost)

@@ -37,6 +37,9 @@ MOMENTS = 3
 """Of the tuples of about a window: how many, the sum of their costs, the sum of the squares of these."""
 NO_RELIEF = 1 << 62
 """No worker is so far above the mean: no whole key moves."""
+RUNS = np.dtype([(name, np.int64) for name in ("previous", "limit")])
+"""Of tuples of one key in a row. `previous`: the high half of the last tuple's hash, -1 before the first one. `limit`: the
+overload above which a run that begins moves its cell away from the worker, in this slide."""
 REFERENCE = 0.1
 """sqrt(0.01): the option `price` is that of a key with 1 % of the stream."""
 
@@ -130,6 +133,10 @@ class Water(NamedTuple):
     again: Int64s
     """(2,): cost of tuples of whole keys in about the last window, and of those whose cell had a tuple in the same slide
     before."""
+    runs: Rows
+    """One of RUNS."""
+    in_row: Int64s
+    """(1,): cost of tuples of whole keys in about the last window whose key is that of the tuple before."""
     doubts: Rows
     """(DOUBTS,) of DOUBT."""
     doubted_costs: Int64s

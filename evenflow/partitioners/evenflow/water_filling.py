@@ -21,6 +21,8 @@ is less. Each of S sources sees only a share of a key's tuples, and homes are ha
 
 A worker may be far above the mean although its keys are all too rare to be split, when the skew has changed. Then
 keys move away from it, one with each of its tuples, until it is relieved (one source, remembered homes).
+Where tuples of a key come in runs, a key whose home is above the mean moves when a run of it begins, at a price that falls
+with the length of the runs.
 
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
@@ -101,6 +103,7 @@ from evenflow.partitioners.evenflow.state import (
     MOMENTS,
     NO_RELIEF,
     PROGRESS,
+    RUNS,
     Lowest,
     Rule,
     Water,
@@ -211,6 +214,7 @@ class Evenflow(Partitioner):
         frozenset({"told", "rounds", "bias"}),
         frozenset({"summary.lasting", "again", "relieved", "relief"}),
         frozenset({"doubted_costs", "scale", "moments", "speeds"}),
+        frozenset({"runs", "in_row"}),
     )
     takes_costs = True
     takes_speeds = True
@@ -227,6 +231,7 @@ class Evenflow(Partitioner):
         )
         self._rounds = record(ROUNDS, due=NEVER, told=NOT_TOLD)
         self._speeds = np.zeros(self.workers)
+        self._runs, self._in_row = record(RUNS, previous=-1), np.zeros(1, np.int64)
         self._scale, self._moments = new_scale(fewest_of(self.sources)), np.zeros(MOMENTS)
         self._shape()
         self._window = self._no_loads()
@@ -288,6 +293,7 @@ class Evenflow(Partitioner):
         self._rounds["told"] = NOT_TOLD
         self._bias = np.zeros(n, np.int64)
         self._relief = np.full(1, NO_RELIEF, np.int64)
+        self._runs["limit"] = NO_RELIEF
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         self._weigh_workers()
@@ -335,6 +341,8 @@ class Evenflow(Partitioner):
         if self._relief[0] < NO_RELIEF:
             # A relief is a whole number of units, and so large that a product could leave int64.
             self._relief[:] = self._relief // unit * self._unit
+        if self._runs["limit"] < NO_RELIEF:
+            self._runs["limit"] = self._runs["limit"] // unit * self._unit
 
     def _no_loads(self) -> WindowLoads:
         """Empty loads of the workers, with a ring of more columns than workers."""
@@ -383,6 +391,8 @@ class Evenflow(Partitioner):
             relief=self._relief,
             progress=self._progress,
             again=self._again,
+            runs=self._runs,
+            in_row=self._in_row,
             doubts=self._doubts,
             doubted_costs=self._doubted_costs,
             scale=self._scale,
@@ -500,6 +510,8 @@ class Evenflow(Partitioner):
             "relief": self._relief,
             "progress": self._progress,
             "again": self._again,
+            "runs": self._runs,
+            "in_row": self._in_row,
             "doubts": self._doubts,
             "doubted_costs": self._doubted_costs,
             "scale": self._scale,
@@ -525,6 +537,7 @@ class Evenflow(Partitioner):
         self._relief = state["relief"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
         self._again, self._doubted_costs = state["again"], state["doubted_costs"]
+        self._runs, self._in_row = state["runs"], state["in_row"]
         self._scale, self._moments, self._speeds = state["scale"], state["moments"], state["speeds"]
         known = self._speeds[self._speeds != 0]
         if len(known) not in (0, self.workers) or not np.all((known >= SLOWEST) & (known <= FASTEST)):

@@ -507,7 +507,7 @@ def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:
 
 
 @pytest.mark.parametrize("sources", [1, 3])
-@pytest.mark.parametrize("versions", [1, 2])
+@pytest.mark.parametrize("versions", [1, 2, 3])
 def test_a_snapshot_of_an_earlier_version_goes_on_with_what_it_lacks_as_at_the_start(
     sources: int, versions: int
 ) -> None:

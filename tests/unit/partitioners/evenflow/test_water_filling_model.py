@@ -56,6 +56,18 @@ def skewed(
     return hashes, times
 
 
+def in_runs(tuples: int, *, length: int, keys: int, seed: int, busy: int = 4) -> Stream:
+    """Random keys, each with up to `length` tuples in a row, and now and then a single one in between."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, length + 1, tuples)
+    each = np.repeat(rng.integers(1, keys + 1, tuples), lengths)[:tuples]
+    single = rng.random(tuples) < 0.02
+    hashes: UInt64s = np.where(single, rng.integers(1, keys + 1, tuples), each).astype(np.uint64) * SPREAD
+    pauses = np.where(rng.random(tuples) < 0.001, rng.integers(1, 9 * SLIDE, tuples), 0)
+    times: Int64s = np.arange(tuples) // busy + pauses.cumsum()
+    return hashes, times
+
+
 streams = st.builds(
     skewed,
     st.integers(0, 3000),
@@ -66,11 +78,19 @@ streams = st.builds(
     sets=st.integers(1, 4),
     busy=st.integers(1, 8),
 )
+runs = st.builds(
+    in_runs,
+    st.integers(0, 3000),
+    length=st.integers(1, 40),
+    keys=st.integers(1, 300),
+    seed=st.integers(0, 2**32),
+    busy=st.integers(1, 8),
+)
 
 
 @few
 @given(
-    streams,
+    streams | runs,
     st.integers(1, 24),
     st.sampled_from([0.0, 1e-3, 0.05, 1e12]),
     st.sampled_from([1, 2, 8, 40]),
@@ -244,8 +264,25 @@ def test_with_several_sources_that_remember_homes_keys_move_too() -> None:
     assert compare(stream, 5, price=1e-4, watch=1, sources=2, tail="remember").moved > 0
 
 
-def test_where_keys_move_away_the_cut_of_the_stream_and_a_restart_change_nothing() -> None:
-    keys, times = drifting(12_000, 5, 2)
+@pytest.mark.parametrize("weights", [(), (2.0, 1.0, 0.5)])
+@pytest.mark.parametrize("length", [5, 9, 30])
+@pytest.mark.parametrize("keys", [60, 2_000])
+def test_a_run_that_begins_on_a_worker_above_the_mean_moves_as_the_rule_says(
+    keys: int, length: int, weights: tuple[float, ...]
+) -> None:
+    stream = in_runs(9_000, length=length, keys=keys, seed=length)
+    costs = priced(stream[0], law="random", from_row=5_000, seed=length)
+    for weighed in (None, costs):
+        assert compare(stream, 5, watch=2, weights=weights, costs=weighed).runs_moved > 0
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [drifting(12_000, 5, 2), in_runs(9_000, length=9, keys=500, seed=2)],
+    ids=["one by one", "in runs"],
+)
+def test_where_keys_move_away_the_cut_of_the_stream_and_a_restart_change_nothing(stream: Stream) -> None:
+    keys, times = stream
     windowed = {"window_ms": 6 * SLIDE, "slide_ms": SLIDE, "price": 1e-4, "watch": 1}
     whole = create("evenflow", workers=5, seed=SEED, **windowed).assign(keys, times)
     p, parts = create("evenflow", workers=5, seed=SEED, **windowed), []

@@ -13,6 +13,7 @@ MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8,
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 GRAINS, COUNTING, LEAST_FREE, SIGMAS, FEW, PARTS = 2, 1 << 14, 0.05, 2, 8, 1024
 WEIGHTS, STEADY, COARSEST, MOST_MEMORY = 256, 8, 16, 1 << 29
+RUN_PRICE, SHORTEST_RUN, MOST_RUNS, RUNS_OF_WORKER = 0.25, 2, 4, 8
 
 
 @dataclass(eq=False)
@@ -111,6 +112,12 @@ class SlowEvenflow:
         self.brings = 0
         self.again = [0, 0]
         """Tuples of whole keys in about the last window, and those whose cell had a tuple in the same slide before."""
+        self.before: int | None = None
+        """The high half of the last tuple's hash."""
+        self.in_row = 0
+        """Tuples of whole keys in about the last window that came straight after one of the same key."""
+        self.limit = inf
+        """The overload above which a run that begins moves away."""
         self.slide: int | None = None
         self.since = self.latest = -(2**63)
         self.full = 0
@@ -119,6 +126,8 @@ class SlowEvenflow:
         """(high half of the key's hash, home, worker, whether split, time): beyond a silence that is not believed yet."""
         self.moved = 0
         """Cells that were moved away from a worker with too much."""
+        self.runs_moved = 0
+        """Cells that were moved when a run began."""
         self.most = 0
         """Holders that a key had at most, besides its home."""
 
@@ -137,6 +146,8 @@ class SlowEvenflow:
         self.recount()
         if self.relief < inf:
             self.relief = self.relief // unit * self.unit
+        if self.limit < inf:
+            self.limit = self.limit // unit * self.unit
 
     def recount(self) -> None:
         """Cost of the tuples in the window, loads, and loads of tuples that nothing else levels."""
@@ -251,19 +262,27 @@ class SlowEvenflow:
         full = time - self.since >= self.slides * self.slide_ms
         brings = tuples / max(1, len(self.homes)) + (not full) * self.mean
         self.brings = int(max(0.0, brings - self.again[0] / max(1, self.again[0] - self.again[1])))
+        self.relief, self.limit = self.limits(brings) if self.full and self.remembers else (inf, inf)
         self.again = [count - count // self.slides for count in self.again]
-        self.relief = inf
-        if self.full and self.remembers:
-            mean = max(self.full, self.costs) / self.n
-            chance = (
-                FEW * self.grain
-                + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean * self.grain)
-                + self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
-            )
-            self.relief = int(max(chance, self.enough * mean * self.n) * self.unit)
+        self.in_row -= self.in_row // self.slides
         crowded = 2 * len(self.homes) > self.cells
         if crowded and self.cells < self.most_cells and now >= self.grew + self.slides + self.sweeping:
             self.grow()
+
+    def limits(self, brings: float) -> tuple[int, float]:
+        """The overloads above which a key moves away, and a run that begins. brings: what a cell brings in a window."""
+        mean = max(self.full, self.costs) / self.n
+        average = self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
+        chance = FEW * self.grain + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean * self.grain)
+        length = self.again[0] / max(1, self.again[0] - self.in_row)
+        run = length * self.mean
+        times = max(1.0, brings / run)
+        least = self.enough * mean * self.n
+        relief = int(max(chance + average, least) * self.unit)
+        if length < SHORTEST_RUN or times > MOST_RUNS or mean < RUNS_OF_WORKER * run:
+            return relief, inf
+        run_price = RUN_PRICE * average * times / (length - 1) ** 2
+        return relief, int(max(self.grain + run_price, least) * self.unit)
 
     def grow(self) -> None:
         """Four times as many cells: the keys of one are in several now, and keep their worker."""
@@ -344,12 +363,22 @@ class SlowEvenflow:
         self.credit[home] -= brings * self.step[home]
         self.relieved[home] += brings * self.step[home]
         self.credit[to] += brings * self.step[to]
+        self.give(cell, to)
+        self.moved += 1
+        return to
+
+    def move_run(self, cell: int) -> int:
+        """The cell goes to the worker with the least load."""
+        to = self.loads.index(min(self.loads))
+        self.give(cell, to)
+        self.runs_moved += 1
+        return to
+
+    def give(self, cell: int, to: int) -> None:
         self.homes[cell] = (to, self.now)
         self.doubted = [
             (high, to if high % self.cells == cell else before, *rest) for high, before, *rest in self.doubted
         ]
-        self.moved += 1
-        return to
 
     def fill(self, counter: Counter, home: int, level: float) -> int:
         """The holder in use until it is full; then the first one below that by the margin, else the least."""
@@ -459,6 +488,7 @@ class SlowEvenflow:
         spot = mix64(key ^ self.salt)
         counter = self.counter(key, spot, cost)
         soon = self.homes.get((spot >> 32) % self.cells, (0, None))[1] == self.now
+        in_row, self.before = self.before == spot >> 32, spot >> 32
         home = worker = self.home(key, spot)
         level = tuples * (self.unit / self.n)
         if counter.holders and self.cooled(counter):
@@ -470,8 +500,10 @@ class SlowEvenflow:
         if hot and over > self.price_of(counter, level, tuples):
             bought = self.buy(counter, key, home, level)
             worker = worker if bought is None else bought
-        over = self.loads[worker] - self.relieved[worker] - level
-        if over > self.relief and not counter.holders and not doubted and not hot:
+        over, rare = self.loads[worker] - level, not counter.holders and not doubted and not hot
+        if over > self.limit and not in_row and rare:
+            worker = self.move_run((spot >> 32) % self.cells)
+        elif over - self.relieved[worker] > self.relief and rare:
             worker = self.move_home((spot >> 32) % self.cells, worker)
         lasts = 2 * counter.lasting * self.seen >= PARTS * counter.certain * tuples
         split = bool(counter.holders) and lasts
@@ -479,6 +511,7 @@ class SlowEvenflow:
         self.add(worker, split, cost)
         if not split:
             self.again = [self.again[0] + cost, self.again[1] + soon * cost]
+            self.in_row += in_row * cost
         if doubted:
             self.doubted.append((spot >> 32, home, worker, split, cost, time))
         self.most = max(self.most, len(counter.holders))
