@@ -1,4 +1,4 @@
-"""`python -m benchmarks.elasticity_grid [policy ...]`: every policy under ten loads, about twenty minutes on one core.
+"""`python -m benchmarks.elasticity_grid [policy ...]`: every policy under thirteen loads, about twenty minutes on one core.
 
 Figures go to docs/measurements/elasticity-grid.json as they are found, and the tables of all of them into
 docs/elasticity.md, each below its comment `<!-- elasticity_grid PART -->`. What has figures is not measured again, unless
