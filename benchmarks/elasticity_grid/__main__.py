@@ -1,8 +1,8 @@
-"""`python -m benchmarks.elasticity_grid [policy ...]`: every policy under ten loads, about twenty minutes on one core.
+"""`python -m benchmarks.elasticity_grid [policy ...]`: every policy under thirteen loads, about twenty minutes on one core.
 
 Figures go to docs/measurements/elasticity-grid.json as they are found, and the tables of all of them into
-docs/elasticity.md, each below its comment `<!-- elasticity_grid PART -->`. A policy that the command names is measured
-again. Without names, those without figures are. `--quick` prints the tables of short runs with two seeds instead, and
+docs/elasticity.md, each below its comment `<!-- elasticity_grid PART -->`. What has figures is not measured again, unless
+its policy is named. `--quick` prints the tables of short runs with two seeds instead, and
 writes nothing.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 from benchmarks.elasticity_grid.loads import LOADS
@@ -33,14 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := sorted(set(options.policies) - set(POLICIES)):
         parser.error(f"unknown policy {', '.join(unknown)}; there are {', '.join(POLICIES)}")
     if options.quick:
-        grid = {policy: _row(policy, seeds=SEEDS[:2], steps=20) for policy in POLICIES}
+        grid = {
+            policy: {load.name: measure(policy, load, seeds=SEEDS[:2], steps=20) for load in LOADS}
+            for policy in POLICIES
+        }
         print("\n\n".join(part(grid) for part in PARTS.values()))
         return 0
     kept: dict[str, dict[str, Figures]] = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    for policy in options.policies or [name for name in POLICIES if name not in kept]:
-        kept[policy] = _row(policy, seeds=SEEDS, steps=STEPS)
-        FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        print(f"{policy} is measured", flush=True)
+    for policy in options.policies:
+        kept.pop(policy, None)
+    for policy, load in product(POLICIES, LOADS):
+        row = kept.setdefault(policy, {})
+        if load.name not in row:
+            row[load.name] = _rounded(measure(policy, load, seeds=SEEDS, steps=STEPS))
+            # Written at once, so that a run that is stopped goes on where it was.
+            FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            print(f"{policy}: {load.name}", flush=True)
     write_page(kept)
     return 0
 
@@ -53,12 +62,8 @@ def write_page(grid: Grid) -> None:
     PAGE.write_text(page, encoding="utf-8")
 
 
-def _row(policy: str, *, seeds: Sequence[int], steps: int) -> dict[str, Figures]:
-    found = {load.name: measure(policy, load, seeds=seeds, steps=steps) for load in LOADS}
-    return {
-        load: {name: [float(f"{value:.{_DIGITS}g}") for value in values] for name, values in figures.items()}
-        for load, figures in found.items()
-    }
+def _rounded(figures: Figures) -> Figures:
+    return {name: [float(f"{value:.{_DIGITS}g}") for value in values] for name, values in figures.items()}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,10 @@ PAPER = "mblinucb:alpha=1,breadth=1,samples=10000,rate=100,mu=10"
 WIDER = PAPER.replace("breadth=1", "breadth=2")
 """`PAPER`, but it also practises on half and twice the load."""
 OURS = "mblinucb"
-"""`mblinucb` with its defaults. It watches first, practises also on half and twice the load, and explores less."""
+"""`mblinucb` with its defaults but for the objective, which `measuring` sets for all bandits.
+
+It watches first, practises also on half and twice the load, and explores less.
+"""
 LEARNERS = ("ppo", "a2c", "dqn")
 NAMES = {PAPER: "MBLinUCB", OURS: "MBLinUCB, ours", LINUCB: "LinUCB"} | {
     name: name.upper() for name in LEARNERS

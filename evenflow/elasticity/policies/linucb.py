@@ -3,7 +3,7 @@
 The combiner's agent chooses p, and the reducer's agent chooses r. Each agent has to try a parallelism before it knows how
 good it is, also one that overloads the part. (`mblinucb` tries them in a simulation.) The reward is computed from the
 next observation. The latency bound, the queue and the units used count a third each, unless the options say
-otherwise.
+otherwise. In the fused wiring the parts take turns, so a part's capacity counts for its share of the time only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import Field
 
 from evenflow.elasticity.agents import Agent, Load, is_amount
 from evenflow.elasticity.objective import Form, Objective
-from evenflow.elasticity.observation import PARTS, Observation, Part
+from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Decision, Options, Policy
 
 _INTERVALS = 4
@@ -151,7 +151,8 @@ class LinUCB(Policy):
         found: dict[Part, Load] = {}
         for part, units in zip(PARTS, (seen.p, seen.r), strict=True):
             stage = seen.stage(part)
-            mu = self._one_does(part, stage.capacity, units)
+            capacity = stage.capacity * _time_share(seen, part) if known(stage.capacity) else None
+            mu = self._one_does(part, capacity, units)
             if mu is not None and is_amount(stage.arrivals) and is_amount(stage.queue):
                 found[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
         return found
@@ -202,6 +203,17 @@ class LinUCB(Policy):
         self._seen = int(state["seen"])
         if 0.0 in self._mu.values() or self._seen < 0:
             raise ValueError("a capacity of nothing, or less than no observations")
+
+
+def _time_share(seen: Observation, part: Part) -> float:
+    """The share of the time that a part has. In the fused wiring the parts take turns, so it can do less than its capacity.
+
+    It is the part's own W over the W of the application, or 1 where they are not known.
+    """
+    own, whole = seen.stage(part).load, seen.load
+    if seen.wiring == "split" or not known(own) or not known(whole) or not 0 < own < whole:
+        return 1.0
+    return own / whole
 
 
 def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:

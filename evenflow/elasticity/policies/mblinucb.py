@@ -120,7 +120,7 @@ class MBLinUCB(LinUCB):
         loads = self._known()
         self._shares = self._profile(seen, loads)
         selectivity = self._selectivity(loads)
-        pupils = {
+        pupils: dict[str, Pupil] = {
             part: Pupil(
                 agent=self._agents[part],
                 load=load,

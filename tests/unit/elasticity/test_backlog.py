@@ -14,6 +14,7 @@ from evenflow.elasticity.driving import Trajectory, drive
 from evenflow.elasticity.environments import ElasticChain, ElasticStage
 from evenflow.elasticity.operators import Operator
 from evenflow.elasticity.policies.mblinucb import MBLinUCBOptions
+from tests.unit.elasticity.observations import BOUNDS, Plant
 
 STEP_S = 10.0
 STEPS = 300
@@ -100,3 +101,17 @@ def test_nothing_scales_in_while_a_backlog_drains(name: str) -> None:
     assert "nothing scales in" in decision.reason
     later = [policy.decide(observed(step, p=p, backlog_ms=0)).p for step in range(60, 90)]
     assert min(later) < p, "the backlog is gone"
+
+
+@pytest.mark.parametrize("work", [(6.0, 1.5, 0.0), (2.5, 0.7, 0.1), (1.0, 0.3, 0.2)])
+def test_in_the_fused_wiring_it_leaves_no_overload_though_each_part_alone_would_keep_up(work: Any) -> None:
+    combine, reduce, fixed = work
+    plant = Plant(combine=combine, reduce=reduce, fixed=fixed, p=2, r=2)
+    policy = elasticity.create("mblinucb", bounds=BOUNDS)
+    waiting = []
+    for _ in range(200):
+        plant.obey(policy.decide(plant.observe()))
+        waiting.append(plant.waiting)
+    assert min(waiting[-50:]) < 2, (
+        f"{plant.waiting:.0f} micro-batches behind with p {plant.p} and r {plant.r}"
+    )
