@@ -255,8 +255,8 @@ def _java_is_gone(status: int, log: JavaLog | None) -> ServiceError:
     where = "above" if log is None else f"in {log.path}"
     return ServiceError(
         f"Spark's Java process ended {how}",
-        hint=f"a kernel that is short of memory ends it by signal 9: see `dmesg`, and what Java said {where}. Started again, "
-        "the application goes on from its last commit",
+        hint=f"a kernel that is short of memory ends it by signal 9: see `dmesg`, and what Java said {where}. Started "
+        "again, the application goes on from its last commit",
     )
 
 

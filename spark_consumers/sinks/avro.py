@@ -66,13 +66,7 @@ class AvroRows(TopicSink):
 
     def writer(self, settings: Settings, start: Start) -> Write:
         before, write = self.header(settings), into_kafka(self.options(settings))
-
-        def with_headers(rows: DataFrame, batch: int) -> None:
-            from pyspark.sql import functions as f
-
-            write(rows.withColumn("value", f.concat(f.lit(bytearray(before)), f.col("value"))), batch)
-
-        return with_headers
+        return lambda rows, batch: write(_with_headers(rows, before), batch)
 
     def header(self, settings: Settings) -> bytes:
         """The bytes in front of each row. Raises as `ResultsRegistry.registered` does."""
@@ -112,6 +106,13 @@ def _registry(settings: Settings) -> ResultsRegistry:
     assert found is not None  # `check` has seen to it
     section, registry = found
     return ResultsRegistry(registry, section)
+
+
+def _with_headers(rows: DataFrame, before: bytes) -> DataFrame:
+    """The rows with this in front of each value."""
+    from pyspark.sql import functions as f
+
+    return rows.withColumn("value", f.concat(f.lit(bytearray(before)), f.col("value")))
 
 
 def _avro(tables: Iterable[pa.Table], bucket: int, *, form: AvroForm) -> Iterator[pa.Table]:

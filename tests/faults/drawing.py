@@ -41,6 +41,8 @@ _DESTRUCTIVE_SHARE = 0.15
 _PLACED = {"task fails": ("run task", 30), "delivery fails": ("offsets", 14)}
 _FOCUSED_SHARE = 0.4
 _GROWTH_SHARE = 0.1
+_AVRO_SHARE = 0.15
+"""Of the runs that write JSON rows otherwise."""
 _FILTERED = 0
 """A value that the query's condition drops."""
 
@@ -105,6 +107,13 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
     # Whoever routes in micro-batches tells the reduce tasks which keys are split. Without that every key may be.
     if schedule.shape.wiring == "fused" and draw.random() < (0.5 if schedule.shape.batch else 0.1):
         schedule = replace(schedule, shape=replace(schedule.shape, reduce="prompt"))
+    shape = schedule.shape
+    if (
+        shape.sink == "kafka"
+        and not shape.verified
+        and Random(f"avro {schedule.seed}").random() < _AVRO_SHARE
+    ):
+        schedule = replace(schedule, shape=replace(shape, sink="avro"))
     draw = Random(f"limits {schedule.seed}")
     if draw.random() < focus.limits:
         at, seconds = draw.randint(60, 500), draw.uniform(0.0, 4.0)

@@ -20,6 +20,7 @@ from partitioner_service import session, source
 from partitioner_service.exchange import channel
 from spark_consumers import epoch, result_files, run_folder, run_watch, stage
 from spark_consumers.folders import Folder
+from spark_consumers.sinks import avro
 from tests.columns_way import either_way
 from tests.faults import remembered, times
 from tests.faults.model import network
@@ -51,6 +52,8 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (run_watch, "_beside", at_once),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
+        (avro, "_with_headers", lambda rows, before: rows.with_header(before)),
+        (avro, "_registry", lambda settings: SimpleNamespace(registered=lambda subject, text: 1)),
         (result_files, "with_times", lambda rows: rows),
         (result_files, "_counted", lambda rows: (rows, lambda: sorted(rows.buckets))),
     ]

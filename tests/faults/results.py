@@ -38,7 +38,9 @@ def _written(cluster: Cluster) -> list[tuple[tuple[int, int, str], int, Row]]:
     """Every result row that a reader sees, with how often it has come out before."""
     shape = cluster.schedule.shape
     count = "n" if shape.counted and not shape.alone else "_tuples"
-    each = {"parquet": _in_files, "frames": _in_frames, "kafka": _in_topic}[shape.sink](cluster)
+    each = {"parquet": _in_files, "frames": _in_frames, "avro": _in_avro, "kafka": _in_topic}[shape.sink](
+        cluster
+    )
     return [
         (
             (row["window_start"], row["window_end"], text_of(row["key"])),
@@ -77,6 +79,14 @@ def _in_frames(cluster: Cluster) -> list[dict[str, Any]]:
     return [
         row | {name: (row[name] - _EPOCH) // ms for name in ("window_start", "window_end")} for row in rows
     ]
+
+
+def _in_avro(cluster: Cluster) -> list[dict[str, Any]]:
+    if "q.results" not in cluster.broker.topics:
+        return []
+    settings = cluster.settings[0].with_input_partitions(cluster.schedule.shape.inputs)
+    values = sink_of(settings).read_back(settings).read_all()["value"].to_pylist()
+    return [json.loads(value) for value in values]
 
 
 def text_of(held: Any) -> str:

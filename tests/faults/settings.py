@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from evenflow.settings import Settings, load_settings
 from tests.faults.schedule import MOST_KEY, MOST_RESULT, MOST_VALUES, Shape
 
 RESULTS = "mem://results"
+_PLACES: dict[str, dict[str, Any]] = {
+    "parquet": {"path": RESULTS},
+    "avro": {"registry": {"url": "http://model:1"}},
+}
+"""What a sink needs in `[results]`."""
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +75,7 @@ def _first(shape: Shape) -> Settings:
             "checkpoint": "mem://checkpoints",
             "batch_interval": shape.interval,
         },
-        results={"sink": shape.sink, **({"path": RESULTS} if shape.sink == "parquet" else {})},
+        results={"sink": shape.sink, **_PLACES.get(shape.sink, {})},
     )
 
 

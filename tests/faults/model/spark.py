@@ -365,6 +365,7 @@ class Rows:
     def __init__(self, query: Query, begin: dict[int, int], end: dict[int, int]) -> None:
         self._query, self._begin, self._end = query, begin, end
         self._topic = ""
+        self._header = b""
         self.buckets: set[int] = set()
 
     @property
@@ -380,7 +381,22 @@ class Rows:
 
     def save(self) -> None:
         """Write the rows to the topic that the options name."""
-        self._query.each(self._begin, self._end, lambda _, tables: self._query.write(self._topic, tables))
+        self._query.each(
+            self._begin,
+            self._end,
+            lambda _, tables: self._query.write(self._topic, [self._with_header(table) for table in tables]),
+        )
+
+    def with_header(self, header: bytes) -> Rows:
+        """The rows with this in front of each value."""
+        self._header = header
+        return self
+
+    def _with_header(self, table: pa.Table) -> pa.Table:
+        if not self._header:
+            return table
+        values = pa.array([self._header + value for value in table["value"].to_pylist()], pa.binary())
+        return table.set_column(table.schema.get_field_index("value"), "value", values)
 
     def parquet(self, path: str) -> None:
         """Write one file for each bucket that has rows, with the names that Spark gives."""
