@@ -370,6 +370,7 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "fetch.wait.max.ms": 50,
         "topic.metadata.refresh.interval.ms": 10_000,  # how soon partitions that were added are assigned
         "queued.min.messages": 200_000,
+        "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second, even if it is empty long before
         "client.id": client_id(settings),
     }
 

@@ -84,8 +84,8 @@ BUSY_SECONDS = _counter("evenflow_busy_seconds", "Time spent on blocks: parse, r
 REBALANCES = _counter("evenflow_rebalances", "Assignments of input partitions.")
 READING = _gauge(
     "evenflow_reading_from_queues",
-    "1 if records come from queues without an object of Python each, 0 if through consume(), which takes several times as "
-    "much CPU time: because partitioner.reading says so, or because queues were not proven here (the log says).",
+    "1 if records come from queues without an object of Python each, 0 if through consume(), which takes twice as much "
+    "CPU time: because partitioner.reading says so, or because queues were not proven here (the log says).",
 )
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
 INPUT_LAG = _gauge("evenflow_input_lag_records", "Records of an input partition not yet read.", "partition")

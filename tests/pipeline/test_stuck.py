@@ -132,7 +132,9 @@ def test_a_stuck_partition_alone_is_fetched_again_from_where_it_stands(
     with stepping(settings) as steps:
         write(settings, rows(0, 5), end=False)
         # As if the batch had been reported in their place: librdkafka stands behind them.
-        assert len(steps.source._way.fetch(5, 30).offsets) == 5
+        passed = 0
+        while passed < 5:  # ends of logs come between them
+            passed += len(steps.source._way.fetch(5 - passed, 30).offsets)
         steps.stick(5)
         rewinds = steps.source.rewinds
         write(settings, [*rows(0, 5), *rows(1, 20)], end=False)
