@@ -37,6 +37,7 @@ from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from monitoring.web.faust_site import BoundedSite, protect
 from monitoring.web.guard import Guard
+from monitoring.web.tls import server_context
 from partitioner_service.exchange.channel import Channel
 from partitioner_service.health import Health
 from partitioner_service.listening import listening
@@ -134,6 +135,7 @@ def build_app(
         "topic_allow_declare": False,
         "web_host": options.web_host,
         "web_bind": options.web_host,
+        "web_ssl_context": server_context(settings.web),
         "web_router_enabled": False,  # Faust's own pages: evenflow has no tables, and routes by other rules
         "web_tables_enabled": False,
         "consumer_auto_offset_reset": "earliest",
@@ -150,8 +152,11 @@ def build_app(
     plane.serves_pages_at(reachable(used["web_host"], used["web_port"]))
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **used)
     # Of Faust's aiohttp driver. Its own site would neither take this socket nor bound its connections.
-    app.web._transport_handlers["tcp"] = lambda: BoundedSite(app.web._runner, web, settings.web)  # type: ignore[attr-defined]
-    protect(app.web.web_app, Guard(settings.web, str(used["web_host"])))  # type: ignore[attr-defined]
+    driver: Any = app.web
+    driver._transport_handlers["tcp"] = lambda: BoundedSite(
+        driver._runner, web, most=settings.web.connections, context=app.conf.web_ssl_context
+    )
+    protect(driver.web_app, Guard(settings.web, str(used["web_host"])))
     app.transport.Consumer = _consumer_of(settings.topic("sync"), settings.topic("telemetry"))  # type: ignore[misc]  # how Faust is given another one
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
@@ -255,7 +260,7 @@ async def _serve(
     data = DataPlaneService(plane, loop=loop)
     await data.start()
     ended = [asyncio.ensure_future(event.wait()) for event in (stop, data.done)]
-    control = asyncio.ensure_future(_control(app, leave, settings.web.scheme))
+    control = asyncio.ensure_future(_control(app, leave))
     try:
         await asyncio.wait([*ended, control], return_when=asyncio.FIRST_COMPLETED)
         if control.done() and control.exception() is not None and data.error is None:
@@ -276,9 +281,10 @@ async def _serve(
         raise data.error
 
 
-async def _control(app: faust.App, leave: asyncio.Event, scheme: str) -> None:
+async def _control(app: faust.App, leave: asyncio.Event) -> None:
     try:
         await app.start()
+        scheme = "http" if app.conf.web_ssl_context is None else "https"
         log.info("status page: %s://%s:%s/", scheme, app.conf.web_host, app.conf.web_port)
         while not leave.is_set() and not app.should_stop:  # `should_stop` is also true after a crash
             await asyncio.sleep(0.1)

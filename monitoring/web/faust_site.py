@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 
 from aiohttp.web import (
@@ -20,10 +21,9 @@ from aiohttp.web import (
 )
 from aiohttp.web_runner import BaseSite
 
-from evenflow.settings.web import WebSettings
 from monitoring.web.guard import Guard
 from monitoring.web.headers import BARE
-from monitoring.web.tls import HANDSHAKE, server_context
+from monitoring.web.tls import HANDSHAKE
 
 _LOG = logging.getLogger("evenflow.metrics")
 Handler = Callable[[Request], Awaitable[StreamResponse]]
@@ -64,16 +64,15 @@ def protect(application: Application, guard: Guard) -> None:
 
 
 class BoundedSite(SockSite):
-    """Serves at a socket that listens already, with the bound and TLS of these settings.
-
-    Beyond the bound, the oldest connection is closed. Raises ConfigError if the files of TLS cannot be used.
-    """
+    """Serves at a socket that listens already, `most` connections at once. A further one closes the oldest."""
 
     __slots__ = ("_most",)
 
-    def __init__(self, runner: AppRunner, listening: socket.socket, settings: WebSettings) -> None:
-        super().__init__(runner, listening, ssl_context=server_context(settings))
-        self._most = settings.connections
+    def __init__(
+        self, runner: AppRunner, listening: socket.socket, *, most: int, context: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(runner, listening, ssl_context=context)
+        self._most = most
 
     async def start(self) -> None:
         """Begin to serve."""

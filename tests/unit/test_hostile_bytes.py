@@ -424,6 +424,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workbench/asking.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
     "workbench/look/shape.py": ("look, json",),
+    "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
     "workbench/registered.py": ("tuple, avro",),
     "workbench/status/results.py": ("result",),
