@@ -54,3 +54,28 @@ def test_a_secret_of_spark_conf_stands_in_no_command_line_environment_or_log(
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     assert "canary" not in done.stdout + done.stderr
+
+
+ENCRYPTED = """
+from evenflow.settings import Settings
+from spark_consumers.session import end_session, make_session
+
+settings = Settings(
+    query={"name": "q", "window": "1s", "key": "k", "time": "t", "aggregates": {"n": "count"}},
+    input={"topic": "in", "partitions": 1},
+    spark={"master": "local-cluster[1,1,1024]", "conf": {"spark.network.crypto.enabled": "true"}},
+)
+session = make_session(settings)
+try:
+    pairs = session.sparkContext.parallelize(range(100), 2).map(lambda number: (number % 2, number))
+    print("sums", sorted(pairs.reduceByKey(lambda a, b: a + b).collect()))
+finally:
+    end_session(session)
+"""
+
+
+@pytest.mark.more
+def test_a_driver_and_executors_whose_connections_are_encrypted_work_together() -> None:
+    done = subprocess.run([sys.executable, "-c", ENCRYPTED], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert "sums [(0, 2450), (1, 2500)]" in done.stdout

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from spark_consumers import archive
 from spark_consumers.archive import archive_path, driver_class_path
@@ -124,12 +125,16 @@ def test_executors_of_the_drivers_own_get_another_secret_each_time_and_none_by_t
     assert "spark.authenticate.secret" not in launch_conf(confs[0])
 
 
-def test_encrypted_connections_prove_that_messages_are_whole_unless_the_user_says_otherwise() -> None:
+def test_encrypted_connections_exchange_keys_the_second_way_unless_the_user_says_otherwise() -> None:
     conf = session_conf(Settings(spark={"conf": {"spark.network.crypto.enabled": "true"}}))
-    assert conf["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
     assert conf["spark.network.crypto.authEngineVersion"] == "2"
-    other = session_conf(Settings(spark={"conf": {"spark.network.crypto.cipher": "AES/CTR/NoPadding"}}))
-    assert other["spark.network.crypto.cipher"] == "AES/CTR/NoPadding"
+    other = session_conf(Settings(spark={"conf": {"spark.network.crypto.authEngineVersion": "1"}}))
+    assert other["spark.network.crypto.authEngineVersion"] == "1"
+
+
+def test_a_cipher_with_which_this_spark_loses_messages_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"receives one message of each connection .*SPARK-56227"):
+        session_conf(Settings(spark={"conf": {"spark.network.crypto.cipher": "AES/GCM/NoPadding"}}))
 
 
 @pytest.mark.parametrize(
