@@ -106,7 +106,7 @@ def test_it_routes_as_a_plain_second_writing_of_the_rule(
 
 @few
 @given(
-    streams,
+    streams | runs,
     st.integers(1, 16),
     st.sampled_from(["auto", "hash", "remember"]),
     st.integers(1, 3),
@@ -143,7 +143,7 @@ def priced(keys: UInt64s, *, law: str, from_row: int, seed: int) -> Int64s:
 
 @few
 @given(
-    streams,
+    streams | runs,
     st.integers(1, 16),
     st.sampled_from(["auto", "hash", "remember"]),
     st.integers(1, 3),
