@@ -292,12 +292,17 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         filtered=fields.whole("filtered", 0, INT64[1]) if "filtered" in fields.fields else 0,
         session=fields.whole("session", 1, INT64[1]) if "session" in fields.fields else 0,
         frames=fields.whole("frames", 1, INT64[1]) if "frames" in fields.fields else 0,
-        max_jumps=_max_jumps(fields) if "jumps" in fields.fields or version == _OTHER_MAX_JUMP else (),
+        max_jumps=_max_jumps(fields) if _has_max_jumps(fields, version) else (),
         disorders=_disorders(fields) if version == _OTHER_DISORDER else (),
         floor=fields.optional("floor", fields.whole, *INT64) if version == _OTHER_DISORDER else None,
     )
     _refuse_contradictions(state)
     return state
+
+
+def _has_max_jumps(fields: StrictObject, version: int) -> bool:
+    # One of the two lists alone is damage, which `_max_jumps` refuses.
+    return version == _OTHER_MAX_JUMP or bool({"jumps", "jumps_from"} & fields.fields.keys())
 
 
 def _max_jumps(fields: StrictObject) -> tuple[tuple[int, int | None], ...]:

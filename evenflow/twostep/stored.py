@@ -49,8 +49,10 @@ def packed(values: Int64s) -> bytes:
 
 
 def unpacked(data: bytes) -> Int64s:
-    """The values that `packed` wrote, shape (n,), read-only."""
+    """The values that `packed` wrote, shape (n,), read-only. Raises DataLossError for a length below 0."""
     (size,) = _SIZE.unpack_from(data)
+    if size < 0:  # Arrow would raise a SystemError
+        raise DataLossError(f"the reducer's state is damaged: it lists {size} bytes", hint=DAMAGED)
     return np.frombuffer(pa.decompress(data[_SIZE.size :], size, codec="zstd", asbytes=True), "<i8")
 
 

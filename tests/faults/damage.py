@@ -8,9 +8,10 @@ from random import Random
 
 import pyarrow as pa
 
+from evenflow.errors import DataLossError
 from evenflow.twostep.stored import table_of, unpacked
 
-_UNREADABLE = (ValueError, OSError, MemoryError, struct.error, pa.ArrowException)
+_UNREADABLE = (ValueError, OSError, MemoryError, struct.error, pa.ArrowException, DataLossError)
 _TRIES = 60
 _ENVELOPE = 8
 """Bytes before the value in the first piece: its checksum and the number of pieces."""

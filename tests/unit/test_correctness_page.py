@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "correctness.md").read_text()
-RULES = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE))
+_RULES = PAGE.partition("\n## The rules\n")[2].partition("\n## The simulator\n")[0] + "\n##"
+RULES = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##)", _RULES, re.DOTALL | re.MULTILINE))
 TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", PAGE)))
 SUFFIXES = {".py", ".md", ".yaml"}
 

@@ -27,7 +27,10 @@ PLACES: Mapping[str, Any] = {
     "spark.conf": {"spark.hadoop.fs.s3a.secret.key": CANARY},
 }
 """Every setting that may hold a secret -> a value with one. A file of secrets is named by its path."""
-NO_SECRETS = {"web.token_file", "web.tls_key", "kafka.ssl_key", "query.key", "query.max_key_bytes"}
+NO_SECRETS = {
+    *("web.token_file", "web.tls_key", "kafka.ssl_key"),
+    *("query.key", "query.max_key_bytes", "query.lookup.key", "query.lookup.file_key"),
+}
 """Settings whose names look as if they held one: paths of files, and keys of tuples."""
 OTHERS: Mapping[str, Any] = {
     "kafka": {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "me"},
