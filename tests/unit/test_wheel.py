@@ -5,6 +5,7 @@ its own metadata asks for (links to those installed here, so no registry is need
 """
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -76,6 +77,12 @@ def evenflow(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(python), "-I", "-c", code, *words], capture_output=True, text=True, cwd=python.parent
     )
+
+
+def test_a_wheel_is_about_as_large_as_its_page_says(wheel: Path) -> None:
+    said = re.search(r"The wheel has ([\d.]+) MB", (ROOT / "docs" / "library.md").read_text())
+    assert said is not None
+    assert abs(float(said[1]) - wheel.stat().st_size / 1e6) < 0.1
 
 
 def test_a_wheel_puts_one_name_into_site_packages(wheel: Path) -> None:
