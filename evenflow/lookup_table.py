@@ -95,8 +95,7 @@ def _as_key(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+    return column.combine_chunks()
 
 
 def _rows(lookup: Lookup, types: Mapping[str, ColumnType]) -> pa.Table:
@@ -189,7 +188,14 @@ def _bounded(lookup: Lookup, tables: Sequence[pa.Table] | Iterator[pa.Table]) ->
                 f"the key and columns of the lookup file {lookup.file} take more than {lookup.max_bytes:,} bytes in memory",
                 hint="raise query.lookup.max_bytes, or leave out columns or rows",
             )
-    return pa.concat_tables(parts).combine_chunks()
+    whole = pa.concat_tables(parts).combine_chunks()
+    for name, column in zip(whole.column_names, whole.columns, strict=True):
+        if column.num_chunks > 1:  # Arrow's text columns have offsets of 32 bits
+            raise ConfigError(
+                f"column {name!r} of the lookup file {lookup.file} has more than 2 GiB of text",
+                hint="leave out rows, or give the texts numbers",
+            )
+    return whole
 
 
 def _refuse_absent(lookup: Lookup, names: Sequence[str], needed: Mapping[str, ColumnType]) -> None:

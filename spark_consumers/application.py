@@ -241,9 +241,10 @@ def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...])
     spark = make_session(settings, log, stages)
     try:
         yield spark
-    except Exception:
-        # Every call of Java fails then, each in its own way, and none says why.
-        if (status := java_status()) is not None:
+    except Exception as error:
+        # Every call of Java fails then, each in its own way, and none says why. An error that has a name says more.
+        has_name = isinstance(error, EvenflowError) and not isinstance(error, ServiceError)
+        if not has_name and (status := java_status()) is not None:
             raise _java_is_gone(status, log) from None
         raise
     finally:

@@ -143,8 +143,9 @@ def instances_of(
 class _Asker:
     """Asks pages over the transport of the settings. named: whether the user named the addresses.
 
-    An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS, where it
-    proves who it is. Raises ConfigError if a file of `[web]` cannot be used.
+    An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS and only where
+    `web.tls_ca` is set: to have a certificate of any of the system's authorities proves nothing. Raises ConfigError if a file
+    of `[web]` cannot be used.
     """
 
     def __init__(self, settings: Settings, *, named: bool) -> None:
@@ -156,7 +157,8 @@ class _Asker:
             handlers.append(urllib.request.HTTPSHandler(context=context))
         self._opener = urllib.request.build_opener(*handlers)
         self._query, self._scheme = settings.query.name, web.scheme
-        self._withheld = web.token_file is not None and context is None and not named
+        proven = context is not None and web.tls_ca is not None
+        self._withheld = web.token_file is not None and not proven and not named
         if web.token_file is not None and not self._withheld:
             self._opener.addheaders.append(("Authorization", f"Bearer {token_of(web.token_file)}"))
 
@@ -182,7 +184,8 @@ class _Asker:
     def _refusal(self, error: urllib.error.HTTPError) -> str:
         if error.code == 401 and self._withheld:
             return (
-                "it wants the token, which goes without TLS only to an address that is named: --at host:port"
+                "it wants the token, which goes only to an address that is named (--at host:port) or whose certificate "
+                "is of web.tls_ca"
             )
         if error.code == 401:
             return "it wants another token than that of web.token_file"

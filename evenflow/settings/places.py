@@ -17,14 +17,17 @@ def private_folder(folder: Path) -> None:
     """Make this folder and those above it that are missing, for their owner alone (0700).
 
     The `state_folder` is evenflow's own, so it is closed to others even if it is there already. Any other folder that is
-    there stays as somebody made it. Raises OSError if a folder cannot be made.
+    there stays as somebody made it, and so does a `state_folder` of another user, such as the root of a volume. Raises
+    OSError if a folder cannot be made.
     """
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)
     own = Path(state_folder())
-    if own in (folder, *folder.parents) and stat.S_IMODE(own.stat().st_mode) & 0o077:
-        own.chmod(0o700)
+    if own in (folder, *folder.parents):
+        found = own.stat()
+        if stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
+            own.chmod(0o700)
 
 
 def private_file(file: str, flags: int) -> int:

@@ -90,5 +90,10 @@ class BoundedSite(SockSite):
         if server is None:
             raise RuntimeError("the runner was not set up")
         for oldest in server.connections[: 1 - self._most]:
+            transport = oldest.transport
             oldest.force_close()
+            if (
+                transport is not None
+            ):  # closing would wait until a client that does not read has read everything
+                transport.abort()
         return server()

@@ -109,9 +109,9 @@ def token_of(file: Path) -> str:
         raise ConfigError(
             f"web.token_file: {file} cannot be read: {why}", hint="is the secret mounted there?"
         ) from None
-    if len(token) < _FEWEST_CHARACTERS or not token.isprintable() or " " in token:
+    if len(token) < _FEWEST_CHARACTERS or not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(
-            f"web.token_file: {file} holds no token of at least {_FEWEST_CHARACTERS} characters in one line",
+            f"web.token_file: {file} holds no token of at least {_FEWEST_CHARACTERS} ASCII characters in one line",
             hint="make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
         )
     return token

@@ -63,8 +63,8 @@ class Fetched:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has come, neither a record nor an event."""
-        return not len(self.partitions) and not self.events
+        """Whether nothing has come, neither a record, astray or not, nor an event."""
+        return not len(self.partitions) and not self.events and not self.astray
 
     @property
     def runs(self) -> Iterator[tuple[int, int, int]]:

@@ -38,12 +38,13 @@ def _read_file(db: duckdb.DuckDBPyConnection, query: Query, lookup: Lookup) -> N
         f"{_value(lookup, name, type_)} AS c{i}" for i, (name, type_) in enumerate(lookup.columns.items())
     ]
     file = quoted(str(lookup.file))
-    source = f"read_parquet({file})"
+    # A folder `country=XX` above the file would else give DuckDB the column `country`.
+    source = f"read_parquet({file}, hive_partitioning = false)"
     if not lookup.parquet:
         # All is text first, and no text is null: the same nulls hold as in the pipeline.
         source = (
             f"read_csv({file}, header = true, all_varchar = true, delim = {quoted(lookup.delimiter)}, quote = '\"', "
-            f"escape = '\"', nullstr = {quoted(_NO_NULL)}, sample_size = -1)"
+            f"escape = '\"', nullstr = {quoted(_NO_NULL)}, sample_size = -1, hive_partitioning = false)"
         )
     try:
         db.execute(f"CREATE TABLE lookup AS SELECT {', '.join(keys + columns)} FROM {source}")

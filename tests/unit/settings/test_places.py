@@ -43,6 +43,17 @@ def test_the_state_folder_is_closed_even_if_an_older_evenflow_left_it_open(tmp_p
     assert mode(own) == 0o700
 
 
+def test_a_state_folder_of_another_user_such_as_the_root_of_a_volume_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "state" / "evenflow"
+    own.mkdir(parents=True)
+    own.chmod(0o775)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    private_folder(own / "checkpoint")
+    assert (mode(own), mode(own / "checkpoint")) == (0o775, 0o700)
+
+
 def test_a_log_that_was_open_to_others_is_closed_and_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     file.write_text("before\n")

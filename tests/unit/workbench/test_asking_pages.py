@@ -100,6 +100,24 @@ def test_over_tls_only_a_server_of_the_authority_gets_the_token(
         assert reply.trouble.startswith("503" if expected else "no answer")
 
 
+def test_a_certificate_of_any_authority_of_the_system_is_no_reason_to_give_the_token_away(
+    monkeypatch: pytest.MonkeyPatch, token: str, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    files = {name: str(tmp_path / "ca.pem") for name in ("tls_certificate", "tls_key")}
+    settings = load_settings(web={"token_file": token, **files})
+    for named, expected in ((False, [None]), (True, [f"Bearer {TOKEN}"])):
+        heard: list[str | None] = []
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        with pages(heard, 401, context) as place:
+            reply = asked(monkeypatch, settings, place, named=named)
+        assert heard == expected
+        assert named or "web.tls_ca" in reply.trouble
+
+
 def test_a_name_that_the_pages_refuse_is_told_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     with pages([], 421) as place:
         reply = asked(monkeypatch, load_settings(), place, named=True)

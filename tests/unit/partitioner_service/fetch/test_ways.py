@@ -196,6 +196,7 @@ def test_records_that_come_by_the_consumers_own_queue_are_handed_over_apart(kafk
         fetched = way.fetch(10, 0.05)
     assert fetched.astray[0].offset() == 0
     assert not len(fetched.offsets)
+    assert not fetched.empty, "who drops this fetch has to go back"
     way.close()
     consumer.close()
 

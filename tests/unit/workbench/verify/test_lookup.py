@@ -137,7 +137,9 @@ def settings_of(file: Path, name: str, *, missing: str, key: str = "id", **query
 
 @pytest.fixture(scope="module", params=[".csv", ".parquet"])
 def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("lookup"), request.param)
+    folder = tmp_path_factory.mktemp("lookup") / "region=XX"  # which DuckDB takes for a column, if it is let
+    folder.mkdir()
+    return written(folder, request.param)
 
 
 @pytest.mark.parametrize("name", QUERIES)
