@@ -144,8 +144,8 @@ class _Asker:
     """Asks pages over the transport of the settings. named: whether the user named the addresses.
 
     An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS and only where
-    `web.tls_ca` is set: to have a certificate of any of the system's authorities proves nothing. Raises ConfigError if a file
-    of `[web]` cannot be used.
+    `web.tls_ca` is set: to have a certificate of any of the system's authorities proves nothing. Raises ConfigError if a
+    file of `[web]` cannot be used.
     """
 
     def __init__(self, settings: Settings, *, named: bool) -> None:
