@@ -39,7 +39,7 @@ AT_WORK_WITHIN = 150.0
 """Seconds within which all are at work again after anything that can happen."""
 STAGES = {"fused": ("fused",), "split": ("combine", "reduce")}
 """Names of the stages of a wiring, which are those of their checkpoints' folders."""
-VIEWS = {"coarse": {"aggregates": {"n": "count", "hi": "max(f)"}, "window": "12s", "slide": "4s"}}
+VIEWS = {"coarse": {"aggregates": {"n": "count", "hi": "max(f)"}, "window": "10s", "slide": "5s"}}
 DISKS = {"checkpoint": 200, "broker": 600}
 """MB of the small file systems."""
 _QUICK = {
