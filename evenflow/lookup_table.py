@@ -66,7 +66,7 @@ class LookupTable:
         keys = _as_key([table.column(name).combine_chunks() for name in lookup.key_of_file])
         self._index = KeyIndex(keys)
         self._refuse_twice(keys)
-        self._columns = {name: _flat(table.column(name)) for name in lookup.columns}
+        self._columns = {name: table.column(name).combine_chunks() for name in lookup.columns}
 
     def find(self, keys: Sequence[pa.Array]) -> Match:
         """The columns of the file for n tuples. keys: the columns of `lookup.key`, each of n rows and of its type."""
@@ -92,10 +92,6 @@ class LookupTable:
 def _as_key(columns: Sequence[pa.Array]) -> pa.Array:
     """One binary column of the keys. A key is null if one of its columns is."""
     return (columns[0].cast(pa.string()) if len(columns) == 1 else arrays(columns)).cast(pa.binary())
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
 
 
 def _rows(lookup: Lookup, types: Mapping[str, ColumnType]) -> pa.Table:

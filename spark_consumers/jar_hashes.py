@@ -29,6 +29,11 @@ def known_hashes(text: str) -> dict[str, dict[str, str]]:
     return sets
 
 
+def listed_hashes() -> dict[str, dict[str, str]]:
+    """What `jars.sha256` lists, as of `known_hashes`."""
+    return known_hashes(LIST.read_text(encoding="utf-8"))
+
+
 def folder_hashes(folder: Path) -> dict[str, str]:
     """File -> SHA-256 of the jars in a folder."""
     return {jar.name: _digest(jar) for jar in sorted(folder.glob("*.jar"))}
@@ -62,7 +67,7 @@ def _main(write: bool) -> int:
     from spark_consumers.jars import cache_dir
 
     folders = sorted(one for one in (cache_dir() / "jars").iterdir() if (one / "resolved.json").exists())
-    known = known_hashes(LIST.read_text(encoding="utf-8"))
+    known = listed_hashes()
     if write:
         known |= {one.name: folder_hashes(one) for one in folders}
         lines = [

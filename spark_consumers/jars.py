@@ -29,7 +29,7 @@ from xml.sax.saxutils import quoteattr
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.nearest import did_you_mean
-from spark_consumers.jar_hashes import LIST, check, known_hashes
+from spark_consumers.jar_hashes import check, listed_hashes
 
 SCALA_VERSION = "2.13"
 AWS_SDK_VERSION = "2.25.53"
@@ -194,7 +194,7 @@ def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequ
     try:
         jars = work / "jars"
         _run_ivy(work, jars, coordinates, without)
-        if not check(jars, folder.name, known_hashes(LIST.read_text(encoding="utf-8"))):
+        if not check(jars, folder.name, listed_hashes()):
             print(f"no SHA-256 of {folder.name} is known: it is taken as it came", file=sys.stderr)
         sizes = {jar.name: jar.stat().st_size for jar in jars.iterdir()}
         (jars / _LIST).write_text(json.dumps(sizes, indent=1, sort_keys=True), encoding="utf-8")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_consumers.jar_hashes import LIST, known_hashes
+from spark_consumers.jar_hashes import listed_hashes
 
 
 def with_jars(bill: Mapping[str, Any], sets: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -32,5 +32,4 @@ def with_jars(bill: Mapping[str, Any], sets: Mapping[str, Mapping[str, str]]) ->
 
 if __name__ == "__main__":
     packages = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    known = known_hashes(LIST.read_text(encoding="utf-8"))
-    json.dump(with_jars(packages, known), sys.stdout, indent=1)
+    json.dump(with_jars(packages, listed_hashes()), sys.stdout, indent=1)

@@ -92,8 +92,7 @@ class BoundedSite(SockSite):
         for oldest in server.connections[: 1 - self._most]:
             transport = oldest.transport
             oldest.force_close()
-            if (
-                transport is not None
-            ):  # closing would wait until a client that does not read has read everything
+            # Closing alone would wait until a client that does not read has read everything.
+            if transport is not None:
                 transport.abort()
         return server()

@@ -1,10 +1,11 @@
-"""Processes of this machine by what /proc says of them."""
+"""Processes of this machine: those of a round, those below a driver, and the memory that one holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+
+import psutil
 
 MARK = "EVENFLOW_CHAOS"
 """Environment variable that every process of a round bears, with the round's own value."""
@@ -12,11 +13,11 @@ MARK = "EVENFLOW_CHAOS"
 
 def marked(token: str) -> list[str]:
     """`pid command` of every running process that bears this mark."""
-    wanted = f"{MARK}={token}".encode()
     return [
-        f"{folder.name} {_command(folder)}"
-        for folder in _processes()
-        if wanted in _read(folder / "environ").split(b"\0") and _command(folder)
+        f"{pid} {command}"
+        for process in psutil.process_iter()
+        for pid, command in _running(process)
+        if token == _environment(process).get(MARK)
     ]
 
 
@@ -27,46 +28,32 @@ def python_workers(driver: int) -> list[int]:
 
 def java_of(driver: int) -> list[int]:
     """Process ids of Java below a driver."""
-    return [pid for pid, command in _below(driver) if Path(command.split()[0]).name == "java"]
-
-
-def _below(above_all: int) -> list[tuple[int, str]]:
-    """Process ids and commands of all processes that this one has started, directly or not."""
-    parents = {int(folder.name): _parent(folder) for folder in _processes()}
-    found = []
-    for pid in parents:
-        line, above = pid, []
-        while line in parents and line not in above:
-            above.append(line)
-            line = parents[line]
-        if above_all in above[1:] and (command := _command(Path("/proc") / str(pid))):
-            found.append((pid, command))
-    return sorted(found)
+    return [pid for pid, command in _below(driver) if command.split()[0].rpartition("/")[2] == "java"]
 
 
 def resident(pid: int) -> int:
     """MB of memory that a process holds. 0 if it has ended."""
-    for line in _read(Path("/proc") / str(pid) / "status").splitlines():
-        if line.startswith(b"VmRSS:"):
-            return int(line.split()[1]) // 1024
+    with suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss) >> 20
     return 0
 
 
-def _processes() -> Iterator[Path]:
-    return (folder for folder in Path("/proc").iterdir() if folder.name.isdigit())
+def _below(above: int) -> list[tuple[int, str]]:
+    """Process ids and commands of all processes that this one has started, directly or not."""
+    with suppress(psutil.Error):
+        below = psutil.Process(above).children(recursive=True)
+        return sorted(found for process in below for found in _running(process))
+    return []
 
 
-def _parent(folder: Path) -> int:
-    # The name in brackets may hold anything. The state and the parent stand behind it.
-    rest = _read(folder / "stat").rpartition(b")")[2].split()
-    return int(rest[1]) if rest else 0
+def _running(process: psutil.Process) -> Iterator[tuple[int, str]]:
+    """Its id and command, if it has not ended meanwhile. A zombie has no command, nor has a thread of the kernel."""
+    with suppress(psutil.Error):
+        if command := " ".join(process.cmdline()):
+            yield process.pid, command
 
 
-def _command(folder: Path) -> str:
-    return _read(folder / "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
-
-
-def _read(path: Path) -> bytes:
-    with suppress(OSError):
-        return path.read_bytes()
-    return b""
+def _environment(process: psutil.Process) -> dict[str, str]:
+    with suppress(psutil.Error):
+        return dict(process.environ())
+    return {}

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import pyarrow.parquet as pq
-
 from evenflow.settings.views import queries
 from tests.chaos.course import Course
 from tests.chaos.processes import marked
 from tests.chaos.strikes import strike
 from tests.chaos.world import World
-from tests.pipeline.end_to_end import Stream, assert_equal
-from tests.pipeline.routed import rejections
+from tests.pipeline.end_to_end import Stream, assert_equal, exported, rejected_places
 from workbench.result_rows import export
 from workbench.verify.views import verify_all
 
@@ -92,17 +89,8 @@ def _judge(stream: Stream, folder: Path, outcome: Outcome) -> None:
     assert report.routed + report.rejected == len(stream.records), reports.text()
     if settings.query.late == "update":
         return  # brute force knows one rule of lateness; verify knows the other
-    refused = stream.judged()[1]
-    sources = {
-        tuple(map(int, source.rsplit(":", 2)[1:])): reason for reason, source, _ in rejections(settings)
-    }
-    assert sources == refused
+    assert rejected_places(settings) == stream.judged()[1]
     for one in queries(settings):
         file = folder / f"{one.query.name}.parquet"
         export(one, file)
-        names = list(one.query.aggregates)
-        rows = {
-            (round(row["window_start"].timestamp() * 1000), row["key"]): {name: row[name] for name in names}
-            for row in pq.read_table(file).to_pylist()
-        }
-        assert_equal(rows, stream.expected_of(one.query))
+        assert_equal(exported(one, file), stream.expected_of(one.query))

@@ -9,9 +9,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
-from evenflow.errors import EvenflowError
 from partitioner_service.plans import publish
 from tests.chaos.course import ON_SMALL_DISKS, Strike
 from tests.chaos.processes import java_of, python_workers
@@ -27,13 +26,10 @@ _DRIVER = ("aggregate", "combine", "reduce")
 
 
 def strike(world: World, fault: Strike) -> None:
-    """Do it. What cannot be done at this moment, because its target is down, is noted."""
+    """Do it, if it can be done at this moment."""
     world.note(f"{fault.kind} ({fault.target}, {fault.lasts:.1f} s)")
     world.measure()
-    try:
-        HOW[fault.kind](world, fault)
-    except (EvenflowError, KafkaException, ProcessLookupError) as error:
-        world.note(f"  not possible now: {type(error).__name__}: {str(error).splitlines()[0]}")
+    world.attempt(partial(HOW[fault.kind], world, fault))
 
 
 def _target(world: World, fault: Strike, commands: tuple[str, ...]) -> str:

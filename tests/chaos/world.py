@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +18,7 @@ from uuid import uuid4
 from confluent_kafka import KafkaException
 
 from evenflow.errors import EvenflowError, FencedError, ServiceError
-from evenflow.settings import Settings, load_settings
+from evenflow.settings import Settings
 from tests.chaos.course import BATCH_PARTITIONERS, Course
 from tests.chaos.processes import MARK, resident
 from tests.chaos.proxy import HOST, Proxy
@@ -63,7 +64,7 @@ class World:
         self.small_disks = small_disks
         self.parts: dict[str, ChildProcess] = {}
         self.history: list[str] = []
-        self.ends: dict[int, int] = {}
+        self.ends = Counter[int]()
         self.violations: list[str] = []
         self.memory: list[int] = []
         self.frozen: set[int] = set()
@@ -105,10 +106,8 @@ class World:
         self.settings = self._settings()
         self.stream = Stream(self.settings, seed=self.course.seed)
         self._stack.callback(self._end_all)
-        for number in range(self.course.instances):
-            self.run(f"partition-{number}", "partition", "--instance", str(number))
-        for stage in self.stages:
-            self.run(stage, stage)
+        for name, words in self._services().items():
+            self.run(name, *words)
         self._begin = time.monotonic()
         self._feeding.set()
         self._feeder = threading.Thread(target=self._feed, name="chaos-stream", daemon=True)
@@ -119,10 +118,13 @@ class World:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "evenflow-chaos", place], check=True)
         self._stack.callback(lambda: subprocess.run(["umount", "--lazy", place], check=True))
 
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """The commands of the Spark applications."""
-        return ("aggregate",) if self.course.wiring == "fused" else ("combine", "reduce")
+    def _services(self) -> dict[str, tuple[str, ...]]:
+        """The words of each service that the course has, by name."""
+        stages = ("aggregate",) if self.course.wiring == "fused" else ("combine", "reduce")
+        return {
+            **{f"partition-{n}": ("partition", "--instance", str(n)) for n in range(self.course.instances)},
+            **{stage: (stage,) for stage in stages},
+        }
 
     @property
     def seconds(self) -> float:
@@ -132,10 +134,9 @@ class World:
     def _settings(self) -> Settings:
         course = self.course
         place = {"path": str(self.folder / "results")} if course.sink in ("parquet", "delta") else {}
-        kafka = load_settings(
-            query={"name": "q", "key": "k", "window": "1s"},
-            kafka={"bootstrap_servers": f"{HOST}:{self.proxy.port}", "extras": {"librdkafka": _QUICK}},
-        ).kafka
+        kafka = self.broker.settings(
+            bootstrap_servers=f"{HOST}:{self.proxy.port}", extras={"librdkafka": _QUICK}
+        )
         query: dict[str, Any] = (
             {"late": course.late, "allowed_lateness": "3s"} if course.late == "update" else {}
         )
@@ -228,6 +229,13 @@ class World:
             if child.alive:
                 os.kill(child.pid, signal.SIGTERM)
 
+    def attempt(self, action: Callable[[], None]) -> None:
+        """Do this. What cannot be done at this moment, because its target is down, is noted."""
+        try:
+            action()
+        except (EvenflowError, KafkaException, OSError) as error:
+            self.note(f"  not possible now: {type(error).__name__}: {str(error).splitlines()[0]}")
+
     def note(self, line: str) -> None:
         """Write down what happens."""
         self.history.append(f"{self.seconds:6.1f} s  {line}")
@@ -238,14 +246,7 @@ class World:
 
     def beside(self, action: Callable[[], None]) -> None:
         """Do this in a thread of its own: a call of a broker that stands still must not hold up who lets it go on."""
-
-        def attempt() -> None:
-            try:
-                action()
-            except (EvenflowError, KafkaException, OSError) as error:
-                self.note(f"  not possible now: {type(error).__name__}: {str(error).splitlines()[0]}")
-
-        thread = threading.Thread(target=attempt, name="chaos-strike", daemon=True)
+        thread = threading.Thread(target=self.attempt, args=(action,), name="chaos-strike", daemon=True)
         thread.start()
         self._beside.append(thread)
 
@@ -307,7 +308,7 @@ class World:
 
     def _count(self, name: str, child: ChildProcess) -> None:
         status = child.returncode or 0
-        self.ends[status] = self.ends.get(status, 0) + 1
+        self.ends[status] += 1
         self.note(f"{name} ended with {status}")
         if status not in EXPECTED:
             self.violations.append(f"{name} ended with {status}: {child.tail(60)}")
@@ -322,7 +323,7 @@ class World:
     # ---- the end -------------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Undo all that lasts, and see to it that processes that were replaced have ended."""
+        """Undo all that lasts, and wait for strikes that are still under way."""
         lasting, self._undo = self._undo, []
         for _, action in lasting:
             action()
@@ -344,25 +345,20 @@ class World:
     def _await_leaving(self) -> None:
         for name, child in self._leaving:
             try:
-                status = child.wait(STOPS_WITHIN)
+                child.wait(STOPS_WITHIN)
             except EvenflowError:
                 self.violations.append(f"{name} does not end: {child.tail()}")
                 child.kill()
-                continue
-            self.ends[status] = self.ends.get(status, 0) + 1
-            if status not in EXPECTED:
-                self.violations.append(f"{name} ended with {status}: {child.tail()}")
+            else:
+                self._count(name, child)
         self._leaving.clear()
 
     def finish(self, timeout: float) -> None:
         """End the stream, and run everything until it has come to the end."""
         self.stream.end()
-        words = {
-            f"partition-{number}": ("partition", "--instance", str(number))
-            for number in range(self.course.instances)
-        } | {stage: (stage,) for stage in self.stages}
         running = {
-            name: self._started(f"last-{name}", (*rest, "--until-ended")) for name, rest in words.items()
+            name: self._started(f"last-{name}", (*words, "--until-ended"))
+            for name, words in self._services().items()
         }
         self._leaving += running.items()
         deadline = time.monotonic() + timeout

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pyarrow.parquet as pq
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
@@ -205,15 +206,27 @@ def assert_equal(found: Result, expected: Result) -> None:
         assert got == row, (at, got, row)
 
 
+def rejected_places(settings: Settings) -> dict[tuple[int, ...], str]:
+    """The reason of every rejected record by its partition and offset, as of `Stream.judged`."""
+    return {tuple(map(int, source.rsplit(":", 2)[1:])): reason for reason, source, _ in rejections(settings)}
+
+
+def exported(settings: Settings, file: Path) -> Result:
+    """Every row of a Parquet file that `export` has written, whatever the sink."""
+    return {
+        (round(row["window_start"].timestamp() * 1000), row["key"]): {
+            name: row[name] for name in settings.query.aggregates
+        }
+        for row in pq.read_table(file).to_pylist()
+    }
+
+
 def assert_exact(stream: Stream, found: Result | None = None) -> Report:
     """The topics hold exactly the truth, and `verify` says so. `found`: results read otherwise than from Kafka."""
     settings = stream.settings
     accepted, refused = stream.judged()
     assert_equal(results(settings)[0] if found is None else found, stream.expected())
-    sources = {
-        tuple(map(int, source.rsplit(":", 2)[1:])): reason for reason, source, _ in rejections(settings)
-    }
-    assert sources == refused
+    assert rejected_places(settings) == refused
     report = verify(settings)
     assert report.exact, report.text()
     assert report.ended

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
 
 from evenflow.commands.frame import USER_ERROR
+from evenflow.settings import Settings
+from tests.chaos.processes import java_of
 from tests.ground.waiting import wait_until
 from tests.pipeline import routed
 from tests.pipeline.end_to_end import batch_is_running
@@ -26,28 +31,21 @@ def says(log: Path, words: str) -> bool:
     return words in log.read_text()
 
 
-def java_of(parent: int) -> list[int]:
-    """Process ids of the Java processes that this process has started."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue
-        if name == "java" and int(rest.split()[1]) == parent:
-            found.append(int(folder.name))
-    return found
+@contextmanager
+def in_a_micro_batch(settings: Settings, log: Path) -> Iterator[tuple[Popen[bytes], int]]:
+    """A driver within a micro-batch that takes long, and the process id of its Java."""
+    Stream(settings).write(4)
+    with driver(with_spark(settings, SLOW), log, "aggregate") as process:
+        wait_until(lambda: batch_is_running(settings, "fused"), "no micro-batch begins", patience=120)
+        (java,) = java_of(process.pid)
+        yield process, java
 
 
 def test_spark_finishes_its_micro_batch_says_nothing_of_py4j_and_takes_java_along(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
-    settings = make_settings(kafka_settings, query_name, tmp_path)
-    Stream(settings).write(4)
-    log = tmp_path / "aggregate.log"
-    with driver(with_spark(settings, SLOW), log, "aggregate") as process:
-        wait_until(lambda: batch_is_running(settings, "fused"), "no micro-batch begins", patience=120)
-        (java,) = java_of(process.pid)
+    settings, log = make_settings(kafka_settings, query_name, tmp_path), tmp_path / "aggregate.log"
+    with in_a_micro_batch(settings, log) as (process, java):
         os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(90) == 0, log.read_text()
         wait_until(lambda: not Path(f"/proc/{java}").exists(), "Java outlives the driver")
@@ -59,12 +57,8 @@ def test_spark_finishes_its_micro_batch_says_nothing_of_py4j_and_takes_java_alon
 def test_a_driver_whose_java_is_killed_ends_in_words(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
-    settings = make_settings(kafka_settings, query_name, tmp_path)
-    Stream(settings).write(4)
-    log = tmp_path / "aggregate.log"
-    with driver(with_spark(settings, SLOW), log, "aggregate") as process:
-        wait_until(lambda: batch_is_running(settings, "fused"), "no micro-batch begins", patience=120)
-        (java,) = java_of(process.pid)
+    settings, log = make_settings(kafka_settings, query_name, tmp_path), tmp_path / "aggregate.log"
+    with in_a_micro_batch(settings, log) as (process, java):
         os.kill(java, signal.SIGKILL)
         assert process.wait(90) == USER_ERROR, log.read_text()
     output = log.read_text()

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from evenflow.settings import Settings
-from tests.pipeline.end_to_end import Pipeline, Stream, assert_equal, committed, make_settings
+from tests.pipeline.end_to_end import Pipeline, Stream, assert_equal, committed, exported, make_settings
 from topics import reader
 from workbench.result_rows import ResultRows, export
 from workbench.verify.shell import verify
@@ -58,13 +57,7 @@ def test_late_tuples_update_windows_that_are_out(
     assert report.rows > 500
     file = tmp_path / "all.parquet"
     assert export(settings, file) == report.rows
-    newest = pq.read_table(file).to_pylist()
-    names = list(settings.query.aggregates)
-    found = {
-        (round(row["window_start"].timestamp() * 1000), row["key"]): {name: row[name] for name in names}
-        for row in newest
-    }
-    assert_equal(found, stream.expected())
+    assert_equal(exported(settings, file), stream.expected())
     followed = [row for table in shown.new() for row in table.to_pylist()]
     assert len(followed) == len({(row["window_start"], row["key"], row["revision"]) for row in followed})
     assert len(followed) > report.rows, "who follows sees each revision"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_consumers.jar_hashes import LIST, known_hashes
+from spark_consumers.jar_hashes import listed_hashes
 from workbench.materials import with_jars
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def test_a_package_without_a_hash_ends_the_making_of_an_image(tmp_path: Path) ->
 
 
 def test_a_bill_of_materials_names_each_jar_once_with_its_hash() -> None:
-    known = known_hashes(LIST.read_text())
+    known = listed_hashes()
     again = known | {"again": known[next(iter(known))]}
     bill = with_jars({"bomFormat": "CycloneDX", "components": [{"name": "numpy"}]}, again)
     names = [one["name"] for one in bill["components"]]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ServiceError
-from spark_consumers import jars
-from spark_consumers.jar_hashes import LIST, check, folder_hashes, known_hashes
+from spark_consumers import jar_hashes
+from spark_consumers.jar_hashes import check, folder_hashes, listed_hashes
 from spark_consumers.jars import cache_dir, resolve, spark_kafka_jars
 from tests.unit.spark_consumers.test_jars import Home
 from workbench.broker_jars import kafka_broker_jars
@@ -32,7 +32,7 @@ def test_a_set_with_a_changed_a_further_or_a_missing_jar_is_refused_and_not_kept
 ) -> None:
     Home(tmp_path, monkeypatch)
     (tmp_path / "list").write_text(_listed(files))
-    monkeypatch.setattr(jars, "LIST", tmp_path / "list")
+    monkeypatch.setattr(jar_hashes, "LIST", tmp_path / "list")
     with pytest.raises(ServiceError, match=rf"SHA-256: {wrong}\n"):
         resolve("a", "b", "1")
     assert not (cache_dir() / "jars" / "a_b_1").exists()
@@ -43,7 +43,7 @@ def test_a_set_that_is_as_listed_is_taken_and_one_that_is_not_listed_is_taken_wi
 ) -> None:
     Home(tmp_path, monkeypatch)
     (tmp_path / "list").write_text(_listed({"b-1.jar": b"jar", "c-2.jar": b"other"}))
-    monkeypatch.setattr(jars, "LIST", tmp_path / "list")
+    monkeypatch.setattr(jar_hashes, "LIST", tmp_path / "list")
     assert len(resolve("a", "b", "1")) == 2
     assert capsys.readouterr().err == ""
     assert len(resolve("a", "b", "2")) == 2
@@ -51,7 +51,7 @@ def test_a_set_that_is_as_listed_is_taken_and_one_that_is_not_listed_is_taken_wi
 
 
 def test_every_jar_of_the_set_up_is_listed_with_its_hash() -> None:
-    known = known_hashes(LIST.read_text())
+    known = listed_hashes()
     for one in (spark_kafka_jars()[0].parent, kafka_broker_jars()[0].parent):
         assert check(one, one.name, known), "run `python -m spark_consumers.jar_hashes --write`"
         assert folder_hashes(one) == known[one.name]
