@@ -20,6 +20,7 @@ _MOST = 2_000  # characters of Spark's report that an error shows
 # lines up to an empty one or a frame of Java's ("at ...").
 _OURS = re.compile(r"evenflow\.[\w.]+\.(\w+): ((?:.|\n)*?)(?=\n\s*(?:at |\n|$))")
 _LOST = re.compile(r"(KAFKA_DATA_LOSS[^\n]*|Some data may have been lost[^\n]*)")
+_NO_CONNECTION = "Python worker failed to connect back"
 _NO_LIBRARY = "failed to map segment from shared object"
 
 
@@ -34,7 +35,15 @@ def translated(stage: str, report: str, *, trace: str = "", folder: str = "") ->
         return type(reason)(f"{stage} stopped: {reason.message}", hint=reason.hint)
     who = f"{stage} stopped"
     plain = ServiceError(f"{who}: {report.partition(_PLAN)[0].strip()[:_MOST]}")
-    return storage_error(who, trace, folder) or _no_library(who, trace) or plain
+    return storage_error(who, trace, folder) or _no_library(who, trace) or _no_python(who, report) or plain
+
+
+def python_too_slow(report: str) -> bool:
+    """Whether a Python process of Spark's driver did not start within the 10 s that Spark waits for it.
+
+    The driver starts one for each reducer, before its first micro-batch. Spark has no setting for the 10 s.
+    """
+    return _NO_CONNECTION in report
 
 
 def _of_ours(report: str) -> EvenflowError | None:
@@ -59,4 +68,14 @@ def _no_library(who: str, trace: str) -> EvenflowError | None:
     return ServiceError(
         f"{who}: Java may load no library from {place}, which is mounted noexec",
         hint=f"mount it with exec (Docker: --tmpfs {place}:exec)",
+    )
+
+
+def _no_python(who: str, report: str) -> EvenflowError | None:
+    if not python_too_slow(report):
+        return None
+    return ServiceError(
+        f"{who}: a Python process did not start within the 10 s that Spark waits for it",
+        hint="the machine is too busy or too slow: give the application more CPU. If it is not, see what the process "
+        "printed. Nothing is lost: started again, the application goes on exactly where it was",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from pyspark import Accumulator
@@ -26,7 +27,7 @@ from spark_consumers.checkpoints import (
 )
 from spark_consumers.ending import EndOfTopic, check_complete
 from spark_consumers.epoch import StageEpoch
-from spark_consumers.failures import translated
+from spark_consumers.failures import python_too_slow, translated
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
@@ -47,6 +48,7 @@ from topics.state import TopicState
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
 _STEP_SECONDS = 1
+_STARTS = 4  # of a query whose Python process is slow to start
 
 
 class RunningStage:
@@ -95,20 +97,27 @@ class RunningStage:
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
         )
-        writer: Any = (
-            frame.writeStream.queryName(f"{settings.query.name} {name}")
-            .outputMode("append")
-            .option("checkpointLocation", self._checkpoint.location)
-            .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
-        )
-        # Each query has a pool of its own: within one pool, a job would wait for all jobs that came earlier.
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"{settings.query.name} {name}")
-        with told(self._checkpoint.location):
-            self.query: StreamingQuery = writer.foreachBatch(
-                checked(self._write(), self._epoch.check)
-            ).start()
+        self._starts = 0
+        self.query: StreamingQuery = self._start(frame)
+        self._start_again = partial(self._start, frame)
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
         say_where_it_begins(settings, name, reads=role, writes=writes, before=begun)
+
+    def _start(self, frame: DataFrame) -> StreamingQuery:
+        """Start the query from its checkpoint."""
+        self._starts += 1
+        pool = f"{self._settings.query.name} {self.name}"
+        writer: Any = (
+            frame.writeStream.queryName(pool)
+            .outputMode("append")
+            .option("checkpointLocation", self._checkpoint.location)
+            .trigger(processingTime=f"{self._settings.spark.batch_interval} milliseconds")
+        )
+        # Each query has a pool of its own: within one pool, a job would wait for all jobs that came earlier.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+        with told(self._checkpoint.location):
+            query: StreamingQuery = writer.foreachBatch(checked(self._write(), self._epoch.check)).start()
+        return query
 
     def _write(self) -> Write:
         """What writes the rows of each micro-batch."""
@@ -122,8 +131,14 @@ class RunningStage:
 
     @property
     def failed(self) -> bool:
-        """Whether the query stopped by itself."""
-        return not self.query.isActive
+        """Whether the query stopped by itself, and `look` will not start it again."""
+        return not self.query.isActive and not self._too_slow()
+
+    def _too_slow(self) -> bool:
+        """Whether the query ended because a Python process did not start in time, and may be started again."""
+        if self.query.isActive or self._starts >= _STARTS:
+            return False
+        return python_too_slow(str(self.query.exception()))
 
     def runs(self) -> bool:
         """Whether a micro-batch is under way."""
@@ -144,9 +159,19 @@ class RunningStage:
     def look(self) -> None:
         """Every few seconds: notice that another driver has taken over, and remove what older runs have left.
 
-        A driver without new input would not notice it otherwise. Raises FencedError.
+        A driver without new input would not notice it otherwise. A query that ended because the machine was too
+        busy to start a Python process is started again. Raises FencedError.
         """
         self._watch.look()
+        if self._too_slow():
+            _LOG.warning(
+                "%s: Spark waits 10 s for a Python process to start, and it took longer: the machine is too busy. "
+                "The query starts again (start %d of %d)",
+                self._said,
+                self._starts + 1,
+                _STARTS,
+            )
+            self.query = self._start_again()
 
     def finish(self, *, in_vain: Callable[[], bool]) -> None:
         """Let the running micro-batch end, then end the query.
