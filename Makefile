@@ -133,7 +133,7 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow settings --markdown > docs/settings.md
 	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
 	$(BIN)/evenflow policies --markdown > docs/policies.md
-	$(BIN)/python -m evenflow.aggregates.page > docs/aggregates.md
+	$(BIN)/evenflow aggregates --markdown > docs/aggregates.md
 	$(BIN)/python -m benchmarks.pictures
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m monitoring.instruments > docs/metrics.md

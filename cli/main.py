@@ -28,6 +28,7 @@ COMMANDS = (
     "replay",
     "reset",
     "results",
+    "sinks",
     "skip",
     "spark",
     "status",

@@ -30,6 +30,7 @@ SERVICES = (
     "replay",
     "reset",
     "results",
+    "sinks",
     "skip",
     "status",
     "top",

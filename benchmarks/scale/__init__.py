@@ -23,6 +23,7 @@ from benchmarks.scale.setups import SETUPS, bill_of, cores_in
 from benchmarks.scale.spark import task_cost
 from benchmarks.telling import step
 
+SEED = 1
 ID = "scale"
 WHAT = (
     "1,000 workers, 100 input partitions and 10 M tuples/s on paper: unit costs measured here, multiplied out"

@@ -137,12 +137,10 @@ def simulate(
             help="Write charts: imbalance against replication, over time, loads (.png .svg .pdf .html)."
         ),
     ] = None,
-    neutral: Annotated[
-        bool,
-        typer.Option(
-            "--neutral", help="The charts of --plot stress no partitioner, and their title claims nothing."
-        ),
-    ] = False,
+    stress: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The partitioner that stands out in the charts of --plot (none)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines, one object per partitioner.")] = False,
 ) -> None:
     """Route a stream through partitioners without Kafka, and compare balance, replication and cost."""
@@ -171,6 +169,12 @@ def simulate(
     for who in entrants:
         scenario.check(who)
     say_plain(who.name for who in entrants)
+    if stress is not None and stress not in {who.label for who in entrants}:
+        raise ConfigError(
+            f"--stress {stress}: no such partitioner takes part", hint="write it as with --partitioner"
+        )
+    if stress is not None and plot is None:
+        raise ConfigError("--stress is for the charts of --plot", hint="give --plot too")
     if plot is not None:
         check_target(plot)
     words = {
@@ -209,7 +213,7 @@ def simulate(
         made = [provenance_of(origin, scenario, who, routed) for who in entrants]
     _show(results, made, scenario, as_json=as_json)
     if plot is not None:
-        draw(results, plot, about=made[0], neutral=neutral)
+        draw(results, plot, about=made[0], stress=stress)
         typer.echo(f"charts: {plot}", err=True)
 
 

@@ -28,6 +28,8 @@ def test_a_clone_has_the_librarys_commands_and_those_of_the_services() -> None:
         "partitioners",
         "policies",
         "queries",
+        "sources",
+        "aggregates",
         "sweep",
         "datasets",
         "train",
