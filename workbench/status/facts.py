@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evenflow.due import ResultDelays, due_windows
 from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
 from evenflow.windows import END_MARK, NO_MARK
@@ -89,37 +90,6 @@ class WindowFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delays:
-    """What windows wait for before they come out, in ms: the query's settings of these names.
-
-    early: whether they come out before they close (`late = "update"`). Then they do not wait for allowed_lateness, which is
-    0 here. by_clock: whether event times follow the clock, because those that are far ahead of it are rejected.
-    """
-
-    window: int
-    out_of_orderness: int
-    allowed_lateness: int
-    by_clock: bool
-    early: bool = False
-
-    @classmethod
-    def of(cls, query: Query) -> Delays:
-        """The delays of a query."""
-        return cls(
-            window=query.window,
-            out_of_orderness=query.out_of_orderness,
-            allowed_lateness=query.allowed_lateness - query.emission.updates,
-            by_clock=query.max_ahead_of_clock is not None,
-            early=bool(query.emission.updates),
-        )
-
-    @property
-    def far(self) -> int:
-        """A delay (ms) that is far longer than a window: 100 windows, and an hour at least."""
-        return max(100 * self.window, 3_600_000)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Rejected:
     """Reason -> number of records, among the newest of the rejected topic. whole: whether these are all its records."""
 
@@ -191,7 +161,7 @@ class Facts:
     unfit: int = 0
     views: tuple[ViewFacts, ...] = ()
     added: int = 0
-    delays: Delays | None = None
+    delays: ResultDelays | None = None
     gone: tuple[str, ...] = ()
 
     @property
@@ -227,43 +197,16 @@ def windows_of(
     written: end of the newest written window, and when it was written (ms). None if none is written.
     """
     end, at = (None, None) if written is None else written
-    begun = [one.state for one in partitions if one.state is not None]
-    first = [state.first_time for state in begun if state.first_time is not None]
-    if not first:
+    known = due_windows(query, [one.state for one in partitions])
+    if known is None:
         return WindowFacts(due=None, written=end, written_at=at, missing=0, next=None, needs=None)
-    slide = query.slide_ms
-    # The first window that can have a tuple ends with the pane of the first tuple.
-    oldest = (min(first) // slide + 1) * slide
-    if query.emit_from is not None:
-        oldest = max(oldest, query.emit_from + query.window)
-    closed = _closed(query, partitions)
-    due = None if closed is None or closed < oldest else closed
-    since = oldest - slide if end is None else end
-    over = all(one.ended for one in partitions)
-    upcoming = None if over else max(oldest, (oldest - slide if due is None else due) + slide)
+    since = known.oldest - query.slide_ms if end is None else end
     return WindowFacts(
-        due=due,
+        due=known.due,
         written=end,
         written_at=at,
-        missing=0 if due is None else max(0, (due - since) // slide),
-        next=upcoming,
-        needs=None if upcoming is None else upcoming + query.result_delay,
+        missing=0 if known.due is None else max(0, (known.due - since) // query.slide_ms),
+        next=known.next,
+        needs=known.needs,
         sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
     )
-
-
-def _closed(query: Query, partitions: tuple[PartitionFacts, ...]) -> int | None:
-    """End of the newest window that must have come out. None while a partition without a mark holds all back.
-
-    A window comes out when every partition has closed it, with updates already when every watermark has passed its end.
-    """
-    slide = query.slide_ms
-    open_ones = [one for one in partitions if not one.ended]
-    if any(one.mark is None for one in open_ones):
-        return None
-    if open_ones:
-        early = query.emission.updates
-        return min((one.mark + early) // slide * slide for one in open_ones if one.mark is not None)
-    # All have ended, so every window that holds a tuple is closed: the last one begins with the newest tuple's pane.
-    latest = max(one.state.max_time or 0 for one in partitions if one.state is not None)
-    return latest // slide * slide + query.window

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from evenflow.due import ResultDelays
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import Plan
 from evenflow.progress import PartitionState
@@ -28,7 +29,7 @@ from topics.settled import missing_input
 from topics.state import TopicState
 from workbench.alive import look
 from workbench.status.checkpoint import stages
-from workbench.status.facts import Delays, Facts, PartitionFacts, PlanFacts, Rejected, ViewFacts, windows_of
+from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, ViewFacts, windows_of
 from workbench.status.results import newest_written
 
 _REJECTED = 10_000
@@ -81,7 +82,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         idle_timeout=settings.partitioner.idle_timeout,
         added=0 if state is None else state.partitions - len(partitions),
         leap=leap_of(settings, partitions),
-        delays=Delays.of(settings.query),
+        delays=ResultDelays.of(settings.query),
         gone=_gone(settings, aggregated=aggregated) if any(one.state for one in partitions) else (),
         views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from evenflow.due import ResultDelays
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.settings.query import Query
@@ -26,7 +27,7 @@ from evenflow.telemetry import (
 from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
-from workbench.status.facts import Delays, Facts, PartitionFacts, Rejected, StageFacts, windows_of
+from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of, wrong
 from workbench.status.read import _reason, leap_of
@@ -120,16 +121,17 @@ def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
         ({"max_ahead_of_clock": "off"}, NOW + 86_400_000, None),
     ],
 )
-def test_windows_that_stay_open_far_too_long_are_wrong_and_the_setting_is_named(
+def test_windows_that_stay_open_far_too_long_are_a_warning_and_the_setting_is_named(
     query: dict[str, Any], largest: int, said: str | None
 ) -> None:
     slow = Query(window=4_000, slide=1_000, **query)
     only = PartitionFacts.of(slow, 0, (0, 100), state(largest, first=largest))
-    found = facts(only, windows=windows_of(slow, (only,), None), delays=Delays.of(slow))
+    found = facts(only, windows=windows_of(slow, (only,), None), delays=ResultDelays.of(slow))
     assert (said is None) == (wrong(found) == [])
     if said is not None:
         (sentence,) = wrong(found)
         assert said in sentence
+        assert level(found) == "warning"
         assert "nothing is wrong" not in shown(found)
     over = replace(found, partitions=(PartitionFacts.of(slow, 0, (0, 100), ended(largest)),))
     assert not [line for line in wrong(over) if "out_of_orderness" in line or "no window closes" in line]
@@ -153,7 +155,7 @@ def test_with_updates_windows_are_due_when_the_watermark_has_passed_them() -> No
 def test_with_updates_status_says_when_windows_come_out_and_not_when_they_close() -> None:
     query = QUERY.model_copy(update={"allowed_lateness": 3_000, "late": "update"})
     one = PartitionFacts.of(query, 0, (0, 9), state(20_500))
-    text = shown(facts(one, windows=windows_of(query, (one,), (20_000, NOW)), delays=Delays.of(query)))
+    text = shown(facts(one, windows=windows_of(query, (one,), (20_000, NOW)), delays=ResultDelays.of(query)))
     assert "windows: due up to 1970-01-01 00:00:20" in text
     (upcoming,) = (line for line in text.splitlines() if line.startswith("next: "))
     assert "comes out when every partition is past" in upcoming
