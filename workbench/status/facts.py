@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evenflow.due import ResultDelays, due_windows
 from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
+from evenflow.talking import Trouble
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
 from workbench.alive import Part
@@ -136,7 +137,7 @@ class Facts:
     from the settings of that record, in words. workers: those of the settings, in use until a plan says otherwise.
     ignored: how many of the newest telemetry records are not of this query. troubles: in words, what could not be read
     and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
-    gone: topics that the query had and that are there no more.
+    gone: topics that the query had and that are there no more. losses: results that are gone from elsewhere.
     unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
     added: partitions that the topic has besides, and that the query has not taken in. delays: of the query's windows.
     """
@@ -163,6 +164,7 @@ class Facts:
     added: int = 0
     delays: ResultDelays | None = None
     gone: tuple[str, ...] = ()
+    losses: tuple[Trouble, ...] = ()
 
     @property
     def early(self) -> bool:

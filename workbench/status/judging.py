@@ -34,7 +34,9 @@ def findings(facts: Facts) -> list[Trouble]:
     waiting = list(_waiting(facts))
     return [
         *found,
-        *_all("wrong", _gone(facts), _lost(facts), _stuck(facts), _reading(facts)),
+        *_all("wrong", _gone(facts)),
+        *facts.losses,
+        *_all("wrong", _lost(facts), _stuck(facts), _reading(facts)),
         *_all("warning", _adding(facts)),
         *waiting,
         *_all("wrong", [] if facts.leap is None else [facts.leap]),

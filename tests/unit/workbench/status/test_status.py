@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from evenflow.due import ResultDelays
 from evenflow.progress import PartitionState
-from evenflow.settings import load_settings
+from evenflow.settings import Settings, load_settings
 from evenflow.settings.query import Query
 from evenflow.talking import silent_after
 from evenflow.telemetry import (
@@ -30,7 +31,7 @@ from workbench.alive import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of, wrong
-from workbench.status.read import _reason, leap_of
+from workbench.status.read import _reason, leap_of, losses
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
 from workbench.verify.inputs import REASONS
@@ -305,6 +306,36 @@ def test_topics_that_are_gone_are_named() -> None:
     found = facts(partition(0, state(20_700)), written=(20_000, NOW), gone=("w.results", "w.routed"))
     assert wrong(found)[0].startswith("w.results, w.routed are gone, with all that was in it")
     assert level(found) == "wrong"
+
+
+def test_results_that_are_gone_from_a_folder_are_named_where_the_query_has_written_to_it(
+    tmp_path: Path,
+) -> None:
+    settings = load_settings(
+        query={"name": "w", "key": "k", "aggregates": {"n": "count"}},
+        input={"partitions": 1},
+        results={"sink": "parquet", "path": str(tmp_path / "none")},
+    )
+
+    def seen(
+        one: Settings = settings, *, parts: tuple[Part, ...] = (SPARK,), here: bool = True, begun: bool = True
+    ) -> list[Any]:
+        return list(losses([one], checkpoint=here, parts=parts, begun=lambda _: begun))
+
+    (loss,) = seen()
+    assert loss.level == "wrong"
+    assert "is not there, so the results that the query has written there are gone" in loss.text
+    assert wrong(facts(partition(0, state(20_700)), written=(20_000, NOW), losses=(loss,)))[0] == loss.text
+    assert seen(begun=False) == [], "a relative path means another folder here"
+    assert seen(here=False) == [], "Spark runs on another machine, and so is the folder"
+    elsewhere = {"sink": "postgres", "path": "postgresql://evenflow@127.0.0.1:1/rows/table"}
+    far = settings.model_copy(update={"results": settings.results.model_copy(update=elsewhere)})
+    (unknown,) = seen(far, here=False)
+    assert unknown.level == "warning"
+    assert unknown.text.startswith("whether the results are there is not known: Postgres refuses the table")
+    assert (
+        seen(far, here=False, parts=(replace(SPARK, said=WAITING.model_copy(update={"batch": None})),)) == []
+    )
 
 
 def test_a_query_whose_spark_was_never_started_has_a_warning() -> None:
