@@ -127,6 +127,16 @@ class Postgres(TypedSink):
         if not there:
             raise _gone(table, -1 if found.planned is None else found.planned)
 
+    def newest_end(self, settings: Settings) -> int | None:
+        """End of the newest window that has a row (event time in ms). None if there is no row, or no table."""
+        table = table_of(settings)
+        with _connected(table) as connection:
+            if not _there(connection, table.names):
+                return None
+            # The primary key begins with window_start, so this reads one row.
+            row = connection.execute(_sql("SELECT max(window_start) FROM {}", table.names)).fetchone()
+        return None if row[0] is None else round(row[0].timestamp() * 1000) + settings.query.window
+
     def loss(self, settings: Settings) -> str | None:
         """Whether the table or its note is gone."""
         table = table_of(settings)

@@ -40,6 +40,7 @@ from tests.unit.spark_consumers.admitting import found, refuses_to_lose_or_mix_r
 from topics.admin import describe, ensure_topics, pipeline_topics
 from workbench.lifetime.remains import find
 from workbench.result_rows import ResultRows
+from workbench.status.results import newest_written
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
@@ -197,6 +198,7 @@ def test_a_start_is_refused_where_it_would_lose_or_mix_results(database: str) ->
         missing="there is no table of results",
     )
     assert SINK.loss(settings) is None
+    assert newest_written(settings) == (1010 + settings.query.window, None)
     with psycopg.connect(database) as connection:
         connection.execute('DROP TABLE "table"')
     with pytest.raises(DataLossError, match="is gone"):

@@ -75,10 +75,11 @@ class WindowFacts:
     """Which windows are due, written and next. A window is named by its end.
 
     due: the newest window that all partitions have closed, with `late = "update"` the newest that must have come out.
-    written: the newest window among the results. written_at: when it was written (processing time in ms). missing: at most
-    how many windows are due and not written. next: the window that is due next. needs: the event time that every partition
-    must have reached for that. sparse: whether a window that is due may have no row, for example because a filter keeps
-    nothing or because nothing has changed.
+    written: the newest window among the results. written_at: when it was written (processing time in ms), None where nothing
+    says it. looked: whether the results could be looked at. If not, none of them is missing. missing: at most how many
+    windows are due and not written. next: the window that is due next. needs: the event time that every partition must have
+    reached for that. sparse: whether a window that is due may have no row, for example because a filter keeps nothing or
+    because nothing has changed.
     """
 
     due: int | None
@@ -88,6 +89,7 @@ class WindowFacts:
     next: int | None
     needs: int | None
     sparse: bool = False
+    looked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,23 +194,31 @@ class Facts:
 
 
 def windows_of(
-    query: Query, partitions: tuple[PartitionFacts, ...], written: tuple[int, int] | None
+    query: Query,
+    partitions: tuple[PartitionFacts, ...],
+    written: tuple[int, int | None] | None,
+    *,
+    looked: bool = True,
 ) -> WindowFacts:
     """Which windows are due according to these partitions.
 
-    written: end of the newest written window, and when it was written (ms). None if none is written.
+    written: end of the newest written window, and when it was written (ms). None if none is written. looked: whether the
+    results could be looked at.
     """
     end, at = (None, None) if written is None else written
     known = due_windows(query, [one.state for one in partitions])
     if known is None:
-        return WindowFacts(due=None, written=end, written_at=at, missing=0, next=None, needs=None)
+        return WindowFacts(
+            due=None, written=end, written_at=at, missing=0, next=None, needs=None, looked=looked
+        )
     since = known.oldest - query.slide_ms if end is None else end
     return WindowFacts(
         due=known.due,
         written=end,
         written_at=at,
-        missing=0 if known.due is None else max(0, (known.due - since) // query.slide_ms),
+        missing=0 if known.due is None or not looked else max(0, (known.due - since) // query.slide_ms),
         next=known.next,
         needs=known.needs,
         sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
+        looked=looked,
     )

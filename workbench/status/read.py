@@ -33,8 +33,16 @@ from topics.settled import missing_input
 from topics.state import TopicState
 from workbench.alive import Part, look
 from workbench.status.checkpoint import stages
-from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, ViewFacts, windows_of
-from workbench.status.results import newest_written
+from workbench.status.facts import (
+    Facts,
+    PartitionFacts,
+    PlanFacts,
+    Rejected,
+    ViewFacts,
+    WindowFacts,
+    windows_of,
+)
+from workbench.status.results import can_look, newest_written
 
 _REJECTED = 10_000
 """How many of the newest offsets of the rejected topic are read, shared out evenly among its partitions."""
@@ -75,7 +83,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         changed=() if begun is None else tuple(settings.changes_since(begun.identity)),
         partitions=partitions,
         rejected=_rejected(settings, len(partitions)),
-        windows=windows_of(settings.query, partitions, newest_written(settings)),
+        windows=_windows(settings, partitions),
         workers=settings.partitioner.workers,
         plan=_plan(settings),
         members=alive.members,
@@ -154,10 +162,19 @@ def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | N
     return leaps.words(furthest, others)
 
 
+def _windows(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> WindowFacts:
+    looked = can_look(settings)
+    try:
+        written = newest_written(settings) if looked else None
+    except EvenflowError:  # Postgres does not answer; `losses` says so
+        looked, written = False, None
+    return windows_of(settings.query, partitions, written, looked=looked)
+
+
 def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFacts:
     return ViewFacts(
         name=settings.query.view_name or "",
-        windows=windows_of(settings.query, partitions, newest_written(settings)),
+        windows=_windows(settings, partitions),
         stages=tuple(stages(settings)),
     )
 

@@ -32,6 +32,7 @@ from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, 
 from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of, wrong
 from workbench.status.read import _reason, leap_of, losses
+from workbench.status.results import can_look
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
 from workbench.verify.inputs import REASONS
@@ -246,6 +247,24 @@ def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
     assert wrong(replace(late, parts=(silent,), stages=(at_work,))) == []
 
 
+def test_windows_whose_results_lie_where_status_cannot_look_are_not_called_missing() -> None:
+    over = (partition(0, ended(20_700)), partition(1, ended(12_000)))
+    silent = {"members": (), "parts": (replace(SPARK, at=NOW - 120_000),)}
+    found = facts(*over, windows=windows_of(QUERY, over, None, looked=False), **silent)
+    assert wrong(found) == []
+    assert "written where status cannot look" in shown(found)
+    timeless = facts(*over, windows=windows_of(QUERY, over, (24_000, None)), **silent)
+    assert wrong(timeless) == []
+    assert "written up to 1970-01-01 00:00:24\n" in shown(timeless), "a table of Postgres does not say when"
+    for results, looks in (
+        ({"sink": "kafka"}, True),
+        ({"sink": "parquet", "path": "/results"}, True),
+        ({"sink": "parquet", "path": "s3a://bucket/results"}, False),
+        ({"sink": "postgres", "path": "postgresql://evenflow@127.0.0.1:1/rows/table"}, True),
+    ):
+        assert can_look(load_settings(query={"name": "w"}, input={"partitions": 1}, results=results)) is looks
+
+
 def level(found: Facts) -> str:
     return state_of(findings(found))
 
@@ -397,7 +416,7 @@ def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
     fields = json.loads(json.dumps(as_json(found)))
     assert fields["windows"] == {
         "due": 20_000, "written": 20_000, "written_at": NOW, "missing": 0, "next": 21_000, "needs": 21_500,
-        "sparse": False,
+        "sparse": False, "looked": True,
     }  # fmt: skip
     assert fields["members"] == [{"client_id": "evenflow-w-0", "host": "127.0.0.1", "partitions": [0, 1]}]
     text = shown(found)
