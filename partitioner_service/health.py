@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evenflow.talking import silent_after
+from evenflow.talking import silent_after, unanswered
 from evenflow.talking.words import printable
 from evenflow.telemetry import Standstill
 from monitoring.health import PATIENCE
@@ -73,6 +73,14 @@ def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
         for some in _for_long(status)
         if some["what"] != "unfetchable"
     ]
+
+
+def broker_gone(servers: str, seconds: float) -> list[dict[str, Any]]:
+    """What stands still, for the status page, if Kafka does not answer. seconds: since the first unanswered request."""
+    gone = unanswered(servers, seconds)
+    if gone is None:
+        return []
+    return [{"what": "broker gone", "seconds": round(seconds, 1), "reason": gone.text, "at_once": True}]
 
 
 def warnings_of(status: Mapping[str, Any]) -> list[str]:

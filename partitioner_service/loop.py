@@ -19,7 +19,7 @@ from partitioner_service import status
 from partitioner_service.aborts import Aborts
 from partitioner_service.added import all_have_ended
 from partitioner_service.exchange.member import ELECTING
-from partitioner_service.health import standing_still, warnings_of
+from partitioner_service.health import broker_gone, standing_still, warnings_of
 from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.onlooker import Onlooker
@@ -411,6 +411,10 @@ class Loop:
         source = self.parts.source
         return source.unfetchable.standing_still(source.states)
 
+    def _broker_gone(self) -> list[dict[str, Any]]:
+        """As in `Talk.tell`: Kafka does not answer. Without records to read, nothing else of the loop would show it."""
+        return broker_gone(self.parts.watch.servers, self.parts.watch.unanswered)
+
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
@@ -429,7 +433,12 @@ class Loop:
                 "plans_ignored": self._plan_log.ignored,
                 "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
                 "worker_speeds": self._worker_speeds(),
-                "standing_still": [*standings.still, *self._schema_wait.standing_still(), *self._stuck()],
+                "standing_still": [
+                    *standings.still,
+                    *self._schema_wait.standing_still(),
+                    *self._stuck(),
+                    *self._broker_gone(),
+                ],
                 "warnings": standings.warnings,
             }
         )

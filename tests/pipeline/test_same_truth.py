@@ -86,18 +86,30 @@ def test_a_spark_application_that_hangs_or_is_killed_is_wrong_in_status_and_on_t
 def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_when_told_to(
     query_name: str, tmp_path: Path
 ) -> None:
-    (own,) = free_ports(1)
+    live, own = free_ports(2)
     with EmbeddedBroker() as broker:
-        settings = make_settings(broker.settings(), query_name, tmp_path, spark={"web_port": own})
+        settings = make_settings(
+            broker.settings(), query_name, tmp_path, partitioner={"web_port": live}, spark={"web_port": own}
+        )
         stream = Stream(settings)
         with Pipeline(settings, tmp_path) as pipeline:
             pipeline.start("partition")
             spark = pipeline.start("aggregate")
             stream.write(500, poison=False)
             pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=180)
-            pipeline.kill("partition")
+            pipeline.wait_until(lambda: page(live, "/healthy/")[0] == 200)
+            keeping_up(live)  # the first look makes the page follow
             broker.kill()
             gone = f"Kafka at {settings.kafka.bootstrap_servers} has not answered for"
+
+            def named() -> bool:
+                code, said = page(live, "/healthy/")
+                return code == 503 and said["reason"].startswith(gone) and keeping_up(live)["word"] == "bad"
+
+            wait_for(named, lambda: (page(live, "/healthy/"), keeping_up(live)), timeout=30.0)
+            assert page(live, "/alive/")[0] == 200
+            assert "does Kafka answer?" in keeping_up(live)["text"]
+            pipeline.kill("partition")
             pipeline.wait_until(lambda: gone in spark.output())
             code, said = page(own, "/healthy/")
             assert (code, said["reason"].startswith(gone)) == (503, True)
