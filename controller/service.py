@@ -22,7 +22,7 @@ from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.stopping import stopped_by_signals
-from evenflow.talking import on_every_line
+from evenflow.talking import Trouble, on_every_line, unanswered
 from evenflow.telemetry import DecisionRecord, Telemetry, inputs_of
 from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
@@ -77,7 +77,9 @@ def control(
     def health() -> Checks:
         # A controller that waits for the lease is healthy.
         starting = led.is_set() and not loop.begun
-        return Checks(loop.trouble(), "it has not begun to control yet" if starting else None)
+        gone = None if controller is None else controller.broker_gone
+        reason = "it has not begun to control yet" if starting else None if gone is None else gone.text
+        return Checks(loop.trouble(), reason)
 
     if dry_run:
         # A dry run must neither take the lease nor change the number of instances.
@@ -199,6 +201,11 @@ class Controller:
     def policy(self) -> Policy:
         """The policy that decides."""
         return self._decider.policy
+
+    @property
+    def broker_gone(self) -> Trouble | None:
+        """What is wrong if Kafka does not answer."""
+        return unanswered(self._watch.servers, self._watch.unanswered)
 
     @property
     def heard(self) -> int:

@@ -19,7 +19,7 @@ from partitioner_service import status
 from partitioner_service.aborts import Aborts
 from partitioner_service.added import all_have_ended
 from partitioner_service.exchange.member import ELECTING
-from partitioner_service.health import standing_still
+from partitioner_service.health import broker_gone, standing_still, warnings_of
 from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.onlooker import Onlooker
@@ -393,6 +393,7 @@ class Loop:
             batches=self.parts.gate.state(),
             exchange=None if self.parts.member is None else self.parts.member.figures.state(),
             standing=standing_still(self._latest.shown),
+            warnings=warnings_of(self._latest.shown),
         )
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())
@@ -410,6 +411,10 @@ class Loop:
         source = self.parts.source
         return source.unfetchable.standing_still(source.states)
 
+    def _broker_gone(self) -> list[dict[str, Any]]:
+        """As in `Talk.tell`: Kafka does not answer. Without records to read, nothing else of the loop would show it."""
+        return broker_gone(self.parts.watch.servers, self.parts.watch.unanswered)
+
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
@@ -419,7 +424,7 @@ class Loop:
             **status.running(self._settings, self.parts.source, self.parts.router, self.work),
             "batches": batches and batches.model_dump(mode="json"),
         }
-        standing = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
+        standings = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
         self._latest.show(
             {
                 **shown,
@@ -428,6 +433,12 @@ class Loop:
                 "plans_ignored": self._plan_log.ignored,
                 "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
                 "worker_speeds": self._worker_speeds(),
-                "standing_still": [*standing, *self._schema_wait.standing_still(), *self._stuck()],
+                "standing_still": [
+                    *standings.still,
+                    *self._schema_wait.standing_still(),
+                    *self._stuck(),
+                    *self._broker_gone(),
+                ],
+                "warnings": standings.warnings,
             }
         )

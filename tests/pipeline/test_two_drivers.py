@@ -105,6 +105,33 @@ def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_r
         assert max(found.values()) == 1
 
 
+@pytest.mark.more
+def test_a_second_aggregate_beside_a_live_one_takes_over_in_words_on_both_sides_and_results_are_exact(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    target = {"sink": "parquet", "path": str(tmp_path / "results")}
+    settings = make_settings(kafka_settings, query_name, tmp_path, results=target)
+    stream = Stream(settings)
+    stream.write(4)
+    logs = tmp_path / "first.log", tmp_path / "second.log"
+    with driver(settings, logs[0], "aggregate") as first:
+        wait_until(lambda: consumed(settings, "fused", "routed"), "the first does not begin", patience=150)
+        with driver(settings, logs[1], "aggregate", "--until-ended") as second:
+            assert first.wait(150) == FencedError.exit_code, logs[0].read_text()[-3000:]
+            stream.write(4)
+            stream.end()
+            assert second.wait(150) == 0, logs[1].read_text()[-3000:]
+    said = [log.read_text() for log in logs]
+    assert f"another driver has taken over {query_name}.spark.fused: process {second.pid} on " in said[0]
+    assert f"{query_name}.spark.fused: the driver before was process {first.pid} on " in said[1]
+    assert f"it ends now with status {FencedError.exit_code}" in said[1]
+    for noise in ("Traceback", "Python Proxy", "Py4J", "chmod"):
+        assert [noise in text for text in said] == [False, False]
+    found = rows(settings)
+    assert set(found) == expected_rows(stream)
+    assert max(found.values()) == 1
+
+
 @pytest.mark.long
 def test_a_combiner_that_is_paused_in_a_micro_batch_and_replaced_repeats_equal_segments_only(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
