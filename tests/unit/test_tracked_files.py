@@ -24,10 +24,13 @@ FORMS = {
     "password in an address": rb"\b[a-z][a-z0-9+]{2,12}://[^\s/:@'\"`{}<>]+:[^\s/@'\"`{}<>*$]{6,}@",
 }
 """What secrets of known kinds look like."""
-NAMED = rb"(?i)\b\w*(?:passw(?:or)?d|secret|token|api_?key|access_?key)\w*\b[\"']?\s*[:=]\s*[\"']([A-Za-z0-9+/=_.-]{20,})[\"']"
+NAMED = (
+    rb"(?i)\b\w*(?:passw(?:or)?d|secret|token|api_?key|access_?key)\w*\b[\"']?"
+    rb"\s*[:=]\s*[\"']([A-Za-z0-9+/=_.-]{20,})[\"']"
+)
 """A value of 20 characters or more under a name of a secret."""
 MOST_BITS = 3.8
-"""Bits for each character of such a value, from which on it looks drawn. Words have less, 24 random letters have 4 and more."""
+"""Bits for each character of such a value, from which on it looks drawn. Words have less, 24 random letters have more."""
 NO_SECRETS = {
     "tests/unit/spark_consumers/test_postgres_settings.py": "the test that an address with a password is refused",
 }
