@@ -20,6 +20,7 @@ from partitioner_service.rejected import EVERY_REASON
 from partitioner_service.sink import REASON
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
+from topics.certificates import ending_soon
 from topics.plans import plan_in
 from topics.query_record import as_begun, read_beginning, with_lookup_content
 from topics.reader import read_newest
@@ -83,6 +84,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         leap=leap_of(settings, partitions),
         delays=Delays.of(settings.query),
         gone=_gone(settings, aggregated=aggregated) if any(one.state for one in partitions) else (),
+        ending=tuple(one.left(now()) for one in ending_soon(settings, now=now)),
         views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
     )
 
