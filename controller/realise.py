@@ -16,7 +16,7 @@ from evenflow.elasticity import Policy
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord
-from topics.plans import PlanWriter
+from topics.plans import PlanWriter, entry_of
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ class Published:
             judgement.plan,
             telemetry=[(IDENTITY, record.encode())],
             snapshot=snapshot_record(policy) if save else None,
+            audit=None if judgement.plan is None else entry_of(judgement.plan, by=IDENTITY),
         )
 
     def repeat(self, plan: Plan) -> None:

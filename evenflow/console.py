@@ -14,6 +14,7 @@ LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "sweep", "
 """Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""
 SERVICES = (
     "aggregate",
+    "audit",
     "bench",
     "broker",
     "combine",

@@ -34,6 +34,7 @@ ROLES: tuple[TopicRole, ...] = get_args(TopicRole)
 """What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
 _HOUR_MS = 3_600_000
+_YEAR_MS = 365 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
 _SMALLEST_SEGMENT = 1_048_576
@@ -96,6 +97,7 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "telemetry": (1, a_week),
         "plan": (1, plan),
         "snapshots": (1, snapshots),
+        "audit": (1, a_week | {"retention.ms": str(_YEAR_MS)}),
     }
     if settings.exchanges:
         # Old records help nobody. Segments are closed soon, because only closed ones are deleted.

@@ -60,6 +60,9 @@ class KafkaExtras(Section):
         return self
 
 
+_SASL_FIELDS = ("sasl_mechanism", "sasl_username", "sasl_password", "sasl_token_file")
+
+
 class KafkaSettings(Section):
     """The address of the broker and how to log in, in neutral names. `settings.kafka` translates them for each client."""
 
@@ -70,11 +73,20 @@ class KafkaSettings(Section):
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", description="Transport and authentication."
     )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         default=None, description="SASL mechanism. Required with SASL_*. None: no SASL."
     )
-    sasl_username: str | None = Field(default=None, description="SASL user. None: no SASL.")
-    sasl_password: SecretStr | None = Field(default=None, description="SASL password. None: no SASL.")
+    sasl_username: str | None = Field(
+        default=None, description="SASL user. None: no SASL, or OAUTHBEARER, whose token names the user."
+    )
+    sasl_password: SecretStr | None = Field(
+        default=None, description="SASL password. None: no SASL, or OAUTHBEARER."
+    )
+    sasl_token_file: Path | None = Field(
+        default=None,
+        description="With OAUTHBEARER: file with the access token, a JSON Web Token with an end (`exp`). It is read "
+        "again for each log-in, so whatever renews the token replaces the file. None: another mechanism, or no SASL.",
+    )
     ssl_ca: Path | None = Field(
         default=None, description="PEM file of the authority that signed the broker. None: the system's."
     )
@@ -114,13 +126,24 @@ class KafkaSettings(Section):
 
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> KafkaSettings:
-        sasl = self.security_protocol.startswith("SASL_")
-        fields = ("sasl_mechanism", "sasl_username", "sasl_password")
-        missing = [name for name in fields if getattr(self, name) is None]
-        if sasl and missing:
-            raise ValueError(f"{self.security_protocol} lacks {' and '.join(missing)}")
-        if not sasl and len(missing) < len(fields):
-            raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
+        given = {name for name in _SASL_FIELDS if getattr(self, name) is not None}
+        if not self.security_protocol.startswith("SASL_"):
+            if given:
+                raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
+        else:
+            by_token = self.sasl_mechanism == "OAUTHBEARER"
+            needed = (
+                "sasl_mechanism",
+                *(("sasl_token_file",) if by_token else ("sasl_username", "sasl_password")),
+            )
+            missing = [name for name in needed if name not in given]
+            if missing:
+                raise ValueError(f"{self.security_protocol} lacks {' and '.join(missing)}")
+            if not given <= set(needed):
+                unused = " and ".join(sorted(given - set(needed)))
+                raise ValueError(
+                    f"{unused} has no meaning with sasl_mechanism {self.sasl_mechanism}: take it out"
+                )
         if (self.ssl_certificate is None) != (self.ssl_key is None):
             raise ValueError("ssl_certificate and ssl_key go together")
         return self
@@ -128,6 +151,8 @@ class KafkaSettings(Section):
     @property
     def who(self) -> str:
         """The user as which the broker sees us, in words."""
+        if self.sasl_token_file is not None:
+            return f"the user of the token in {self.sasl_token_file}"
         if self.sasl_username is not None:
             return f"user {self.sasl_username}"
         return "an anonymous user" if self.ssl_certificate is None else f"the user of {self.ssl_certificate}"

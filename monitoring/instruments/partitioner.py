@@ -35,7 +35,7 @@ class PartitionerInstruments(Instruments):
     """
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.query.name, _NAME)
+        super().__init__(settings, _NAME)
         query = settings.query.name
         self._snapshot_interval = settings.partitioner.snapshot_interval / 1000
         self._blocks = self.histogram(c.BLOCK_SECONDS).labels(query)

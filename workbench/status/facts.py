@@ -142,6 +142,7 @@ class Facts:
     gone: topics that the query had and that are there no more. losses: results that are gone from elsewhere.
     unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
     added: partitions that the topic has besides, and that the query has not taken in. delays: of the query's windows.
+    ending: certificates of the settings, as files of this machine, that end soon or have ended, in words.
     """
 
     query: str
@@ -167,6 +168,7 @@ class Facts:
     delays: ResultDelays | None = None
     gone: tuple[str, ...] = ()
     losses: tuple[Trouble, ...] = ()
+    ending: tuple[str, ...] = ()
 
     @property
     def early(self) -> bool:

@@ -27,6 +27,7 @@ def findings(facts: Facts) -> list[Trouble]:
     if facts.changed:
         text = "the query began with other settings; changed since then: " + "; ".join(facts.changed)
         found.append(Trouble("warning", text))
+    found += [Trouble("warning", f"{one}: replace the file and restart what uses it") for one in facts.ending]
     if not facts.partitions:
         return found
     if not facts.begun:

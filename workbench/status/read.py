@@ -25,6 +25,7 @@ from partitioner_service.sink import REASON
 from spark_consumers.begun import begun_at
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
+from topics.certificates import ending_soon
 from topics.plans import plan_in
 from topics.query_record import as_begun, read_beginning, with_lookup_content
 from topics.reader import read_newest
@@ -98,6 +99,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         delays=ResultDelays.of(settings.query),
         gone=_gone(settings, aggregated=aggregated) if any(one.state for one in partitions) else (),
         losses=tuple(losses(every_query, checkpoint=bool(at_work), parts=alive.parts, begun=_has_begun)),
+        ending=tuple(one.left(now()) for one in ending_soon(settings, now=now)),
         views=tuple(_view(one, partitions) for one in every_query[1:]),
     )
 

@@ -96,6 +96,9 @@ def test_a_query_in_which_all_is_well_has_nothing_wrong() -> None:
     assert found.windows.due == 20_000
     assert (found.windows.missing, found.windows.next, found.windows.needs) == (0, 21_000, 21_500)
     assert shown(found).endswith("nothing is wrong\n")
+    assert wrong(replace(found, ending=("kafka.ssl_ca: ca.pem ended on 2030-06-15",))) == [
+        "kafka.ssl_ca: ca.pem ended on 2030-06-15: replace the file and restart what uses it"
+    ]
 
 
 def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
