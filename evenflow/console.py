@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.frame import application, run_command
 from evenflow.rooms import beside, room
 
-LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "sweep", "train")
+LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "size", "sweep", "train")
 """Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""
 SERVICES = (
     "aggregate",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from benchmarks.scale.costs import Units, terms
 from benchmarks.scale.setups import SETUPS, Setup
-from benchmarks.scale.shape import Load
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.lines import Line, lines
 from evenflow.charts.looks import NAMED, SUBJECT
 from evenflow.charts.page import page
+from evenflow.scale.costs import Units, terms
+from evenflow.scale.shape import Load
 
 if TYPE_CHECKING:
     import altair

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from benchmarks.scale.costs import Place, Term, Units, cores_of, terms
-from benchmarks.scale.shape import Load, Shape
+from evenflow.scale.costs import Place, Term, Units, cores_of, terms
+from evenflow.scale.shape import Load, Shape
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+RANGE_END = 0.005
+"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -118,7 +121,7 @@ def touched(partitions: int, tuples: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """The keys of a stream with a given law, and their routing, as `benchmarks.scale.load` finds them.
+    """The keys of a stream with a given law, and their routing, as `law` and `measurements` have them.
 
     law: name of the law. slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a
     slide over its keys. imbalance: fullest worker over the mean, less 1. hot: keys with a worker's fair share or more.
