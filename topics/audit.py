@@ -23,6 +23,7 @@ from topics.reader import read_range
 
 ROLE: TopicRole = "audit"
 Action = Literal["plan", "reset", "skip", "rename"]
+_ACTIONS: dict[str, Action] = {word: word for word in get_args(Action)}
 LONGEST_WORDS = 1_000
 """Characters of each field."""
 _VERSION = 1
@@ -48,9 +49,10 @@ class AuditEntry:
         """The entry in this value. Raises NotStrict."""
         fields = read_object(value, most_bytes=_MOST_BYTES, depth=1)
         fields.whole("v", _VERSION, _VERSION)
-        action = fields.text("action", most=LONGEST_WORDS)
-        if action not in get_args(Action):
-            raise NotStrict(f"no action is called {action!r}")
+        word = fields.text("action", most=LONGEST_WORDS)
+        action = _ACTIONS.get(word)
+        if action is None:
+            raise NotStrict(f"no action is called {word!r}")
         what, who, because = (fields.text(name, most=LONGEST_WORDS) for name in ("what", "who", "because"))
         return cls(action=action, what=what, who=who, because=because)
 

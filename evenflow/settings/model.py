@@ -705,7 +705,9 @@ class Settings(BaseSettings):
             return self._origin.identity() | {"view": self._of_view()}
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(mode="json", exclude={"registry", "reject_limit"})
+            "input": self.input.model_dump(
+                mode="json", exclude={"registry", "reject_limit", "rejected_retention"}
+            )
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},

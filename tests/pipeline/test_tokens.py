@@ -13,7 +13,7 @@ import pytest
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
 from workbench.broker import EmbeddedBroker
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400), pytest.mark.more]
 LIFE = 20
 """Seconds from the making of a token to its end. The broker closes connections whose token has ended."""
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
@@ -85,7 +85,7 @@ def test_every_client_goes_on_with_the_next_token_when_the_first_ones_have_ended
         with Pipeline(settings, tmp_path) as pipeline:
             pipeline.start("partition", "--until-ended")
             pipeline.start("aggregate", "--until-ended")
-            pipeline.wait_until(lambda: committed(settings) == 2_000)
+            pipeline.wait_until(lambda: committed(settings) == 2_000, timeout=180)
             pipeline.wait_until(lambda: time.monotonic() > began + 2 * LIFE)
             stream.write(2_000)
             stream.end()

@@ -36,6 +36,7 @@ from partitioner_service.rejected import EVERY_REASON
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
 LABELS = {
     "part",
+    "setting",
     "version",
     "python",
     "reason",
