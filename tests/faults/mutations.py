@@ -226,12 +226,7 @@ def shows(mend: str, schedule: Schedule) -> bool:
     return any(MENDS[mend].seen_by in what for what in run(schedule).violations)
 
 
-def table(seeds: int) -> Iterator[str]:
-    """The lines of a table, made by running this many seeds of its focus without each mend."""
-    yield "| mend taken out | focus | first seed of the focus | seeds that show it |"
-    yield "|---|---|---|---|"
-    for name, mend in MENDS.items():
-        with without(name):
-            found = [seed for seed in range(seeds) if shows(name, drawn(seed, focus=mend.focus))]
-        first = str(found[0]) if found else "-"
-        yield f"| {name} | {mend.focus} | {first} | {len(found)} of {seeds} |"
+def seeds_that_show(mend: str, seeds: int) -> tuple[int, ...]:
+    """Which of the first seeds of its focus show that this mend is missing."""
+    with without(mend):
+        return tuple(seed for seed in range(seeds) if shows(mend, drawn(seed, focus=MENDS[mend].focus)))
