@@ -35,9 +35,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
                     "law": law,
                     "tuples_in_a_window": tuples,
                     "keys_in_a_window": len(np.unique(keys[:tuples])),
-                    **{
-                        way: round(median(ns[label]), 1) for way, label in zip(_WAYS, labels, strict=True)
-                    },
+                    **{way: round(median(ns[label]), 1) for way, label in zip(_WAYS, labels, strict=True)},
                 }
             )
     return {"workers": WORKERS, "windows": rows}

@@ -56,7 +56,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int64s, State, record
+from evenflow.arrays import NEVER, Int64s, Rows, State, record
 from evenflow.errors import IncompatibleStateError
 from evenflow.keys import candidate
 from evenflow.partitioners.base import Block

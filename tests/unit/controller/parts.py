@@ -37,7 +37,12 @@ def settings_of(*, name: str = "q", wiring: str = "fused", instances: int = 1, *
     # The policy with the fewest needs, so that a test has to say little.
     control = {"policy": "prompt-plus"} | sections.pop("control", {})
     return load_settings(
-        query=query, input={"partitions": 4}, partitioner=partitioner, spark=spark, control=control, **sections
+        query=query,
+        input={"partitions": 4},
+        partitioner=partitioner,
+        spark=spark,
+        control=control,
+        **sections,
     )
 
 

@@ -105,7 +105,9 @@ def test_hybrid_is_exact_below_its_border_and_the_sketch_above_it() -> None:
     stream = zipf(30_000, keys=5000, z=1.2)
     for border, same in ((1 << 40, "exact"), (1, "sketch")):
         hybrid = fast(20, heavy_hitters="hybrid", sketch_from=border, eps=0.5)
-        assert hybrid.assign(*stream).tolist() == fast(20, heavy_hitters=same, eps=0.5).assign(*stream).tolist()
+        assert (
+            hybrid.assign(*stream).tolist() == fast(20, heavy_hitters=same, eps=0.5).assign(*stream).tolist()
+        )
 
 
 def test_hybrid_gives_the_memory_of_exact_counts_back_and_finds_its_way_back_to_them() -> None:
