@@ -30,8 +30,8 @@ from evenflow.elasticity.queues import Served
 from evenflow.errors import ConfigError
 
 Seen = npt.NDArray[np.float32]
-_FEATURES = 4
-"""Numbers in the Box for each part (`Elastic._box`)."""
+FEATURES = 4
+"""Numbers in the Box for each part (`features`)."""
 _LONGEST_QUEUE = math.log1p(1e9)
 """Logarithm of the queue (in tuples) that the Box shows as 1."""
 
@@ -48,6 +48,20 @@ class Options(TypedDict, total=False):
     keys: int
     horizon: int
     objective: Form
+
+
+def features(outcome: Outcome, *, most: float, most_units: int) -> list[float]:
+    """Four numbers from 0 to 1 for one part after a step.
+
+    They are the rate and the capacity, both over `most` (the capacity of `most_units`), then the logarithm of the queue
+    over `_LONGEST_QUEUE`, and the units over `most_units`.
+    """
+    return [
+        min(1.0, outcome.arrivals / most),
+        min(1.0, outcome.service / most),
+        min(1.0, math.log1p(outcome.queue) / _LONGEST_QUEUE),
+        outcome.units / most_units,
+    ]
 
 
 class Elastic(gymnasium.Env[Seen, Any]):
@@ -91,7 +105,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
             )
             for name in self.order
         )
-        self.observation_space = Box(0, 1, (_FEATURES * len(self.order),), np.float32)
+        self.observation_space = Box(0, 1, (FEATURES * len(self.order),), np.float32)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -147,21 +161,18 @@ class Elastic(gymnasium.Env[Seen, Any]):
         return self.objectives[at].reward(outcome)
 
     def _box(self, served: Sequence[Served]) -> Seen:
-        """Four numbers from 0 to 1 for each part.
-
-        They are the rate and the capacity, both over the largest capacity, then the logarithm of the queue over
-        `_LONGEST_QUEUE`, and the units over kmax.
-        """
+        """Four numbers from 0 to 1 for each part (`features`)."""
         found: list[float] = []
         for at, one in enumerate(served):
-            operator = self.operators[at]
-            most = operator.service(self.kmax)
-            found += [
-                min(1.0, one.arrivals / self.step_s / most),
-                self._service(at) / most,
-                min(1.0, math.log1p(one.queue) / _LONGEST_QUEUE),
-                self._units[at] / self.kmax,
-            ]
+            most = self.operators[at].service(self.kmax)
+            outcome = Outcome(
+                arrivals=one.arrivals / self.step_s,
+                service=self._service(at),
+                waiting=0,
+                queue=one.queue,
+                units=self._units[at],
+            )
+            found += features(outcome, most=most, most_units=self.kmax)
         return np.array(found, np.float32)
 
     def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
