@@ -38,6 +38,7 @@ SCENARIOS = (
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",
+    "partitioners_statistics",
     "partitioners_prompt_plan",
     "partitioners_partly_quality",
     "partitioners_partly_plan",

@@ -39,6 +39,7 @@ from evenflow.commands.streams import (
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from evenflow.elasticity.migration import Migration
     from evenflow.simulation import Channel, Entrant, Figures, Provenance, Result, Scenario
 
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
@@ -129,6 +130,19 @@ def simulate(
         ),
     ] = None,
     batch: Batch = None,
+    state_bytes: Annotated[
+        int | None,
+        counted(
+            "Bytes of state of a key at a worker: counts what moving it would cost, if state follows its key."
+        ),
+    ] = None,
+    state_rate: Annotated[
+        float | None, typer.Option(min=1, help="Bytes/s at which state moves (125,000,000: 1 Gbit/s).")
+    ] = None,
+    state_pause: Annotated[
+        str | None,
+        typer.Option(help="Pause of a slide with moves beside that of their bytes, e.g. 50ms (0)."),
+    ] = None,
     max_disorder: MaxDisorder = None,
     jobs: Jobs = None,
     plot: Annotated[
@@ -164,6 +178,8 @@ def simulate(
         slide_ms=milliseconds("--slide", slide),
         warmup_slides=warmup_slides,
         batch=batch,
+        state_bytes=state_bytes,
+        migration=_migration(state_bytes, state_rate, state_pause),
     )
     entrants = [entrant(text) for text in partitioner or names()]
     for who in entrants:
@@ -217,6 +233,19 @@ def simulate(
         typer.echo(f"charts: {plot}", err=True)
 
 
+def _migration(state_bytes: int | None, rate: float | None, pause: str | None) -> Migration:
+    """What moving state costs. ConfigError for costs of no state."""
+    from evenflow.elasticity.migration import NETWORK, Migration
+    from evenflow.errors import ConfigError
+
+    if state_bytes is None and (rate is not None or pause is not None):
+        raise ConfigError(
+            "--state-rate and --state-pause are the costs of moving state", hint="give --state-bytes too"
+        )
+    fixed_s = 0.0 if pause is None else milliseconds("--state-pause", pause) / 1000
+    return Migration(fixed_s=fixed_s, rate=NETWORK if rate is None else rate)
+
+
 @contextmanager
 def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
     """A progress bar for each partitioner on standard error. Nothing is shown if standard error is no terminal."""
@@ -259,6 +288,9 @@ _COLUMNS: dict[str, _Cell] = {
     "max holders": lambda f: f"{f.max_holders:,.1f}",
     "hot keys": lambda f: "-" if f.hot_keys is None else f"{f.hot_keys:,}",
     "told B/s": lambda f: "-" if f.exchange_bytes is None else f"{f.exchange_bytes:,.0f}",
+    "key moves": lambda f: "-" if f.key_moves is None else f"{f.key_moves:,.1f}",
+    "MB moved": lambda f: "-" if f.moved_bytes is None else f"{f.moved_bytes / 1e6:,.3g}",
+    "pause s": lambda f: "-" if f.moved_pause_s is None else f"{f.moved_pause_s:,.3g}",
     "ns/tuple": lambda f: f"{f.ns_per_tuple:,.1f}",
 }
 _LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys", "told B/s")
@@ -272,6 +304,8 @@ def _columns(scenario: Scenario) -> list[str]:
         left_out.add("of window")
     if scenario.exchange is None:
         left_out.add("told B/s")
+    if scenario.state_bytes is None:
+        left_out |= {"key moves", "MB moved", "pause s"}
     return [title for title in _COLUMNS if title not in left_out]
 
 

@@ -231,8 +231,10 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
     header, state = unpack(snapshot)
     try:
         _check_name(header["name"], like)
-        known = options_type(header["name"]).model_fields
-        header = {**header, "options": former.translated(header["options"], known)}
+        kind = options_type(header["name"])
+        # An option that the snapshot lacks came later. Its default is what was done before.
+        options = kind().model_dump(mode="json") | former.translated(header["options"], kind.model_fields)
+        header = {**header, "options": options}
         if like is not None:
             if any_source:
                 header["source"] = like.source
