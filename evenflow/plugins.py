@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from types import FunctionType
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -249,11 +250,12 @@ def _kind(thing: object) -> str:
     return words.get(word, f"an object of class {word}")
 
 
-def name_of(thing: type) -> str:
-    """`module:Class`, by which another process finds this class. Raises ConfigError for a class inside a function."""
+def name_of(thing: type | FunctionType) -> str:
+    """`module:Name`, by which another process finds this class or function. Raises ConfigError for one inside a function."""
     if "<locals>" in thing.__qualname__:
+        kind = "class" if isinstance(thing, type) else "function"
         raise ConfigError(
-            f"{thing.__qualname__} is a class inside a function, so no other process can find it",
+            f"{thing.__qualname__} is a {kind} inside a function, so no other process can find it",
             hint="define it at the top of a module",
         )
     return f"{thing.__module__}:{thing.__qualname__}"
