@@ -38,5 +38,8 @@ def test_of_any_other_report_the_plan_is_left_out() -> None:
 
 def test_a_python_process_that_was_slow_to_start_is_named_with_what_to_do() -> None:
     error = translated("reduce", "Python worker failed to connect back.\n=== Streaming Query ===\n")
-    assert error.message == "reduce stopped: a Python process did not start within the 10 s that Spark waits for it"
+    assert (
+        error.message
+        == "reduce stopped: a Python process did not start within the 10 s that Spark waits for it"
+    )
     assert "more CPU" in str(error.hint)
