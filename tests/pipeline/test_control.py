@@ -333,7 +333,7 @@ def test_the_policy_of_the_plugin_decides_a_plan_by_its_name(
             pipeline.batch(controller, load=1.6)
         (plan,) = read_plans(pipeline.settings)
     assert plan.p == 5
-    assert pipeline.judged[-1].decision.reason == "W stays at 1.60"
+    assert "W stays at" in pipeline.judged[-1].decision.reason
 
 
 def test_a_mistake_in_the_settings_is_said_before_anything_is_taken_over(pipeline: Pipeline) -> None:
