@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,7 +179,13 @@ def check_source(source: str | SourceFormat | Callable[[str, SourceOptions], Sou
         law.hold(case, who=case.text)
 
 
-def _written(source: Any) -> str:
+def _written(source: object) -> str:
     if isinstance(source, str):
         return source
-    return name_of(source.open if isinstance(source, SourceFormat) else source)
+    function = source.open if isinstance(source, SourceFormat) else source
+    if not isinstance(function, FunctionType):
+        raise ConfigError(
+            f"{function!r} is no function that opens a source",
+            hint='name the source, as in "own:open_letters:hello"',
+        )
+    return name_of(function)
