@@ -5,10 +5,9 @@ One law for a rescale (`environments`) and for a key that moves (`evenflow simul
     pause = fixed + bytes / rate        and no pause where nothing moves
 
 It is the law of stop, copy and go on, in which all that moves stands still until the last byte is there: the least that
-systems do. Megaphone (PVLDB 2019) moves state in many small parts while the work goes on, Meces (ATC 2022) moves the state
-of a key first when a tuple needs it, and Rhino (SIGMOD 2020) copies state ahead, so that only the newest of it moves. Their
-abstracts state latencies lower by orders of magnitude than such a stop. Here that is a `rate` that is so many times
-higher: the bytes stay, and the pause falls.
+systems do. Megaphone (PVLDB 2019) moves state in small parts, Meces (ATC 2022) fetches first the state of the keys that are
+needed, and Rhino (SIGMOD 2020) has a protocol for terabytes of it. Their abstracts state latencies lower by orders of
+magnitude than before. Here that is a `rate` that is so many times higher: the bytes stay, and the pause falls.
 
 evenflow itself moves no state of a key: combiners hold the panes of a micro-batch, and a plan begins on a slide boundary.
 The model is for comparing with systems that do.

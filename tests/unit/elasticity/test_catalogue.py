@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from evenflow.console import library_application
 from evenflow.elasticity import names, options_type
 from evenflow.elasticity.catalogue import policies_markdown
-from evenflow.settings.control import ControlSettings
 
 
 def shown(*words: str) -> str:
@@ -33,11 +32,6 @@ def test_json_has_one_object_a_policy() -> None:
         assert [option["name"] for option in policy["options"]] == list(fields)
         assert all(option["default"] == fields[option["name"]].default for option in policy["options"])
         assert all(option["meaning"] and "(default" not in option["meaning"] for option in policy["options"])
-
-
-def test_the_policy_that_the_docs_recommend_is_the_one_that_runs_if_nothing_is_set() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "elasticity.md").read_text()
-    assert f"**Take `{ControlSettings().policy}`.**" in page
 
 
 def test_json_says_the_unit_of_each_option_that_has_one() -> None:
