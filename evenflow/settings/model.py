@@ -644,8 +644,8 @@ class Settings(BaseSettings):
         if self.spark.combine_tasks is not None:
             return self.spark.combine_tasks
         if not self.spark.in_one_process:
-            slots = -(-self.routed_partitions // self.spark.partitions_per_slot)
-            return min(self.routed_partitions, max(_ALL_TASKS, slots))
+            cores_asked_for = -(-self.routed_partitions // self.spark.partitions_per_slot)
+            return min(self.routed_partitions, max(_ALL_TASKS, cores_asked_for))
         return cores * (2 if self.routed_partitions > self.partitioner.workers else 1)
 
     @property
