@@ -216,7 +216,7 @@ def transactions_table(kept: Measurements) -> str:
 def dominant_table(kept: Measurements, law: str) -> str:
     """The dearest term besides the work, by workers and rate.
 
-    Settings are as they come, with an instance for each 100,000 tuples/s.
+    The rhythm is that of a small pipeline, with an instance for each 100,000 tuples/s.
     """
     rates = (1e5, 1e6, 1e7)
     rows = []

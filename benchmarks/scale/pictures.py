@@ -30,7 +30,7 @@ _TOPICS = {
 
 
 def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
-    """Cores of all places by what they are spent on, a panel for the settings as they come and one for those advised."""
+    """Cores of all places by what they are spent on: a panel for the rhythm of a small pipeline, one for longer blocks."""
     drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
     x = ratios("workers", WORKERS, powers=True)

@@ -36,14 +36,14 @@ class Shape:
     broker_cores: int = 16
     executor_cores: int = 1_000
 
-    def part(self, groups: int) -> Shape:
-        """One of `groups` pipelines that share the keys, the input and the machines.
+    def part(self, parts: int) -> Shape:
+        """One of `parts` pipelines that share the keys, the input and the machines.
 
         The brokers are not divided: each pipeline uses all of them.
         """
         names = ("inputs", "routed", "instances", "buckets", "tasks", "executor_cores")
-        shares = {name: max(1, getattr(self, name) // groups) for name in names}
-        return replace(self, rate=self.rate / groups, **shares)
+        shares = {name: max(1, getattr(self, name) // parts) for name in names}
+        return replace(self, rate=self.rate / parts, **shares)
 
     @property
     def block_tuples(self) -> float:

@@ -250,12 +250,12 @@ def _with_tasks(demand: Demand, shape: Shape, load: Load, units: Units) -> Shape
 
 def _planned(demand: Demand, shape: Shape, load: Load, units: Units, measurements: Measurements) -> Sizes:
     """The shape with its executors and brokers, its memory, and what does not fit."""
-    slot_partitions = max(1, shape.routed // max(shape.tasks, shape.buckets))
-    slots = max(math.ceil(shape.routed / slot_partitions), shape.buckets)
+    partitions = max(1, shape.routed // max(shape.tasks, shape.buckets))
+    cores = max(math.ceil(shape.routed / partitions), shape.buckets)
     # Every frame is read by an executor, whose card is taken to be that of a broker.
     bytes_read = shape.rate * load.row + shape.all_frames * units.frame_bytes
     executors = max(
-        math.ceil(slots / demand.executor_cores), math.ceil(bytes_read / (BROKER_SHARE * demand.network))
+        math.ceil(cores / demand.executor_cores), math.ceil(bytes_read / (BROKER_SHARE * demand.network))
     )
     shape = replace(shape, executor_cores=executors * demand.executor_cores)
     shape = replace(shape, brokers=_brokers(demand, shape, load, units))
@@ -266,7 +266,7 @@ def _planned(demand: Demand, shape: Shape, load: Load, units: Units, measurement
         load=load,
         units=units,
         executors=executors,
-        partitions_per_slot=slot_partitions,
+        partitions_per_slot=partitions,
         batch_seconds=seconds,
         memory=_memory(demand, shape, load, measurements, executors, units),
         misfits=tuple(_misfits(demand, shape, load, units, measurements)),

@@ -92,6 +92,11 @@ READING = _gauge(
     "1 if records come from queues without an object of Python each, 0 if through consume(), which takes twice as much "
     "CPU time: because partitioner.reading says so, or because queues were not proven here (the log says).",
 )
+BLOCK_TUPLES = _gauge("evenflow_block_tuples", "Most tuples of a block, as set or chosen.")
+LINGER = _gauge(
+    "evenflow_linger_seconds", "How long a block waits to fill, as set or chosen (docs/operations.md#rhythm)."
+)
+COMMIT_INTERVAL = _gauge("evenflow_commit_interval_seconds", "Length of a transaction, as set or chosen.")
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
 INPUT_LAG = _gauge("evenflow_input_lag_records", "Records of an input partition not yet read.", "partition")
 WATERMARK = _gauge(

@@ -85,6 +85,10 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.BUSY_SECONDS, status["busy_seconds"])
         sheet.put(c.REBALANCES, status["rebalances"])
         sheet.put(c.READING, int(status["reading"] == "queues"))
+        now = status["rhythm"]
+        sheet.put(c.BLOCK_TUPLES, now["block_tuples"])
+        sheet.put(c.LINGER, now["linger"] / 1000)
+        sheet.put(c.COMMIT_INTERVAL, now["commit_interval"] / 1000)
         sheet.put(c.PARTITIONS, len(status["assignment"]))
         sheet.put(c.WORKERS, status["workers"])
         sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)
