@@ -94,11 +94,22 @@ def token_endpoint(path: Path) -> TokenEndpoint:
     Raises ConfigError if the file holds no token now.
     """
     tokens = TokenFile(path)
-    tokens.read()
+    _signed(tokens)
     with _PAGES_LOCK:
         if path not in _PAGES:
             _PAGES[path] = _serve(tokens)
         return _PAGES[path]
+
+
+def _signed(tokens: TokenFile) -> tuple[str, float]:
+    """As `TokenFile.read`. Raises ConfigError for a token without a signature: Java would refuse and quote it."""
+    token, end = tokens.read()
+    if token.endswith("."):
+        raise ConfigError(
+            f"kafka.sasl_token_file: the token in {tokens.path} is not signed, and Kafka's Java client takes no such token",
+            hint="put a signed token there",
+        )
+    return token, end
 
 
 def _serve(tokens: TokenFile) -> TokenEndpoint:
@@ -114,7 +125,7 @@ def _serve(tokens: TokenFile) -> TokenEndpoint:
                 self._answer(401, {"error": "invalid_client"})
                 return
             try:
-                token, end = tokens.read()
+                token, end = _signed(tokens)
             except ConfigError as error:
                 _LOG.warning("%s", error)
                 self._answer(503, {"error": "temporarily_unavailable"})

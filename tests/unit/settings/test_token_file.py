@@ -108,9 +108,10 @@ def test_the_endpoint_hands_the_token_of_now_to_who_has_the_secret_alone(file: P
     assert asked(endpoint.secret)["access_token"] == token(sub="bob", exp=FAR)
     with pytest.raises(urllib.error.HTTPError, match="401"):
         asked("wrong")
-    file.write_text("")
-    with pytest.raises(urllib.error.HTTPError, match="503"):
-        asked(endpoint.secret)
+    for content in ("", token(sub="ann", exp=FAR).removesuffix("sig")):
+        file.write_text(content)
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            asked(endpoint.secret)
 
 
 def test_a_token_goes_with_no_password_and_no_other_mechanism(file: Path) -> None:
