@@ -92,7 +92,7 @@ class RunningStage:
         # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
         self._epoch.check()
         self._end = EndOfTopic(settings, role)
-        self._reads, self._tally = role, tally
+        self._tally = tally
         self._watch = RunWatch(folder, self._epoch, self._checkpoint)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
@@ -153,7 +153,7 @@ class RunningStage:
         committed = self._checkpoint.committed()
         if not self._end.reached_by(committed):
             return False
-        check_complete(self._settings, self._tally.value, committed, role=self._reads)
+        check_complete(self._settings, self._tally.value, committed, stage=self.name)
         return True
 
     def look(self) -> None:

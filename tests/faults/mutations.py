@@ -12,7 +12,7 @@ import numpy as np
 
 from evenflow import progress
 from evenflow.aggregates import collect
-from evenflow.twostep import reducer, sequences, state, updates
+from evenflow.twostep import lanes, merging, reducer, sequences, state, updates
 from partitioner_service import (
     aborts,
     added,
@@ -40,11 +40,13 @@ from tests.faults.taken_out import (
     as_it_is,
     by_anybody,
     by_the_fastest,
+    by_tuples_alone,
     fastest,
     first_check_only,
     forgetting,
     higher,
     instead,
+    never_back,
     nothing,
     offsets_alone,
     one_folder,
@@ -216,6 +218,17 @@ MENDS: dict[str, Mend] = {
     ),
     "rows that later tuples change come out again": Mend(
         "updates", ((updates.Updates, "note", instead(nothing)),)
+    ),
+    "input that is routed twice is noticed": Mend(
+        "offsets that fall",
+        ((lanes.RoutedLanes, "_read", never_back), (merging, "_watch", instead(nothing))),
+        seen_by="window (",
+    ),
+    "a takeover tells every worker where it begins": Mend(
+        "offsets that fall", ((lanes.RoutedLanes, "_read", by_tuples_alone),), seen_by="window ("
+    ),
+    "an end compares what was read with what stands there": Mend(
+        "partials", ((stage, "check_complete", instead(nothing)),), seen_by="window ("
     ),
 }
 """By what is guaranteed."""
