@@ -115,7 +115,7 @@ def test_a_second_aggregate_beside_a_live_one_takes_over_in_words_on_both_sides_
     assert f"it ends now with status {FencedError.exit_code}" in said[1]
     for noise in ("Traceback", "Python Proxy", "Py4J", "chmod"):
         assert [noise in text for text in said] == [False, False]
-    found = rows(settings)
+    found = written_rows(settings)
     assert set(found) == expected_rows(stream)
     assert max(found.values()) == 1
 
