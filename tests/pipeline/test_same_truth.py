@@ -98,7 +98,8 @@ def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_w
             stream.write(500, poison=False)
             pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=180)
             pipeline.wait_until(lambda: page(live, "/healthy/")[0] == 200)
-            keeping_up(live)  # the first look makes the page follow
+            # The first look makes the page follow, and later ones show what it has read.
+            pipeline.wait_until(lambda: keeping_up(live)["word"] != "unknown")
             broker.kill()
             gone = f"Kafka at {settings.kafka.bootstrap_servers} has not answered for"
 
