@@ -239,6 +239,8 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     roles.setdefault(query.time, []).append("event time")
     for one in queries(settings):
         of_view = f"{one.query.view_name}: " if one.query.view_name else ""
+        if one.query.own_key is not None:
+            roles.setdefault(one.query.own_key, []).append(f"{of_view}key")
         for label, spec in one.query.aggregates.items():
             if spec.column is not None:
                 roles.setdefault(spec.column, []).append(f"{of_view}{label} = {spec}")

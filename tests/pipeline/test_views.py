@@ -35,6 +35,7 @@ VIEWS = {
         "slide": "4s",
     },
     "latest": {"aggregates": {"latest": "last(g)"}},
+    "by-number": {"key": "i", "aggregates": {"n": "count", "hi": "max(f)"}, "window": "6s"},
 }
 EMITTED = {
     "moved": {"aggregates": {"n": "count", "hi": "max(i)"}, "emit": "changes"},

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
+from evenflow.settings.views import view
 from evenflow.twostep import readable_schema
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
@@ -361,6 +362,20 @@ def test_keys_that_are_whole_numbers_are_numbers_in_the_results() -> None:
         topics.record_keys[number] = str(topics.rows[number]["key"]).encode()
         topics.rows[number] = {**topics.rows[number], "key": wrong}
     assert topics.check().kinds == {"malformed": 4, "missing": 4}
+
+
+@pytest.mark.parametrize("type_", ["string", "int64"])
+def test_a_view_with_a_key_of_its_own_is_compared_by_that_key_and_leaves_out_tuples_without_it(type_: str) -> None:
+    views = {"v": {"key": "area", "aggregates": {"n": "count", "late": "last(x)"}}}
+    seen = view(_settings(views=views, types={"area": type_}), "v")
+    of = (lambda number: number) if type_ == "int64" else str
+    areas = [of(1), None, of(2), of(1), None]
+    records = [record("ab"[at % 2], 10 * at, x=1.0 * at, area=area) for at, area in enumerate(areas)]
+    found = run(seen, [[*records, end(len(records))]])
+    assert {row["key"] for row in found.rows} == {of(1), of(2)}
+    assert found.check().exact
+    found.rows[0]["n"] += 1
+    assert found.check().differences > 0
 
 
 def test_a_sum_that_does_not_fit_int64_is_null_and_counted() -> None:
