@@ -35,7 +35,11 @@ class Layout(twostep.Layout):
     def of(cls, settings: Settings, topic_id: str) -> Layout:
         """The layout of these settings. topic_id: of the routed topic."""
         summary, whole = settings.query.summary, settings.origin
-        parts = [whole if name == OF_THE_QUERY_ITSELF else view(whole, name) for name in summary.of] if summary else []
+        parts = (
+            [whole if name == OF_THE_QUERY_ITSELF else view(whole, name) for name in summary.of]
+            if summary
+            else []
+        )
         return cls(
             parts=tuple(replace(cls.of(part, topic_id), part=True) for part in parts),
             query=settings.origin.query.model_dump_json(),

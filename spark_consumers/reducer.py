@@ -173,7 +173,9 @@ class MergeParts(ReduceBucket):
     def _tables(
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
     ) -> Iterator[pa.Table]:
-        yield from self._shape(merge_parts(self._layout.summary, self._layout, state, blobs, told=told), bucket)
+        yield from self._shape(
+            merge_parts(self._layout.summary, self._layout, state, blobs, told=told), bucket
+        )
 
 
 class Within:

@@ -82,7 +82,8 @@ def condition(text: str, outputs: Sequence[Output]) -> ResultExpression:
     found = _expression("having", text, {output.label: output for output in outputs})
     if found.typed.kind.name != "truth":
         raise ConfigError(
-            f"having = {text!r} is {found.typed.kind.words}, but a condition is needed", hint="compare it with something"
+            f"having = {text!r} is {found.typed.kind.words}, but a condition is needed",
+            hint="compare it with something",
         )
     return found
 
@@ -126,7 +127,9 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
             )
         types[name] = type_
     try:
-        columns = resolved({_NAME: text}, None, {name: {"a result": type_} for name, type_ in types.items()}, types)
+        columns = resolved(
+            {_NAME: text}, None, {name: {"a result": type_} for name, type_ in types.items()}, types
+        )
     except ConfigError as error:
         raise ConfigError(error.message.replace(f"columns.{_NAME}", what), hint=error.hint) from None
     except ValueError as error:
@@ -135,8 +138,8 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
     if typed.type == "string" or typed.kind.scale > MOST_SCALE:
         raise ConfigError(
             f"{what} = '= {text}' gives {typed.kind.words}",
-            hint=f"an expression over results gives a number with up to {MOST_SCALE} digits behind the point, a date, or true "
-            "or false",
+            hint=f"an expression over results gives a number with up to {MOST_SCALE} digits behind the point, a date, or "
+            "true or false",
         )
     return ResultExpression(reads=tuple(others[name] for name in names), columns=columns)
 

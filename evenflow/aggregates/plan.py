@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, Aggregate, Call, PartialColumn
+from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, PartialColumn
 from evenflow.aggregates.count import COUNT
 from evenflow.aggregates.expressed import Output, ResultExpression, condition, expressed
 from evenflow.aggregates.grouping import Grouping, group_rows
@@ -81,9 +81,10 @@ class AggregatePlan:
 
     window, slide: in ms. slides_per_pane: how many panes of the frames are one pane here. It is above 1 for a
     view whose slide is longer than its query's. timed: whether frames hold event times, because an aggregate
-    of the query or of one of its views asks for them. own_key: the value column that a view groups by in place of the
-    key in frames, None for that key. having: the condition for rows of a summary to come out, None for all. emit_from: event time (ms) from which on windows are
-    emitted, None for all. emission: which rows of a window come out. outputs: the result columns.
+    of the query or of one of its views asks for them. own_key: the value column that a view groups by in place of
+    the key in frames, None for that key. having: the condition for rows of a summary to come out, None for all.
+    emit_from: event time (ms) from which on windows are emitted, None for all. emission: which rows of a window
+    come out. outputs: the result columns.
     """
 
     window: int

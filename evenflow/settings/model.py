@@ -693,7 +693,7 @@ class Settings(BaseSettings):
 
     def _of_view(self) -> dict[str, Any]:
         query = self.query
-        fields = {
+        fields: dict[str, Any] = {
             "name": query.view_name,
             "aggregates": {name: str(spec) for name, spec in query.aggregates.items()},
             "window": query.window,

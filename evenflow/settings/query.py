@@ -518,13 +518,14 @@ class Query(BaseModel):
                 raise ValueError(f"{name!r} cannot name a summary: a view has that name")
             if self.late == "update":
                 raise ValueError(
-                    f"summaries.{name}: late = 'update' does not go with summaries, whose parts must be closed: leave late out"
+                    f"summaries.{name}: late = 'update' does not go with summaries, whose parts must be closed: leave late "
+                    "out"
                 )
             for part, column in said.of.items():
                 if part != OF_THE_QUERY_ITSELF and part not in self.views:
-                    known = (OF_THE_QUERY_ITSELF, *self.views)
+                    meant = did_you_mean(part, (OF_THE_QUERY_ITSELF, *self.views))
                     raise ValueError(
-                        f"summaries.{name}: of names {part!r}, which is neither 'query' nor a view{did_you_mean(part, known)}"
+                        f"summaries.{name}: of names {part!r}, which is neither 'query' nor a view{meant}"
                     )
                 if column != KEY and column not in self.part(part).aggregates:
                     columns = (KEY, *self.part(part).aggregates)
@@ -560,19 +561,22 @@ class Query(BaseModel):
             rounded = [label for label in sorted(read) if not exact(label, part.aggregates, outputs)]
             if rounded:
                 raise ValueError(
-                    f"{rounded[0]} = '{part.aggregates[rounded[0]]}' of {part.name} is not exact, so a summary cannot read it: "
-                    "take count, min, max, first, last, a sum that is no double, or an aggregate with the option exact"
+                    f"{rounded[0]} = '{part.aggregates[rounded[0]]}' of {part.name} is not exact, so a summary cannot read "
+                    "it: take count, min, max, first, last, a sum that is no double, or an aggregate with the option exact"
                 )
             if column == KEY and len(part.group_types) != 1:
                 raise ValueError(
-                    f"the rows of {part.name} cannot be grouped by their key, which is {part.key_name}: take a key of one column"
+                    f"the rows of {part.name} cannot be grouped by their key, which is {part.key_name}: take a key of one "
+                    "column"
                 )
             kinds.add(self._kind_in(part, column))
         if len(kinds) > 1:
             raise ValueError(f"its parts are grouped by values of several types ({', '.join(sorted(kinds))})")
         kind = kinds.pop()
         if kind not in _KEY_TYPES:
-            raise ValueError(f"its rows are grouped by {kind}: take text, whole numbers, dates, or true or false")
+            raise ValueError(
+                f"its rows are grouped by {kind}: take text, whole numbers, dates, or true or false"
+            )
         for label, spec in self.aggregates.items():
             if spec.column is None and spec.expression is None:
                 raise ValueError(
@@ -586,11 +590,15 @@ class Query(BaseModel):
                 )
         plan = AggregatePlan.of(self)
         if any(partial.timed for partial in plan.partials):
-            raise ValueError("rows of one window have no order in time: first, last and collect cannot be taken of them")
+            raise ValueError(
+                "rows of one window have no order in time: first, last and collect cannot be taken of them"
+            )
         if plan.having is not None:
             outputs = {output.label: output for output in plan.outputs}
             rounded = [
-                output.label for output in plan.having.reads if not exact(output.label, self.aggregates, outputs)
+                output.label
+                for output in plan.having.reads
+                if not exact(output.label, self.aggregates, outputs)
             ]
             if rounded:
                 raise ValueError(f"having reads {rounded[0]!r}, which is not exact")
@@ -698,7 +706,9 @@ class Query(BaseModel):
     @property
     def parts(self) -> list[tuple[Query, str]]:
         """The parts of this summary, each with the column by which its rows are grouped. Empty if it is none."""
-        return [] if self._summary is None else [(self.part(name), by) for name, by in self._summary.of.items()]
+        return (
+            [] if self._summary is None else [(self.part(name), by) for name, by in self._summary.of.items()]
+        )
 
     @property
     def having(self) -> str | None:
@@ -886,7 +896,8 @@ class Query(BaseModel):
         """The type of a column.
 
         A derived column has the type of its expression. Any other column has its declared type. Without a declaration,
-        a key column of the query or of a view is string, one of `any_columns` has any value, and any other aggregated column is float64.
+        a key column of the query or of a view is string, one of `any_columns` has any value, and any other aggregated
+        column is float64.
         """
         if column in self.columns:
             return self.resolved.type_of(column)

@@ -16,7 +16,7 @@ from evenflow.grammar.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.grammar.emission import Emission
 
 if TYPE_CHECKING:
-    from evenflow.aggregates.plan import Output
+    from evenflow.aggregates.expressed import Output
 
 OF_THE_QUERY_ITSELF = "query"
 """The name of the part that is the query itself and no view of it."""
@@ -46,7 +46,8 @@ class Summary(BaseModel):
         "true come out. None: all rows.",
     )
     emit: str = Field(
-        default="all", description="Which rows of a window are emitted: 'all' or 'top(K, COLUMN)', as query.emit."
+        default="all",
+        description="Which rows of a window are emitted: 'all' or 'top(K, COLUMN)', as query.emit.",
     )
 
     @field_validator("emit")

@@ -29,7 +29,9 @@ def key_bytes(query: Query, typed: bytes) -> bytes:
     """
     key = typed if query.key_kind == "raw" else _of_columns(query, typed)
     own = query.own_key is not None or query.summary is not None
-    most, setting = (query.max_value_bytes, "max_value_bytes") if own else (query.max_key_bytes, "max_key_bytes")
+    most, setting = (
+        (query.max_value_bytes, "max_value_bytes") if own else (query.max_key_bytes, "max_key_bytes")
+    )
     if len(key) > most:
         raise ConfigError(
             f"the key has {len(key):,} bytes, and {setting} is {most:,}",

@@ -56,9 +56,9 @@ class SummaryPlan:
         return cls(plan=AggregatePlan.of(query), parts=tuple(parts))
 
     def partials(self, part: PartPlan, rows: pa.Table) -> pa.Table:
-        """Partials (plan.partial_schema) of result rows of one part, in order of first appearance. A row without key is in none.
+        """Partials (plan.partial_schema) of result rows of one part, in order of first appearance.
 
-        Their number of tuples (`ROWS`) is that of the tuples which the rows are made of.
+        A row without a key is in none. Their number of tuples (`ROWS`) is that of the tuples which the rows are made of.
         """
         own = part.plan
         if part.by == KEY:
@@ -212,4 +212,6 @@ def _counter(plan: AggregatePlan) -> str:
     """The result column that says how many tuples a row is made of."""
     if TUPLES in plan.tuples_schema.names:
         return TUPLES
-    return next(label for label, function, call in plan.outputs if function.name == "count" and not call.column)
+    return next(
+        label for label, function, call in plan.outputs if function.name == "count" and not call.column
+    )

@@ -56,7 +56,9 @@ def _having(db: duckdb.DuckDBPyConnection, query: Query, table: str) -> None:
     having = AggregatePlan.of(query).having
     if having is not None:
         places = {name: f"a{number}" for number, name in enumerate(query.aggregates)}
-        db.execute(f"DELETE FROM {table} WHERE NOT coalesce({rewritten(renamed(having.typed, places))}, false)")
+        db.execute(
+            f"DELETE FROM {table} WHERE NOT coalesce({rewritten(renamed(having.typed, places))}, false)"
+        )
 
 
 def _of_all(db: duckdb.DuckDBPyConnection, buckets: int) -> None:

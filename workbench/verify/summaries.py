@@ -1,4 +1,4 @@
-"""The rows of a summary again: those of its parts, from the tuples, and then these rows as tuples of one more aggregation."""
+"""The rows of a summary again: those of its parts from the tuples, and then these rows as tuples of one more aggregation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def recompute(
         waiting = max(waiting, windows.open_windows(db, part, mark))
         select = _select(query, part, by)
         db.execute(f"CREATE TABLE {_ROWS} AS {select}" if number == 0 else f"INSERT INTO {_ROWS} {select}")
-        db.execute("DROP VIEW totals; DROP TABLE IF EXISTS wholes; DROP TABLE expected; DROP TABLE panes; DROP TABLE keys")
+        db.execute(
+            "DROP VIEW totals; DROP TABLE IF EXISTS wholes; DROP TABLE expected; DROP TABLE panes; DROP TABLE keys"
+        )
     # All rows of one end are the tuples of one pane, whatever windows they are of.
     once = query.model_copy(update={"window": query.slide_ms, "emit_from": None})
     windows.every_row(db, once, mark, tuples=_ROWS)
@@ -52,4 +54,3 @@ def _select(query: Query, part: Query, by: str) -> str:
         f"SELECT {key} AS key, (window_end - {query.slide_ms})::BIGINT AS time{listed}, tuples, NULL::VARCHAR AS reason, "
         f"true AS chosen FROM expected JOIN keys USING (id) WHERE {key} IS NOT NULL"
     )
-

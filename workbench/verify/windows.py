@@ -85,7 +85,8 @@ def _panes(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None:
             parts += [f"{total}(v{i}) AS s{i}", f"sum(abs(v{i}::DOUBLE)) AS m{i}"]
     db.execute(
         f"CREATE TABLE panes AS SELECT {_group(query)} AS key, {floor_divided('time', query.slide_ms)} AS pane, "
-        f"{', '.join(parts)} FROM {tuples} AS tuples WHERE reason IS NULL AND chosen AND {_group(query)} IS NOT NULL GROUP BY ALL"
+        f"{', '.join(parts)} FROM {tuples} AS tuples "
+        f"WHERE reason IS NULL AND chosen AND {_group(query)} IS NOT NULL GROUP BY ALL"
     )
 
 

@@ -116,7 +116,10 @@ def test_the_key_of_a_view_is_part_of_its_identity_and_may_make_another_column_o
     [
         ({"v": HOURLY | {"key": "key"}}, "views.v: key = 'key' is the key of the query already"),
         ({"v": HOURLY | {"key": "@key"}}, "views.v: key = '@key' is no column that frames carry"),
-        ({"v": {"key": "p", "aggregates": {"n": "count"}}}, "views.v: key = 'p' cannot be decimal.2.: a view groups"),
+        (
+            {"v": {"key": "p", "aggregates": {"n": "count"}}},
+            "views.v: key = 'p' cannot be decimal.2.: a view groups",
+        ),
         (
             {"v": {"key": "s", "aggregates": {"s": "last(s)"}}},
             "key = 's' is a text of up to query.max_value_bytes = 1,000,000 bytes, so a result in JSON could have",

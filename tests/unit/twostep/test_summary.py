@@ -22,7 +22,7 @@ from workbench.verify.inputs import END_MARK
 BUCKETS = 2
 SUMMARY = {
     "of": {"query": "at", "v": "key"},
-    "aggregates": {"keys": "count(at)", "hi": "max(hi)", "r": "= hi / nullif(keys, 0)"},
+    "aggregates": {"keys": "count(at)", "hi": "max(hi)", "r": "= hi / keys"},
 }
 
 
@@ -106,7 +106,12 @@ def test_the_rows_are_those_of_a_direct_aggregation_of_all_parts_and_a_repeated_
 
 def plain(row: dict[str, Any]) -> tuple[Any, ...]:
     key = row["key"].decode() if isinstance(row["key"], bytes) else str(row["key"])
-    return row["window_end"], row["window_start"], key, *(str(row[name]) for name in (*SUMMARY["aggregates"], "_tuples"))
+    return (
+        row["window_end"],
+        row["window_start"],
+        key,
+        *(str(row[name]) for name in (*SUMMARY["aggregates"], "_tuples")),
+    )
 
 
 def test_a_window_waits_for_the_slowest_bucket_of_every_part() -> None:
@@ -144,7 +149,9 @@ def test_only_rows_that_have_what_having_asks_for_come_out_and_the_first_of_them
     ]
     (row,) = buckets.merge(sent, buckets.state)
     assert (row["key"], row["rank"], row["keys"], row["hi"], row["r"]) == (b"2", 1, 1, 3.0, 3.0)
-    assert (row["_tuples"], row["_tuples_of_all"]) == (2, 6), "tuples count once for each part that has them in a row"
+    assert (row["_tuples"], row["_tuples_of_all"]) == (2, 6), (
+        "tuples count once for each part that has them in a row"
+    )
     assert (row["window_start"], row["window_end"]) == (-20, 10)
 
 
@@ -175,8 +182,14 @@ def test_a_summary_that_cannot_be_computed_is_refused_and_it_is_said_why(
     ("changes", "problem"),
     [
         ({"late": "update", "allowed_lateness": "10ms"}, "late = 'update' does not go with summaries"),
-        ({"aggregates": {"at": "last(i)", "hi": "count"}}, "reads 'hi', which is a result column of q and of q.v"),
-        ({"views": {"v": {"key": "i", "aggregates": {"hi": "mean(f)"}}}}, r"hi = 'mean\(f\)' of q.v is not exact"),
+        (
+            {"aggregates": {"at": "last(i)", "hi": "count"}},
+            "reads 'hi', which is a result column of q and of q.v",
+        ),
+        (
+            {"views": {"v": {"key": "i", "aggregates": {"hi": "mean(f)"}}}},
+            r"hi = 'mean\(f\)' of q.v is not exact",
+        ),
         (
             {"views": {"v": {"key": "i", "slide": "20ms", "window": "20ms", "aggregates": {"hi": "max(f)"}}}},
             "its parts slide by 10ms, 20ms; parts of a summary have one slide",
@@ -189,7 +202,7 @@ def test_parts_that_no_summary_can_have_are_refused(changes: dict[str, Any], pro
 
 
 def test_a_summary_needs_the_fused_wiring() -> None:
-    with pytest.raises(ConfigError, match="needs spark.wiring = 'fused'"):
+    with pytest.raises(ConfigError, match=r"needs spark\.wiring = 'fused'"):
         settings_of(spark={"wiring": "split"})
 
 
@@ -197,10 +210,21 @@ def test_a_summary_is_a_query_of_its_own_whose_identity_is_also_that_of_its_part
     settings = settings_of()
     assert [one.query.name for one in queries(settings)] == ["q", "q.v", "q.s"]
     one = view(settings, "s")
-    assert (one.query.window, one.query.slide_ms, one.query.key_kind, one.query.key_name) == (30, 10, "int64", "at")
+    assert (one.query.window, one.query.slide_ms, one.query.key_kind, one.query.key_name) == (
+        30,
+        10,
+        "int64",
+        "at",
+    )
     assert (one.topic("results"), one.topic("routed")) == ("q.s.results", "q.routed")
-    longer = settings_of(query={"views": {"v": {"key": "i", "window": "20ms", "aggregates": {"hi": "max(f)"}}}})
+    longer = settings_of(
+        query={"views": {"v": {"key": "i", "window": "20ms", "aggregates": {"hi": "max(f)"}}}}
+    )
     assert longer.fingerprint == settings.fingerprint
-    others = [longer, settings_of(summary={"having": "keys > 0"}), settings_of(summary={"emit": "top(2, hi)"})]
+    others = [
+        longer,
+        settings_of(summary={"having": "keys > 0"}),
+        settings_of(summary={"emit": "top(2, hi)"}),
+    ]
     assert len({view(other, "s").fingerprint for other in (settings, *others)}) == 4
     assert AggregatePlan.of(settings.query).frame_schema.names == ["pane", "key", "time", "v:f", "v:i"]

@@ -21,9 +21,7 @@ TIMES = st.integers(-80, 120)
 ROWS = st.tuples(TIMES, st.sampled_from([b"a", b"b", b"c"]), st.none() | st.integers(-9, 9), st.none())
 
 
-def view_of(
-    *, slides: int, panes: int, aggregates: dict[str, str], key: str | None = None
-) -> AggregatePlan:
+def view_of(*, slides: int, panes: int, aggregates: dict[str, str], key: str | None = None) -> AggregatePlan:
     """Its pane is so many slides of the query, its window so many of its panes. key: the column that it groups by."""
     seen = {"aggregates": aggregates, "slide": slides * SLIDE, "window": panes * slides * SLIDE, "key": key}
     query = Query(

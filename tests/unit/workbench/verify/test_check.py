@@ -365,7 +365,9 @@ def test_keys_that_are_whole_numbers_are_numbers_in_the_results() -> None:
 
 
 @pytest.mark.parametrize("type_", ["string", "int64"])
-def test_a_view_with_a_key_of_its_own_is_compared_by_that_key_and_leaves_out_tuples_without_it(type_: str) -> None:
+def test_a_view_with_a_key_of_its_own_is_compared_by_that_key_and_leaves_out_tuples_without_it(
+    type_: str,
+) -> None:
     views = {"v": {"key": "area", "aggregates": {"n": "count", "late": "last(x)"}}}
     seen = view(_settings(views=views, types={"area": type_}), "v")
     of = (lambda number: number) if type_ == "int64" else str
