@@ -380,6 +380,55 @@ def test_a_view_with_a_key_of_its_own_is_compared_by_that_key_and_leaves_out_tup
     assert found.check().differences > 0
 
 
+@pytest.mark.parametrize("of", ["max(v)", "sum(v)"])
+def test_an_expression_is_compared_by_what_it_reads_or_where_that_is_rounded_by_its_own_row(of: str) -> None:
+    settings = _settings(aggregates={"n": "count", "x": of, "r": "= x / n"}, types={})
+    found = run(settings, [[record("a", 5, v=1.1), record("a", 6, v=0.3), record("b", 7, v=2.0), end(3)]])
+    assert found.check().exact
+    found.rows[0]["r"] *= 1.0001
+    assert _kinds(found) == {"value": 1}
+
+
+def test_the_rows_of_a_summary_are_compared_with_those_that_the_parts_have_by_the_input() -> None:
+    summary = {
+        "of": {"query": "at", "v": "key"},
+        "aggregates": {"keys": "count(at)", "hi": "max(hi)", "r": "= hi / keys"},
+        "having": "keys > 0 and hi is not null",
+        "emit": "top(2, r)",
+    }
+    views = {"v": {"key": "start", "window": "20ms", "aggregates": {"hi": "max(v)"}}}
+    types = {"at": "string", "start": "string"}
+    query = {"aggregates": {"at": "last(at)"}, "views": views, "summaries": {"s": summary}, "types": types}
+    places = ["x", "y", None, "z", "x", "y", "z", "x"]
+    records = [
+        record("abc"[at % 3], 7 * at, at=place, start=places[-at], v=float(at % 4))
+        for at, place in enumerate(places)
+    ]
+    found = run(view(_settings(**query), "s"), [[*records, end(len(records))]])
+    rows = [row for row in found.rows if row["keys"] and row["hi"] is not None]
+    found.rows = []
+    for at in sorted({row["window_end"] for row in rows}):
+        inside = sorted(
+            (row for row in rows if row["window_end"] == at), key=lambda row: (-row["r"], row["key"].encode())
+        )
+        found.rows += [row | {"rank": rank} for rank, row in enumerate(inside[:2], 1)]
+    assert found.rows
+    whole = run(
+        view(_settings(**query | {"summaries": {"s": summary | {"emit": "all"}}}), "s"), [[*records, end(8)]]
+    )
+    for row in found.rows:
+        row["_tuples_of_all"] = sum(
+            other["_tuples"] for other in whole.rows if other["window_end"] == row["window_end"]
+        )
+    assert found.check().exact, found.check().text()
+    assert found.check().tuples.due > 0
+    found.rows[0]["keys"] += 1
+    found.rows[1]["_tuples"] -= 1
+    assert _kinds(found)["value"] >= 2
+    del found.rows[2]
+    assert _kinds(found)["missing"] == 1
+
+
 def test_a_sum_that_does_not_fit_int64_is_null_and_counted() -> None:
     most, least = 2**63 - 1, -(2**63)
     low = [record("low", 5, n=least), record("low", 6, n=-1)]
