@@ -78,7 +78,7 @@ class SummaryPlan:
         made = self.plan.combine(tuples)
         if not made.num_rows:
             return made
-        # As `combine` groups in order of first appearance, so does this.
+        # In order of first appearance, as `combine` has them.
         counted = pa.table({"pane": tuples["pane"], "key": tuples["key"], "n": rows[_counter(own)]})
         sums = pa.TableGroupBy(counted, ["pane", "key"], use_threads=False).aggregate([("n", "sum")])
         assert sums["key"].cast(made["key"].type).equals(made["key"])
@@ -176,7 +176,8 @@ def _pieces(stand: Heard, sent: Iterable[bytes]) -> list[pa.Table]:
             continue
         said = Said(**json.loads(text))
         stand.hears(said)
-        pieces[said.bucket], waiting = waiting, []
+        pieces.setdefault(said.bucket, []).extend(waiting)
+        waiting = []
     assert not waiting, "a bucket's partials come before what it says"
     return [table for bucket in sorted(pieces) for table in pieces[bucket]]
 
