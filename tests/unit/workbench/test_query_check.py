@@ -269,6 +269,7 @@ def test_a_summary_is_told_as_a_query_of_the_rows_of_its_parts() -> None:
         views=views,
         summaries={"busy": summary},
         columns={"big": "amount > 10"},
+        types={"user": "string"},
         **SLIDING,
     )
     told = dict(found.sections["summary busy"])
