@@ -28,7 +28,7 @@ from evenflow.twostep.rows_out import result_rows, sliced
 from evenflow.twostep.since import since
 from evenflow.twostep.stored import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import NO_BATCH, Tally, Work
-from evenflow.twostep.top import SAID, Heard, Said, first_rows, leaders, ranked
+from evenflow.twostep.top import SAID, Heard, Said, first_rows, leaders, one_column, ranked
 from evenflow.windows import window_bounds
 
 _ROWS = "rows"
@@ -56,7 +56,7 @@ class SummaryPlan:
         return cls(plan=AggregatePlan.of(query), parts=tuple(parts))
 
     def partials(self, part: PartPlan, rows: pa.Table) -> pa.Table:
-        """Partials (plan.partial_schema) of result rows of one part, in order of first appearance.
+        """Partials (plan.partial_schema) of result rows of one part and one window.
 
         A row without a key is in none. Their number of tuples (`ROWS`) is that of the tuples which the rows are made of.
         """
@@ -78,11 +78,11 @@ class SummaryPlan:
         made = self.plan.combine(tuples)
         if not made.num_rows:
             return made
-        # In order of first appearance, as `combine` has them.
-        counted = pa.table({"pane": tuples["pane"], "key": tuples["key"], "n": rows[_counter(own)]})
-        sums = pa.TableGroupBy(counted, ["pane", "key"], use_threads=False).aggregate([("n", "sum")])
-        assert sums["key"].cast(made["key"].type).equals(made["key"])
-        return made.set_column(made.schema.get_field_index(ROWS), ROWS, sums["n_sum"].combine_chunks())
+        # The rows are of one window, so the key alone says which partial a row is in.
+        counted = pa.table({"key": tuples["key"], "n": rows[_counter(own)]})
+        sums = pa.TableGroupBy(counted, ["key"], use_threads=False).aggregate([("n", "sum")]).combine_chunks()
+        at = pc.index_in(one_column(made["key"]).cast(pa.binary()), value_set=one_column(sums["key"]))
+        return made.set_column(made.schema.get_field_index(ROWS), ROWS, one_column(sums["n_sum"]).take(at))
 
     @property
     def _frame(self) -> list[pa.Field]:
