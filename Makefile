@@ -25,7 +25,7 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-instances service-expr
 	growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos fuzz lint lock sbom audit kernels format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -87,6 +87,9 @@ fuzz: setup ## decoders and parsers under coverage-guided fuzzing (atheris), SEC
 simulate-faults: setup ## the simulator of faults over any seeds (SEEDS=1000 FROM=0; FLAGS="--show SEED")
 	$(BIN)/python -m tests.faults --seeds $(SEEDS) --from $(FROM) $(FLAGS)
 
+simulate-on: setup ## the next SEEDS=1000 seeds that nobody has run, added to tests/faults/runs.csv and to docs/correctness.md
+	$(BIN)/python -m tests.faults --seeds $(SEEDS) --write $(FLAGS)
+
 test-chaos: setup ## real processes under real faults, round after round (FLAGS="--seed N --minutes M"; as root also full disks)
 	$(BIN)/python -m tests.chaos $(FLAGS)
 
@@ -133,7 +136,7 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow settings --markdown > docs/settings.md
 	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
 	$(BIN)/evenflow policies --markdown > docs/policies.md
-	$(BIN)/python -m evenflow.aggregates.page > docs/aggregates.md
+	$(BIN)/evenflow aggregates --markdown > docs/aggregates.md
 	$(BIN)/python -m benchmarks.pictures
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m monitoring.instruments > docs/metrics.md

@@ -16,6 +16,7 @@ SHARES = {"1/10,000": 10_000, "1/100": 100, "1/2": 2, "all": 1}
 """Shares of bad records. The number n says that every n-th record is bad."""
 
 _START = 1_700_000_000_000
+SEED = 1
 _JSON = {"format": "json"}
 _CSV = {"format": "csv", "columns": ["key", "time", "amount"]}
 _ISO = '"2024-01-02T03:04:{second:02}.{ms:03}Z"'
@@ -105,7 +106,7 @@ def route_one_block(settings: Settings, values: list[bytes]) -> Callable[[], obj
 
     The partition has had a tuple before, at `_START`.
     """
-    router = Router(settings, create("hashing", workers=8, seed=1))
+    router = Router(settings, create("hashing", workers=8, seed=SEED))
     # A tuple came before, so that late records are late.
     state = PartitionState(
         fingerprint=settings.fingerprint,

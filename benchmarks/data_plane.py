@@ -26,6 +26,7 @@ from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.rhythm import rhythm
 from evenflow.wire import decode_frame
 from partitioner_service.committed import data_plane_group
 from partitioner_service.garbage import patient_garbage_collection
@@ -176,7 +177,10 @@ def bare_speed(settings: Settings, meter: CpuMeter, frames: Frames, *, tuples: i
 def _bare_loop(
     settings: Settings, consumer: Consumer, producer: Producer, frames: Frames, tuples: int
 ) -> Commits:
-    options, routed = settings.partitioner, settings.topic("routed")
+    options, routed = (
+        rhythm(settings.partitioner, workers=settings.partitioner.workers),
+        settings.topic("routed"),
+    )
     # Reversed, so that the block that is due next can be popped from the end.
     due = list(frames.items())[::-1]
     commits, opened, read = Commits(), 0.0, 0

@@ -66,7 +66,7 @@ def beside(shape: str, partitioners: Sequence[str], *, smoke: bool, picture: str
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
     """The row without its course and other fields that a table has no room for."""
-    left_out = ("course", "plans", "profile", "wiring", "rows", "tuples", "slo_ms")
+    left_out = ("course", "plans", "profile", "wiring", "rows", "tuples", "slo_ms", "provenance")
     return {name: NONE if value is None else value for name, value in row.items() if name not in left_out}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.elasticity import beside
+from workbench.elastic.shapes import SEED as SEED
 
 ID = "elasticity-batches"
 WHAT = "Prompt+ in a closed loop on a staircase, with Prompt's micro-batches and tuple by tuple: zones, cores, latency"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.elasticity import described, measure
+from workbench.elastic.shapes import SEED as SEED
 
 ID = "elasticity-sine"
 WHAT = described("sine")

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.forwarding_ways import SEED, SLIDE, SPAN, Case, Forwarding, Today
+from benchmarks.forwarding_ways import SEED as SEED
+from benchmarks.forwarding_ways import SLIDE, SPAN, Case, Forwarding, Today
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.keys import candidate, hash_keys

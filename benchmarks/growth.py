@@ -17,6 +17,7 @@ from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, records_of
 
 SLIDE = 1_000
 TASKS = 2
+SEED = 1
 
 
 class Memory(dict[str, bytes]):
@@ -50,7 +51,7 @@ class Pipeline:
     inputs: int = 4
     buckets: int = 2
     panes: int = 60
-    seed: int = 1
+    seed: int = SEED
     pane: int = 1_000_000
     block: int = 0
     emit: str = "all"

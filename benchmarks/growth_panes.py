@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from benchmarks.growth import SEED as SEED
 from benchmarks.growth import Pipeline
 
 ID = "growth-panes"

@@ -7,6 +7,7 @@ from itertools import count
 from benchmarks.data_plane import plane_speed
 from benchmarks.running import measured_broker
 from benchmarks.spread import beside, in_turns
+from benchmarks.stream import SEED as SEED
 from benchmarks.stream import settings_for, write_input
 from evenflow.settings import Settings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.partitioners import SEED as SEED
 from benchmarks.partitioners import WORKERS, Size, Warm, labels, middle, zipf_keys
 from benchmarks.pictures import PLOTS, growth_keys, keep
 

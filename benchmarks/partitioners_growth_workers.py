@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.partitioners import KEYS, Size, costs, labels, zipf_keys
+from benchmarks.partitioners import SEED as SEED
 from benchmarks.pictures import PLOTS, growth_workers, keep
 
 ID = "partitioners-growth-workers"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.partitioners_partly_quality import DATA_BLOCKS, zipf_batch
+from benchmarks.partitioners_partly_quality import SEED as SEED
 from benchmarks.partly_picture import plan
 from benchmarks.pictures import PLOTS, keep
 from benchmarks.spread import in_turns

@@ -27,7 +27,7 @@ RULES = {
     "shuffle": "shuffle",
 }
 """Name in the figures -> the partitioner. Each forgets everything at the end of a batch."""
-_SEED = 90_001
+SEED = 90_001
 """Training and its held-out batches draw from other seeds."""
 _SIZES = ((200, 10_000), (2_000, 100_000), (20_000, 300_000))
 """Keys and tuples of a batch."""
@@ -54,7 +54,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
 
 def zipf_batch(keys: int, tuples: int, zipf: float, seed: int) -> Int64s:
     """The rank of each tuple's key, shape (tuples,)."""
-    rng = np.random.default_rng([_SEED, seed])
+    rng = np.random.default_rng([SEED, seed])
     ranks: Int64s = Zipf(keys, zipf).ranks(rng.random(tuples), 0).astype(np.int64)
     return ranks
 

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.partitioners import SEED, WORKERS
+from benchmarks.partitioners import SEED as SEED
+from benchmarks.partitioners import WORKERS
 from benchmarks.pictures import PLOTS
 from benchmarks.spread import in_turns, ratios, spread
 from evenflow.arrays import UInt64s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.partitioners import KEYS, WORKERS, costs, labels, size, zipf_keys
+from benchmarks.partitioners import SEED as SEED
 
 ID = "partitioners-speed"
 WHAT = (

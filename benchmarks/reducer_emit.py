@@ -9,6 +9,7 @@ from statistics import median
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.growth import SEED as SEED
 from benchmarks.growth import Pipeline
 from evenflow.settings import Query
 from evenflow.twostep import json_rows, key_type, readable, readable_schema, typed_keys

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.machine import machine
 from evenflow.errors import ConfigError
+from evenflow.simulation.provenance import program
 
 SCENARIOS = (
     "topics_roundtrip",
@@ -37,6 +38,7 @@ SCENARIOS = (
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",
+    "partitioners_statistics",
     "partitioners_prompt_plan",
     "partitioners_partly_quality",
     "partitioners_partly_plan",
@@ -105,10 +107,26 @@ def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
         started = time.perf_counter()
         figures = module.run(smoke=smoke)
         seconds = round(time.perf_counter() - started, 2)
-        record = {"id": module.ID, "smoke": smoke, **figures, "wall_seconds": seconds, "machine": facts}
+        record = {
+            "id": module.ID,
+            "smoke": smoke,
+            **figures,
+            "wall_seconds": seconds,
+            "machine": facts,
+            "provenance": provenance(module, smoke=smoke),
+        }
         print(table(figures), file=sys.stderr, flush=True)
         if as_json:
             print(json.dumps(record), flush=True)
+
+
+def provenance(module: Any, *, smoke: bool) -> dict[str, Any]:
+    """What makes the figures of a scenario: the fields of `simulate --json` that every scenario has.
+
+    The rest of what it does follows from its id, which never changes its meaning.
+    """
+    options = json.dumps({"smoke": smoke})
+    return {**program(), "stream": module.ID, "seed": module.SEED, "options": options}
 
 
 def table(figures: dict[str, Any], indent: str = "  ") -> str:

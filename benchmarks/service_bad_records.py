@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.bad_records import KINDS, SHARES, routed
+from benchmarks.bad_records import SEED as SEED
 from benchmarks.cpu import CpuMeter
 from benchmarks.data_plane import MeasuredLoop, MeasuredPlane
 from benchmarks.running import measured_broker

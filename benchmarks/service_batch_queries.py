@@ -10,6 +10,8 @@ from benchmarks.queries_page import run_enough, tuples_of
 from benchmarks.telling import step
 from workbench.demo.options import DemoOptions
 
+SEED = 1
+"""Of generated sources, unless a query names another."""
 ID = "service-batch-queries"
 WHAT = "built-in queries through the pipeline in micro-batches: two instances, both wirings, differences from DuckDB"
 

@@ -16,7 +16,8 @@ import time
 from typing import Any
 
 from benchmarks.spread import in_turns, spread
-from benchmarks.stream import SEED, settings_for
+from benchmarks.stream import SEED as SEED
+from benchmarks.stream import settings_for
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceOptions

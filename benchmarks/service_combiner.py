@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from benchmarks.spark_stages import frames_and_tuples, routed_stream, stream_speed
 from benchmarks.spread import Speed, beside, in_turns
+from benchmarks.stream import SEED as SEED
 from benchmarks.telling import step
 from spark_consumers import combiner
 from spark_consumers.combiner import Batches

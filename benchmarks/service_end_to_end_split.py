@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.end_to_end import measure
+from benchmarks.stream import SEED as SEED
 
 ID = "service-end-to-end-split"
 WHAT = "everything on this machine (split): catch-up rate, sustained rate, latency at half of it; Zipf 1.0 and 1.4"

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import Any
 
+from benchmarks.bad_records import SEED as SEED
 from benchmarks.bad_records import route_one_block
 from benchmarks.spread import in_turns, ratios, spread
 from evenflow.settings import load_settings

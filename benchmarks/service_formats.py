@@ -19,6 +19,7 @@ from producers.records import csv_values, json_values
 from producers.registered import RegisteredValues
 from topics.registry import RegisteredSchema
 
+SEED = 7
 ID = "service-formats"
 WHAT = (
     "records/s of the parser alone by input format: a text key, a time, two numbers, two columns nobody reads"
@@ -83,7 +84,7 @@ def _settings(form: str) -> Settings:
 
 
 def _columns(rows: int) -> pa.Table:
-    draw = np.random.default_rng(7)
+    draw = np.random.default_rng(SEED)
     return pa.table(
         {
             "k": [f"user-{n}" for n in draw.zipf(1.3, rows) % 10_000],

@@ -7,6 +7,7 @@ once. What is measured is how many slides pass until windows are as level again 
 
 from __future__ import annotations
 
+from benchmarks.fleet.course import SEED as SEED
 from benchmarks.fleet.course import Phase, course
 from benchmarks.fleet.instances import INPUTS, PANES, WORKERS, fleet
 from benchmarks.fleet.picture import courses

@@ -15,6 +15,7 @@ from typing import Any
 from prometheus_client import generate_latest
 
 from benchmarks.bad_records import KINDS
+from benchmarks.bad_records import SEED as SEED
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
@@ -47,7 +48,7 @@ def _noted(size: int, repetitions: int) -> dict[str, Any]:
     Blocks follow one another without a pause, as at full speed.
     """
     settings, values = _KIND.settings(), _KIND.records(size, bad_every=None)
-    router = Router(settings, create("evenflow", workers=_WORKERS, seed=1))
+    router = Router(settings, create("evenflow", workers=_WORKERS, seed=SEED))
     instruments = PartitionerInstruments(settings)
     periods = Periods(1e9, now=0.0)
     state = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from benchmarks.scraping import Scraper, scraper
+from benchmarks.stream import SEED as SEED
 from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Pair, Piece, cost, having, pairs

@@ -24,6 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 from benchmarks.cpu import CpuMeter
 from benchmarks.scraping import Scraper, scraper
 from benchmarks.spark_stages import routed_stream
+from benchmarks.stream import SEED as SEED
 from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Piece, cost, having, pairs
 from evenflow.settings import Settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.data_plane import compare
+from benchmarks.stream import SEED as SEED
 
 ID = "service-partitioner-evenflow"
 WHAT = "tuples/s of the data plane (evenflow) against a bare consume-produce loop with the same frames and transactions"

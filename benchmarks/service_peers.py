@@ -17,6 +17,7 @@ from benchmarks.peers.ways import ZIPF, Stage, Way
 from benchmarks.running import WORKERS, measured_broker
 from benchmarks.slopes import LENGTHS, Length, slope
 from benchmarks.stream import KEYS
+from benchmarks.stream import SEED as SEED
 from benchmarks.telling import tell
 from spark_consumers.sinks import SINKS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cpu import budget
 from benchmarks.spark_stages import routed_stream
+from benchmarks.stream import SEED as SEED
 from benchmarks.telling import step
 from evenflow.telemetry import BatchRecord, parse
 from spark_consumers.application import run as run_stages

@@ -15,6 +15,7 @@ import pyarrow as pa
 from benchmarks.cpu import CpuMeter, budget, occupancy
 from benchmarks.running import measured_broker, run_to_end, running_query
 from benchmarks.slopes import Length
+from benchmarks.stream import SEED as SEED
 from benchmarks.telling import step
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.sources.source import SourceOptions, bounded

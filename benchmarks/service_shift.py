@@ -6,6 +6,7 @@ whole stream, and `evenflow verify` must find no difference.
 
 from __future__ import annotations
 
+from benchmarks.fleet.course import SEED as SEED
 from benchmarks.fleet.course import Phase, course
 from benchmarks.fleet.instances import INPUTS, PANES, WORKERS, fleet
 from benchmarks.fleet.picture import courses

@@ -25,7 +25,8 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from benchmarks.spread import spread
-from benchmarks.stream import SEED, settings_for
+from benchmarks.stream import SEED as SEED
+from benchmarks.stream import settings_for
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings, save_settings
 from evenflow.settings.views import TopicRole

@@ -17,6 +17,7 @@ from benchmarks.running import measured_broker
 from benchmarks.spark_stages import FOLDER
 from benchmarks.spark_triggers import measured_triggers, routed_batches
 from benchmarks.stream import EVENT_RATE
+from benchmarks.stream import SEED as SEED
 
 ID = "spark-batches-a-trigger"
 WHAT = "seconds of a Spark trigger that takes 1, 2, 5 or 10 batches, by partitioner, and its fixed cost"

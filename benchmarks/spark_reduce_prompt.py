@@ -14,6 +14,7 @@ from benchmarks.running import measured_broker
 from benchmarks.spark_stages import FOLDER
 from benchmarks.spark_triggers import measured_triggers, routed_batches
 from benchmarks.stream import EVENT_RATE
+from benchmarks.stream import SEED as SEED
 from evenflow.settings import Settings
 
 ID = "spark-reduce-prompt"

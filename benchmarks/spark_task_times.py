@@ -22,6 +22,7 @@ from benchmarks.spark_stages import FOLDER
 from benchmarks.spark_triggers import routed_batches, taking
 from benchmarks.spread import spread
 from benchmarks.stream import EVENT_RATE
+from benchmarks.stream import SEED as SEED
 from benchmarks.telling import step
 from evenflow.settings import Settings, save_settings
 from evenflow.telemetry import BatchRecord, Part, parse

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.forwarding_ways import SEED, SLIDE, SPAN, Case, Held, Way
+from benchmarks.forwarding_ways import SEED as SEED
+from benchmarks.forwarding_ways import SLIDE, SPAN, Case, Held, Way
 from benchmarks.pictures import PLOTS
 from benchmarks.spread import in_turns
 from evenflow.aggregates import AggregatePlan

@@ -11,6 +11,7 @@ from topics.reader import read_range
 from topics.state import TopicSpec
 from workbench.broker import EmbeddedBroker
 
+SEED = 7
 ID = "topics-roundtrip"
 WHAT = "produce 60-byte records to 4 partitions of the embedded broker, then read them all with read_range"
 
@@ -18,7 +19,7 @@ WHAT = "produce 60-byte records to 4 partitions of the embedded broker, then rea
 def run(*, smoke: bool) -> dict[str, object]:
     """Records per second written, and read. AssertionError if not all of them come out again."""
     records = 20_000 if smoke else 2_000_000
-    value = Random(7).randbytes(60)
+    value = Random(SEED).randbytes(60)
     with EmbeddedBroker() as broker:
         kafka = broker.settings()
         ensure_topics(kafka, [TopicSpec("roundtrip", 4, {})])

@@ -14,6 +14,7 @@ from evenflow.commands.frame import run_command
 from evenflow.console import library_application
 
 COMMANDS = (
+    "audit",
     "bench",
     "broker",
     "control",
@@ -28,6 +29,7 @@ COMMANDS = (
     "replay",
     "reset",
     "results",
+    "sinks",
     "skip",
     "spark",
     "status",

@@ -29,6 +29,9 @@ def plan(
         typer.Option("--clear", help="Publish what the settings say: partitioner.workers, spark.reducers."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --clear: also beside a controller.")] = False,
+    because: Annotated[
+        str, typer.Option("--because", help="Why this plan is published, for `evenflow audit`.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The plan in force as one JSON object.")] = False,
 ) -> None:
     """Show the plan in force, or publish one by hand: how many workers are in use.
@@ -61,11 +64,13 @@ def plan(
     from workbench.plan_in_force import in_force, refuse_beside_a_controller
 
     if workers is not None:
-        published = publish(settings, workers=workers, reducers=reducers, effective_from=effective_from)
+        published = publish(
+            settings, workers=workers, reducers=reducers, effective_from=effective_from, because=because
+        )
     elif clear:
         if not force:
             refuse_beside_a_controller(settings, waiting=lambda line: typer.echo(line, err=True))
-        published = cleared(settings)
+        published = cleared(settings, because=because)
     else:
         found = in_force(settings)
         typer.echo(json.dumps(found.as_json()) if as_json else "\n".join(found.lines()))

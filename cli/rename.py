@@ -21,6 +21,7 @@ def rename(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The new query.name.")],
     keep: Annotated[bool, typer.Option("--keep", help="Leave the topics of the old name.")] = False,
+    because: Annotated[str, typer.Option("--because", help="Why, for `evenflow audit`.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Give a stopped query a new name. It keeps what it has read, routed and learned.
@@ -34,6 +35,7 @@ def rename(
     before = settings_of(context)
     after = settings_of(context, query={"name": name}, input={"topic": before.topic("input")})
 
+    from topics.audit import write_entry
     from workbench.lifetime.remains import find
     from workbench.lifetime.removal import remove
     from workbench.lifetime.rename import carry_out, examine
@@ -46,13 +48,15 @@ def rename(
     if not keep:
         show(remains, "and then this will be removed for good:")
     ask(f"Rename {before.query.name} to {name}?", yes=yes)
+    write_entry(before, "rename", f"renamed to {name}", because=because)
+    write_entry(after, "rename", f"renamed from {before.query.name}", because=because)
     with _progress() as advance:
         carry_out(found, progress=advance)
     typer.echo(f"{name} continues where {before.query.name} was. In the settings:", err=True)
     for line in _lines(before, name):
         typer.echo(line)
     if not keep:
-        remove(before, remains)
+        remove(before, remains, because=because or f"renamed to {name}")
 
 
 def _lines(before: Settings, name: str) -> list[str]:

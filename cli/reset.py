@@ -22,11 +22,13 @@ def reset(
         typer.Option("--results", help="Also results.topic or results.path where the settings name one."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    because: Annotated[str, typer.Option("--because", help="Why, for `evenflow audit`.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Also while a service of the query runs.")] = False,
 ) -> None:
     """Remove the query's topics, consumer groups and checkpoints, but never its input topic.
 
-    Shows first what will be removed, and asks.
+    Shows first what will be removed, and asks. `evenflow audit` says later who did
+    it: the topic `<query>.audit` stays.
     """
     from evenflow.commands.context import settings_of
 
@@ -44,7 +46,7 @@ def reset(
         return
     show(remains, f"of query {settings.query.name} this will be removed for good:")
     ask("Remove all of it?", yes=yes)
-    remove(settings, remains)
+    remove(settings, remains, because=because)
     typer.echo(f"removed; the name {settings.query.name} can begin anew", err=True)
 
 

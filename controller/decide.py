@@ -15,18 +15,23 @@ from evenflow.telemetry import DecisionRecord
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The configured policy in its first state. Raises ConfigError for an unknown name or option.
+    """The configured policy in its first state. Raises ConfigError for an unknown name or option."""
+    control = settings.control
+    return elasticity.create(control.policy, bounds=bounds_of(settings), seed=control.seed, **control.options)
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """The least and most p and r of a query.
 
     Without a cluster manager a plan changes p only, so the bounds keep r at its setting.
     """
     control, fixed = settings.control, settings.reducers if settings.spark.in_one_process else None
-    bounds = Bounds(
+    return Bounds(
         p_min=control.p_min,
         p_max=control.p_max or settings.routed_partitions,
         r_min=fixed or control.r_min,
         r_max=fixed or control.r_max or settings.spark.buckets,
     )
-    return elasticity.create(control.policy, bounds=bounds, seed=control.seed, **control.options)
 
 
 @dataclass(frozen=True)

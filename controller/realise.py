@@ -16,7 +16,7 @@ from evenflow.elasticity import Policy
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord
-from topics.plans import PlanWriter
+from topics.plans import PlanWriter, entry_of
 
 log = logging.getLogger(__name__)
 
@@ -48,22 +48,23 @@ class Published:
     observation.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, saves: bool = True) -> None:
         """Take over from the controller that the query had before.
 
-        Raises ServiceError when the broker refuses.
+        saves: whether what the policy has learned is saved. Raises ServiceError when the broker refuses.
         """
-        self._settings = settings
+        self._settings, self._saves = settings, saves
         self._writer = PlanWriter(settings, identity=IDENTITY)
 
     def realise(self, judgement: Judgement, record: DecisionRecord, policy: Policy) -> None:
         """As `Realiser` says."""
         step = judgement.seen.observation.step
-        save = judgement.plan is not None or step % _SAVED_EVERY == 0
+        save = self._saves and (judgement.plan is not None or step % _SAVED_EVERY == 0)
         self._writer.write(
             judgement.plan,
             telemetry=[(IDENTITY, record.encode())],
             snapshot=snapshot_record(policy) if save else None,
+            audit=None if judgement.plan is None else entry_of(judgement.plan, by=IDENTITY),
         )
 
     def repeat(self, plan: Plan) -> None:
@@ -72,7 +73,8 @@ class Published:
 
     def close(self, policy: Policy) -> None:
         """As `Realiser` says. Raises what `realise` raises."""
-        self._writer.write(snapshot=snapshot_record(policy))
+        if self._saves:
+            self._writer.write(snapshot=snapshot_record(policy))
 
 
 class Untouched:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
-from controller.evaluate import Evaluator, Rounds, patience, reached
+from controller.evaluate import Evaluator, Rounds, Seen, patience, reached
 from controller.kubernetes import ScaledReplicas, leading, lost
 from controller.memory import remember
 from controller.plan_log import PlanLog, stages_of
@@ -22,7 +22,7 @@ from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.stopping import stopped_by_signals
-from evenflow.talking import on_every_line
+from evenflow.talking import Trouble, on_every_line, unanswered
 from evenflow.telemetry import DecisionRecord, Telemetry, inputs_of
 from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
@@ -38,7 +38,7 @@ from topics.watch import TopicWatch
 
 log = logging.getLogger("controller")
 
-OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots")
+OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots", "audit")
 """Roles of the topics that the controller reads and writes."""
 _NEWEST = 500  # telemetry records that are read at the start: enough to have heard every part
 _TURN_SECONDS = 0.2
@@ -77,7 +77,9 @@ def control(
     def health() -> Checks:
         # A controller that waits for the lease is healthy.
         starting = led.is_set() and not loop.begun
-        return Checks(loop.trouble(), "it has not begun to control yet" if starting else None)
+        gone = None if controller is None else controller.broker_gone
+        reason = "it has not begun to control yet" if starting else None if gone is None else gone.text
+        return Checks(loop.trouble(), reason)
 
     if dry_run:
         # A dry run must neither take the lease nor change the number of instances.
@@ -137,20 +139,26 @@ def _both(first: Callable[[DecisionRecord], None], second: Tell | None) -> Tell:
 class Controller:
     """One controller of a query. `turn` does what is due, and is to be called again and again.
 
-    As soon as it is made, it fences the controller that the query had before, except in a dry run.
+    As soon as it is made, it fences the controller that the query had before, except in a dry run. policy: decides in
+    place of the configured one. What it has learned is neither read nor saved, and what the configured one has learned
+    stays as it is.
     """
 
     def __init__(
         self,
         settings: Settings,
         *,
+        policy: Policy | None = None,
         dry_run: bool = False,
         tell: Tell | None = None,
         replicas: Replicas | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        policy = policy_of(settings)  # first, so that a wrong policy is refused without a broker
+        given, policy = (
+            policy,
+            policy or policy_of(settings),
+        )  # first: a wrong policy is refused without a broker
         self._settings = settings = admitted(settings)
         self.picture = Picture(settings, clock=clock, wall=wall)
         self._dry_run, self._tell, self._clock, self._wall = dry_run, tell, clock, wall
@@ -160,8 +168,8 @@ class Controller:
             ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
         # Rule "the beginning is locked before it is read": first the controller before this one is fenced,
         # then the log is read, and only then is anything decided.
-        self._realiser: Realiser = Untouched() if dry_run else Published(settings)
-        remembered = remember(settings, policy)
+        self._realiser: Realiser = Untouched() if dry_run else Published(settings, saves=given is None)
+        remembered = given is None and remember(settings, policy)
         self._collector = Collector(settings, clock=clock, wall=wall, told=self._paint)
         self._evaluator = Evaluator(settings)
         self._decider = Decider(settings, policy)
@@ -187,18 +195,37 @@ class Controller:
 
     def turn(self, timeout: float) -> None:
         """Take in new plans and records, and judge what is due. timeout: s to wait for the first record."""
+        for seen in self.observations(timeout):
+            self.judge(seen)
+
+    def observations(self, timeout: float) -> Iterator[Seen]:
+        """Take in new plans and records. Yields each observation as soon as it is due: judge it before the next one.
+
+        timeout: s to wait for the first record.
+        """
         self._watch.check()
         self._learn()
         for message in self._new_telemetry(timeout):
             if self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from):
-                self._judge_when_due()
-        self._judge_when_due()
+                yield from self._due()
+        yield from self._due()
         self._talk.look(self.ignored())
+
+    def judge(self, seen: Seen) -> Judgement:
+        """Let the policy decide on this observation, and publish what follows from it."""
+        judgement = self._decider.judge(seen, self._log)
+        self._realise(judgement)
+        return judgement
 
     @property
     def policy(self) -> Policy:
         """The policy that decides."""
         return self._decider.policy
+
+    @property
+    def broker_gone(self) -> Trouble | None:
+        """What is wrong if Kafka does not answer."""
+        return unanswered(self._watch.servers, self._watch.unanswered)
 
     @property
     def heard(self) -> int:
@@ -285,13 +312,11 @@ class Controller:
         self._pending = again
         self._talk.lost(lost, again)
 
-    def _judge_when_due(self) -> None:
+    def _due(self) -> Iterator[Seen]:
         now = self._clock()
-        if not self._rounds.due(self._collector.known, now):
-            return
-        pending = self._pending is not None or self._decider.groups.pending
-        seen = self._evaluator.observe(self._collector.known, self._log, now, pending=pending)
-        self._realise(self._decider.judge(seen, self._log))
+        if self._rounds.due(self._collector.known, now):
+            pending = self._pending is not None or self._decider.groups.pending
+            yield self._evaluator.observe(self._collector.known, self._log, now, pending=pending)
 
     def _realise(self, judgement: Judgement) -> None:
         time_ms = round(self._wall() * 1000)

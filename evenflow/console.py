@@ -10,10 +10,11 @@ import typer
 from evenflow.commands.frame import application, run_command
 from evenflow.rooms import beside, room
 
-LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "sweep", "train")
+LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "size", "sweep", "train")
 """Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""
 SERVICES = (
     "aggregate",
+    "audit",
     "bench",
     "broker",
     "combine",
@@ -30,6 +31,7 @@ SERVICES = (
     "replay",
     "reset",
     "results",
+    "sinks",
     "skip",
     "status",
     "top",

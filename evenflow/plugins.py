@@ -12,12 +12,13 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from types import FunctionType
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -25,9 +26,32 @@ from evenflow.errors import ConfigError, EvenflowError
 
 log = logging.getLogger(__name__)
 Base = TypeVar("Base")
+Thing = TypeVar("Thing")
 CALLED_IN = "CALLED_IN_FOLDER"
 """Variable of the environment that names the folder where the user called the command, for services that the command
 starts in another folder. At the end of Python's path, so that its files hide no other module."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Generic[Thing]):
+    """A line of a list: a name that may be written, and what it stands for.
+
+    thing: None if it cannot be loaded. The summary then says what is wrong. package: which offers it, None for evenflow.
+    """
+
+    name: str
+    summary: str
+    thing: Thing | None
+    package: str | None = None
+
+    @property
+    def marked(self) -> str:
+        """The summary, with the package in front if the thing is not evenflow's."""
+        return marked(self.summary, self.package)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is said of the thing, as plain JSON."""
+        return {"name": self.name, "summary": self.summary, "package": self.package}
 
 
 @dataclass(frozen=True)
@@ -47,6 +71,31 @@ class Plugins:
         for name in offered.keys() & set(own):
             _warn_of(self.noun, name, _package(offered[name]))
         return tuple(sorted(offered.keys() - set(own)))
+
+    def entries(
+        self, own: Mapping[str, Thing], load: Callable[[str], Thing], summary: Callable[[Thing], str]
+    ) -> list[Entry[Thing]]:
+        """A line for each of evenflow's `own` things by name, and behind them for each that packages offer.
+
+        load: the thing of a package's name, or ConfigError. summary: what a thing is.
+        """
+        ours = [Entry(name=name, summary=summary(thing), thing=thing) for name, thing in own.items()]
+        return [*ours, *(self._entry(name, load, summary) for name in self.names(own=own))]
+
+    def _entry(
+        self, name: str, load: Callable[[str], Thing], summary: Callable[[Thing], str]
+    ) -> Entry[Thing]:
+        package = self.package(name)
+        try:
+            thing = load(name)
+        except ConfigError as error:
+            return Entry(name=name, summary=what_is_wrong(error), thing=None, package=package)
+        return Entry(name=name, summary=summary(thing), thing=thing, package=package)
+
+    def listed(self, own: Collection[str]) -> str:
+        """All names for a message: evenflow's `own`, and behind them those of packages, each with its package."""
+        offered = (f"{name} ({self.package(name)})" for name in self.names(own=own))
+        return ", ".join((*own, *offered))
 
     def knows(self, name: str) -> bool:
         """Whether `load` would try to load this name: an entry point has it, or it is written as `module:Attribute`."""
@@ -134,6 +183,21 @@ SINKS = Plugins("evenflow.sinks", "sink")
 QUERIES = Plugins("evenflow.queries", "query")
 
 
+def marked(words: str, package: str | None) -> str:
+    """What a list says of a thing: the words, with the package in front that offers it. None: no package does."""
+    return words if package is None else f"({package}) {words}"
+
+
+def first_line(thing: object) -> str:
+    """What a class or function says of itself in the first line of its docstring."""
+    return next(iter((thing.__doc__ or "").strip().splitlines()), "It does not say what it does.")
+
+
+def what_is_wrong(error: ConfigError) -> str:
+    """What a list says of a package's thing that cannot be loaded."""
+    return f"It cannot be used: {error.message}."
+
+
 def checked_class(
     name: str, thing: object, base: type[Base], options: type[BaseModel], *, noun: str
 ) -> type[Base]:
@@ -186,11 +250,12 @@ def _kind(thing: object) -> str:
     return words.get(word, f"an object of class {word}")
 
 
-def name_of(thing: type) -> str:
-    """`module:Class`, by which another process finds this class. Raises ConfigError for a class inside a function."""
+def name_of(thing: type | FunctionType) -> str:
+    """`module:Name`, by which another process finds this class or function. Raises ConfigError for one inside a function."""
     if "<locals>" in thing.__qualname__:
+        kind = "class" if isinstance(thing, type) else "function"
         raise ConfigError(
-            f"{thing.__qualname__} is a class inside a function, so no other process can find it",
+            f"{thing.__qualname__} is a {kind} inside a function, so no other process can find it",
             hint="define it at the top of a module",
         )
     return f"{thing.__module__}:{thing.__qualname__}"

@@ -27,7 +27,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.settings.delta_place import delta_place
-from evenflow.settings.kafka import spark_options
+from evenflow.settings.kafka import own_java_tokens, spark_options
 from evenflow.settings.views import view as view_of
 from evenflow.twostep import key_type, never_null, readable_schema, typed_keys
 from evenflow.wire import decode_frame
@@ -259,6 +259,14 @@ def _records(
     options: Mapping[str, str] | None,
 ) -> DataFrame:
     reader: Any = spark.readStream if stream else spark.read
+    kafka = settings.kafka
+    if kafka.sasl_token_file is not None and not own_java_tokens(kafka):
+        master = str(spark.conf.get("spark.master"))
+        if not master.startswith("local"):
+            raise ConfigError(
+                f"spark.master is {master}, and executors on other machines cannot get the token of kafka.sasl_token_file",
+                hint="set sasl.oauthbearer.token.endpoint.url in kafka.extras.java (docs/security.md#log-in-by-a-token)",
+            )
     ours = {
         "subscribe": topic,
         "startingOffsets": starting,

@@ -210,9 +210,9 @@ class PartitionerRecord(Record):
     loads: sum of the costs of tuples by worker since the last change of p, which is their number if each costs 1. costs:
     None if each tuple costs 1. plans_ignored: records of the plan topic that were no
     plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
-    record cannot be fetched. standing: what else stands still, as `/healthy/` says it. pages: `host:port` of the
-    instance's pages. exchange: what it knows of the exchange, None if it is in none. batches: its micro-batches,
-    None if it routes tuple by tuple.
+    record cannot be fetched. standing: what else stands still, as `/healthy/` says it. warnings: what a person should look
+    at though all moves, likewise. pages: `host:port` of the instance's pages. exchange: what it knows of the exchange, None
+    if it is in none. batches: its micro-batches, None if it routes tuple by tuple.
 
     Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
     (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
@@ -250,6 +250,7 @@ class PartitionerRecord(Record):
     slowest: Count | None = None
     stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
     standing: Annotated[list[Standstill], Field(max_length=16)] = []
+    warnings: Annotated[list[Annotated[str, Field(max_length=_LONGEST)]], Field(max_length=16)] = []
     pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
     exchange: ExchangeState | None = None
     batches: BatchesState | None = None

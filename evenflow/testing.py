@@ -1,4 +1,4 @@
-"""The contracts as functions, for the tests of partitioners, policies and aggregates of your own.
+"""The contracts as functions, for the tests of things of your own: one for each kind.
 
     from evenflow.testing import check_partitioner
 
@@ -6,12 +6,37 @@
         check_partitioner("own:Mine", d=3)
 
 Each law has a name in words. BrokenLawError names the law, an example, what was expected and what came instead.
-docs/your-own.md lists the laws. `check_sink` is in `spark_consumers.sinks`, because a sink needs Spark.
+docs/your-own.md lists the laws.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from evenflow.aggregates.own.checking import check_aggregate
 from evenflow.contracts import BrokenLawError
 from evenflow.elasticity.checking import check_policy
 from evenflow.partitioners.checking import check_partitioner
+from evenflow.rooms import room
+from evenflow.sources.checking import check_source
+from evenflow.sources.query_checking import check_query
 
-__all__ = ["BrokenLawError", "check_aggregate", "check_partitioner", "check_policy"]
+__all__ = [
+    "BrokenLawError",
+    "check_aggregate",
+    "check_partitioner",
+    "check_policy",
+    "check_query",
+    "check_sink",
+    "check_source",
+]
+
+
+def check_sink(sink: Any, **results: Any) -> None:
+    """Hold a sink to every law that needs neither Spark nor a place to write to. It needs a clone or image of evenflow.
+
+    sink: an object of a class derived from `spark_consumers.sinks.ResultSink`. results: values of the fields of `[results]`
+    that it needs. Raises AssertionError with the law that the sink breaks. ConfigError where only the wheel is installed.
+    """
+    # The library knows no Spark, so it gets the laws of sinks by name.
+    room("spark_consumers.sinks.checking", what="check_sink").check_sink(sink, **results)

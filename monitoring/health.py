@@ -17,11 +17,12 @@ PATIENCE = 60.0
 class Checks:
     """What is wrong with a part. alive: why it is dead. unhealthy: why it is unhealthy though alive.
 
-    None means that nothing is wrong.
+    None means that nothing is wrong. warnings: what a person should look at, in sentences, though the part is healthy.
     """
 
     alive: str | None = None
     unhealthy: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> str | None:

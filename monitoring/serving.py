@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, cast
@@ -115,7 +115,7 @@ def _pages(instruments: Instruments, health: Callable[[], Checks], glance: Look 
     metrics = make_wsgi_app(instruments.registry)
     pages: dict[str, Page] = {
         ALIVE: lambda: _checked("alive", health().alive),
-        HEALTHY: lambda: _checked("healthy", health().healthy),
+        HEALTHY: lambda: _healthy(health()),
     }
     if glance is not None:
         pages |= {STATE: lambda: _state(glance()), PATH: lambda: (_OK, "text/html; charset=utf-8", PAGE)}
@@ -144,10 +144,14 @@ def _state(seen: Glance | None) -> tuple[str, str, str]:
     return (_NOT_NOW, _PLAIN, "it is starting\n") if seen is None else (_OK, "application/json", state(seen))
 
 
-def _checked(word: str, trouble: str | None) -> tuple[str, str, str]:
+def _healthy(checks: Checks) -> tuple[str, str, str]:
+    return _checked("healthy", checks.healthy, {"warnings": checks.warnings} if checks.warnings else {})
+
+
+def _checked(word: str, trouble: str | None, more: Mapping[str, Any] | None = None) -> tuple[str, str, str]:
     if trouble is None:
-        return _OK, "application/json", json.dumps({word: True})
-    return _NOT_NOW, "application/json", json.dumps({word: False, "reason": trouble})
+        return _OK, "application/json", json.dumps({word: True, **(more or {})})
+    return _NOT_NOW, "application/json", json.dumps({word: False, "reason": trouble, **(more or {})})
 
 
 def _missing(known: list[str]) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evenflow.talking import silent_after
+from evenflow.talking import silent_after, unanswered
 from evenflow.talking.words import printable
 from evenflow.telemetry import Standstill
 from monitoring.health import PATIENCE
@@ -37,12 +37,15 @@ class Health:
         """Fields of the page: `healthy`, the data plane's `state`, and a `reason` if it is not healthy.
 
         An instance is not healthy if it is not alive, if its data plane has made no progress for 12 s, or if
-        something stands still. control_joined: as in `alive`.
+        something stands still. `warnings` has sentences about what a person should look at though all moves: windows that
+        stay open for long. control_joined: as in `alive`.
         """
         reason = self._not_alive(status, control_joined=control_joined, patience=silent_after())
         if reason is None:
             reason = next((str(some["reason"]) for some in _for_long(status)), None)
-        return _shown("healthy", status, reason)
+        shown = _shown("healthy", status, reason)
+        found = warnings_of(status)
+        return {**shown, "warnings": found} if found else shown
 
     def _not_alive(
         self, status: Mapping[str, Any], *, control_joined: bool, patience: float = PATIENCE
@@ -70,6 +73,19 @@ def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
         for some in _for_long(status)
         if some["what"] != "unfetchable"
     ]
+
+
+def broker_gone(servers: str, seconds: float) -> list[dict[str, Any]]:
+    """What stands still, for the status page, if Kafka does not answer. seconds: since the first unanswered request."""
+    gone = unanswered(servers, seconds)
+    if gone is None:
+        return []
+    return [{"what": "broker gone", "seconds": round(seconds, 1), "reason": gone.text, "at_once": True}]
+
+
+def warnings_of(status: Mapping[str, Any]) -> list[str]:
+    """What a person should look at though all moves, in sentences, for telemetry and the health page."""
+    return [printable(text)[:2_000] for text in status.get("warnings", ())]
 
 
 def _for_long(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:

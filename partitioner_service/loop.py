@@ -18,8 +18,9 @@ from evenflow.settings import Settings
 from partitioner_service import status
 from partitioner_service.aborts import Aborts
 from partitioner_service.added import all_have_ended
+from partitioner_service.chosen import ChosenRhythm
 from partitioner_service.exchange.member import ELECTING
-from partitioner_service.health import standing_still
+from partitioner_service.health import broker_gone, standing_still, warnings_of
 from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.key_answer import key_answer
 from partitioner_service.onlooker import Onlooker
@@ -69,7 +70,11 @@ class Loop:
         self.parts = parts
         self.work = status.Work(rejected=Rejected(settings))
         self._settings = settings
-        self._options = settings.partitioner
+        self._rhythm = ChosenRhythm(
+            settings.partitioner,
+            workers=parts.router.plans.partitioner.workers,
+            batches=parts.gate.state() is not None,
+        )
         self._plan_log = plan_log
         self._reports = reports
         self._questions = questions
@@ -95,7 +100,8 @@ class Loop:
     def _read_and_route(self) -> None:
         # What is due now must not wait for another block.
         self._write_all(self.parts.gate.due(self.parts.source.states))
-        most, patience = self.parts.gate.reading(self._options.block_tuples, self._options.linger / 1000)
+        now = self._rhythm.now
+        most, patience = self.parts.gate.reading(now.block_tuples, now.linger / 1000)
         blocks = self.parts.source.read(most, patience)
         # After a rewind the instance owns other partitions, or a transaction was aborted. The workers may
         # then not have heard of marks that were told before, so all marks are told again.
@@ -137,7 +143,7 @@ class Loop:
     def _commit_when_due(self) -> bool:
         """Commit the open transaction if it is old enough. Returns whether it did."""
         open_for = self.parts.sink.open_for
-        if open_for is None or open_for < self._options.commit_interval / 1000:
+        if open_for is None or open_for < self._rhythm.now.commit_interval / 1000:
             return False
         self.commit()
         return True
@@ -393,6 +399,7 @@ class Loop:
             batches=self.parts.gate.state(),
             exchange=None if self.parts.member is None else self.parts.member.figures.state(),
             standing=standing_still(self._latest.shown),
+            warnings=warnings_of(self._latest.shown),
         )
         self._latest.telemetry = told
         self.parts.side.telemetry(told.encode())
@@ -410,16 +417,24 @@ class Loop:
         source = self.parts.source
         return source.unfetchable.standing_still(source.states)
 
+    def _broker_gone(self) -> list[dict[str, Any]]:
+        """As in `Talk.tell`: Kafka does not answer. Without records to read, nothing else of the loop would show it."""
+        return broker_gone(self.parts.watch.servers, self.parts.watch.unanswered)
+
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
+        self._rhythm.look(
+            workers=self.parts.router.plans.partitioner.workers, rate=self.work.tuples_per_second
+        )
         self._status_at = now
         batches = self.parts.gate.state()
         shown = {
             **status.running(self._settings, self.parts.source, self.parts.router, self.work),
             "batches": batches and batches.model_dump(mode="json"),
+            "rhythm": self._rhythm.shown(),
         }
-        standing = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
+        standings = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
         self._latest.show(
             {
                 **shown,
@@ -428,6 +443,12 @@ class Loop:
                 "plans_ignored": self._plan_log.ignored,
                 "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
                 "worker_speeds": self._worker_speeds(),
-                "standing_still": [*standing, *self._schema_wait.standing_still(), *self._stuck()],
+                "standing_still": [
+                    *standings.still,
+                    *self._schema_wait.standing_still(),
+                    *self._stuck(),
+                    *self._broker_gone(),
+                ],
+                "warnings": standings.warnings,
             }
         )

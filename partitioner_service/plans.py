@@ -11,8 +11,9 @@ from evenflow.settings import Settings
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.prepare import OWN_TOPICS
 from topics import admin
+from topics.audit import ROLE
 from topics.clients import seconds
-from topics.plans import Fenced, Plans, PlanWriter, read_plans
+from topics.plans import Fenced, Plans, PlanWriter, entry_of, read_plans
 from topics.settled import admitted
 
 IDENTITY = "plan-by-hand"
@@ -28,11 +29,13 @@ def publish(
     reducers: int | None = None,
     effective_from: int | None = None,
     reason: str = "published by hand",
+    because: str = "",
 ) -> Plan:
     """Publish a plan with the next epoch, and return the plan once it counts.
 
     reducers: None means all buckets. effective_from: event time (ms) on a slide boundary, None for "at the
-    next slide". reason: for people who read the plan.
+    next slide". reason: for people who read the plan. because: for those who read the audit log, of which each plan
+    is a part.
 
     Raises ConfigError for more workers than routed partitions, for more reducers than buckets, for an
     `effective_from` that is no event time or not on a slide boundary, and for a missing input topic. Raises
@@ -55,12 +58,12 @@ def publish(
         raise ConfigError(f"effective_from {effective_from} is no event time (ms since 1970)")
     settings = admitted(settings)
     specs = admin.pipeline_topics(settings)
-    admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
+    admin.ensure_topics(settings.kafka, [specs[role] for role in (*OWN_TOPICS, ROLE) if role in specs])
     begins = NO_MARK if effective_from is None else effective_from
-    return _published(settings, Plan(epoch=1, p=workers, r=r, effective_from=begins, reason=reason))
+    return _published(settings, Plan(epoch=1, p=workers, r=r, effective_from=begins, reason=reason), because)
 
 
-def _published(settings: Settings, wanted: Plan) -> Plan:
+def _published(settings: Settings, wanted: Plan, because: str) -> Plan:
     """Publish this as the plan of the next epoch, whatever its own epoch is.
 
     Another writer may publish the same epoch at the same moment. The first plan in the log counts, so this
@@ -72,7 +75,7 @@ def _published(settings: Settings, wanted: Plan) -> Plan:
         for _ in range(_TRIES):
             epoch = _last_epoch(settings, reading) + 1
             plan = replace(wanted, epoch=epoch)
-            writer.write(plan)
+            writer.write(plan, audit=entry_of(plan, because=because))
             if plan in in_order(_once_visible(settings, reading, epoch)):
                 return plan
     except Fenced:

@@ -178,12 +178,13 @@ class Reports:
         exchange: ExchangeState | None = None,
         batches: BatchesState | None = None,
         standing: Sequence[Standstill] = (),
+        warnings: Sequence[str] = (),
     ) -> PartitionerRecord:
         """The telemetry record of this moment.
 
         ignored: number of records of the plan topic that were no plan. released: states behind all that was routed. None:
         nothing was read that is not routed. exchange: None if this instance is in none. batches: None if it cuts none.
-        standing: what stands still.
+        standing: what stands still. warnings: what a person should look at though all moves.
         """
         self._said_at = self._clock()
         self._periods.roll(self._said_at)
@@ -231,6 +232,7 @@ class Reports:
             slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,
             stuck=_stuck(source),
             standing=list(standing),
+            warnings=list(warnings),
             pages=self.pages,
             exchange=exchange,
             batches=batches,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evenflow.due import ResultDelays, due_windows, open_for_long
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking import Concern
@@ -14,6 +15,8 @@ from partitioner_service.leaps import Leaps
 
 STANDS_STILL = ("nothing read", "waits for a first tuple", "waits for newer tuples", "leapt away")
 """Names of concerns that mean a standstill. After a minute of such a concern the instance is not healthy."""
+OPEN_FOR_LONG = "windows stay open"
+"""Name of the concern about windows that come out, but not for long. The instance is healthy, with a warning."""
 
 _SOON = 10.0
 _LONG = 60.0
@@ -61,6 +64,7 @@ class Standing:
         if fastest is not None:
             found += [self._first(awake), self._newer(awake, fastest), self._leapt(awake, everyone, status)]
         known = [concern for concern in found if concern is not None]
+        known += self._open_for_long(status, everyone)
         # A paused partition waits for another one. If that one stands still, its own concern says all.
         if not any(concern.name in STANDS_STILL for concern in known):
             known += self._paused(own, everyone)
@@ -180,6 +184,19 @@ class Standing:
             ),
             fields={"partitions": sorted(ahead), "ahead_ms": largest - now},
         )
+
+    def _open_for_long(self, status: Shown, everyone: Mapping[int, PartitionState]) -> list[Concern]:
+        """The next window comes out long after its end, because of a setting or of event times of the future."""
+        states = [everyone.get(partition) for partition in range(status["input_partitions"])]
+        known = due_windows(self._settings.query, states)
+        if known is None or known.next is None:
+            return []
+        now = int(self._wall() * 1000)
+        trouble = open_for_long(ResultDelays.of(self._settings.query), needs=known.needs, now=now)
+        if trouble is None:
+            return []
+        over = "windows do not stay open for far longer than they are any more"
+        return [Concern(name=OPEN_FOR_LONG, text=trouble.text, over=over, after=_SOON)]
 
     def _leapt(
         self, awake: Mapping[str, Shown], everyone: Mapping[int, PartitionState], status: Shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
@@ -14,9 +14,16 @@ from evenflow.talking.words import by_reason, moment, partitions, share, span
 from partitioner_service.batch_concerns import BatchConcerns
 from partitioner_service.batches import Batching, batching
 from partitioner_service.rejected import Rejected
-from partitioner_service.standing import STANDS_STILL, Standing
+from partitioner_service.standing import OPEN_FOR_LONG, STANDS_STILL, Standing
 
 log = logging.getLogger("partitioner_service")
+
+
+class Standings(NamedTuple):
+    """What lasts. still: what stands still, each with its name, its seconds and its reason. warnings: sentences."""
+
+    still: list[dict[str, Any]]
+    warnings: list[str]
 
 
 class Talk:
@@ -58,8 +65,8 @@ class Talk:
 
     def tell(
         self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
-    ) -> list[dict[str, Any]]:
-        """Log what is due. Returns what stands still, for the status page.
+    ) -> Standings:
+        """Log what is due. Returns what the status page shows of it.
 
         everyone: the states of all input partitions that are known.
         """
@@ -70,11 +77,15 @@ class Talk:
         ]
         self._concerns.now(found)
         self._beat(status)
-        return [
-            {"what": concern.name, "seconds": round(seconds, 1), "reason": concern.text}
-            for concern, seconds in self._concerns.lasting
-            if concern.name in STANDS_STILL
-        ]
+        lasting = self._concerns.lasting
+        return Standings(
+            still=[
+                {"what": concern.name, "seconds": round(seconds, 1), "reason": concern.text}
+                for concern, seconds in lasting
+                if concern.name in STANDS_STILL
+            ],
+            warnings=[concern.text for concern, _ in lasting if concern.name == OPEN_FOR_LONG],
+        )
 
     def ends(self, status: Mapping[str, Any]) -> None:
         """Log the last line, with the figures since the line before."""

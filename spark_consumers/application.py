@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from evenflow.due import ResultDelays
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, FencedError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole, queries
@@ -83,7 +84,10 @@ def run(
     talks = [Talk(one, partial(unread, one), unanswered=lambda: watch.unanswered) for one in run_queries]
     _warn_of_waits(settings)
     instruments = SparkInstruments(settings, chosen)
-    health = Health(kafka=lambda: _gone(watch))
+    health = Health(
+        kafka=lambda: _gone(watch),
+        delays={one.query.name: ResultDelays.of(one.query) for one in run_queries},
+    )
     host, port = settings.spark.web_host, settings.spark.web_port
     with (
         served(instruments, host, port, setting="spark.web_port", health=health.checks, web=settings.web),

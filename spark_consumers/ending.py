@@ -20,6 +20,7 @@ from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from evenflow.telemetry import Stage
 from evenflow.twostep import FrameAt, Tally
 from evenflow.twostep.lanes import grown
 from evenflow.twostep.sequences import REBUILD
@@ -126,18 +127,17 @@ class EndOfTopic:
         return max(self._settings.routed_partitions, self._settings.spark.buckets)
 
 
-def check_complete(
-    settings: Settings, tally: Tally, committed: Mapping[int, int], *, role: TopicRole
-) -> None:
+def check_complete(settings: Settings, tally: Tally, committed: Mapping[int, int], *, stage: Stage) -> None:
     """Raise DataLossError if what was read is not what the topic holds, though its end was read.
 
-    tally: of what this process has read. committed: the next offset to read of each partition, because frames may have
-    come since. role: of the topic that the stage reads.
+    tally: of what this process has read, in all its stages. committed: the next offset to read of each partition,
+    because frames may have come since.
 
-    The last frame that was read must be the last one that stands in its routed partition. No window may be open in any
-    bucket: a bucket that waits for the last frames of a session closes none.
+    The last frame that was read must be the last one that stands in its routed partition. Every bucket must have read the
+    end of each input partition, and no window may be open in it: a bucket that waits for the last frames of a session
+    closes none.
     """
-    if role == "routed":
+    if stage != "reduce":
         newest = _newest_frames(settings, tally.frames, committed)
         for routed, frame in sorted(tally.frames.items()):
             if newest[routed] != frame:
@@ -146,7 +146,18 @@ def check_complete(
                     f"{_named(newest[routed])}: the log was cut, and has grown again to where it had been read",
                     hint=REBUILD,
                 )
+    if stage == "combine":
+        return  # the buckets of this process may not have read yet what it has combined
     for bucket, stand in sorted(tally.stands.items()):
+        behind = [number for number, mark in enumerate(stand.marks) if mark < END_MARK]
+        if behind:
+            topic = settings.topic("partials" if stage == "reduce" else "routed")
+            raise DataLossError(
+                f"{topic} was read up to its end, and every lane ends there, but bucket {bucket} has not read the end of "
+                f"input partition {behind[0]}: records that it lacks are gone, and the log has grown again to where it had "
+                "been read",
+                hint=REBUILD,
+            )
         if stand.windows:
             raise DataLossError(
                 f"every lane has ended, and bucket {bucket} still has {stand.windows} open windows: it waits for frames "

@@ -81,6 +81,12 @@ class Folder:
                 raise
         return True
 
+    def exists(self, name: str) -> bool:
+        """Whether there is a file or folder of this name."""
+        with told(self.location):
+            path, files = self._path(name)
+            return bool(files.exists(path))
+
     def read(self, name: str) -> str | None:
         """Text of a file. None if the file does not exist."""
         with told(self.location):

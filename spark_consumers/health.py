@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
+from evenflow.due import ResultDelays, open_for_long
 from evenflow.talking import Sign, Trouble, hanging, silent_after
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.health import Checks, Turns
@@ -13,7 +14,8 @@ from monitoring.health import Checks, Turns
 class Health:
     """Collects what the stages report, and answers probes in a thread of its own.
 
-    clock: s. kafka: returns what is wrong with Kafka, None if it answers.
+    clock: s. kafka: returns what is wrong with Kafka, None if it answers. delays: of each query, by its name. wall: seconds
+    since 1970, to compare event times with.
     """
 
     def __init__(
@@ -21,14 +23,21 @@ class Health:
         clock: Callable[[], float] = time.monotonic,
         *,
         kafka: Callable[[], Trouble | None] = lambda: None,
+        delays: Mapping[str, ResultDelays] | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self.loop = Turns("the application's loop", clock=clock)
         self._kafka = kafka
         self._stuck: dict[tuple[str, str], str] = {}
+        self._delays = delays or {}
+        self._wall = wall
+        self._next: dict[str, int | None] = {}
 
     def batch(self, record: BatchRecord) -> None:
         """Note that a micro-batch has ended."""
         self._stuck.pop((record.query, record.stage), None)
+        if record.stage != "combine":  # which knows of no windows
+            self._next[record.query] = record.next_window_end
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
         """Note that a stage has finished no micro-batch for a while."""
@@ -60,4 +69,16 @@ class Health:
             self.loop.trouble(patience=silent_after()),
             *list(self._stuck.values()),
         )
-        return Checks(self.loop.trouble(), next((one for one in reasons if one is not None), None))
+        first = next((one for one in reasons if one is not None), None)
+        return Checks(self.loop.trouble(), first, tuple(self._warnings()))
+
+    def _warnings(self) -> Iterator[str]:
+        """Windows that come out, but not for long."""
+        now = int(self._wall() * 1000)
+        for name, window_end in list(self._next.items()):
+            delays = self._delays.get(name)
+            if delays is not None:
+                needs = None if window_end is None else window_end + delays.total
+                trouble = open_for_long(delays, needs=needs, now=now)
+                if trouble is not None:
+                    yield f"{name}: {trouble.text}"

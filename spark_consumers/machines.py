@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
+from evenflow.settings.kafka import own_java_tokens
 from evenflow.settings.places import local_folder
 from evenflow.telemetry import Stage
 from spark_consumers.archive import using_archive
@@ -97,14 +98,21 @@ def executor_python(settings: Settings) -> str:
 def refuse_unshared(settings: Settings) -> None:
     """Look, before Spark is started, for places and addresses that mean something else to executors.
 
-    Raises ConfigError for a relative folder, because executors have working folders of their own. Warns of a
-    place or address that may be wrong.
+    Raises ConfigError for a relative folder, because executors have working folders of their own, and for a Kafka
+    token that only this machine would get. Warns of a place or address that may be wrong.
     """
     if settings.spark.in_one_process:
         return
     shared = one_machine(settings)
     if shared:
         _warn_of_loopback(settings)
+    elif settings.kafka.sasl_token_file is not None and not own_java_tokens(settings.kafka):
+        raise ConfigError(
+            f"spark.master is {settings.spark.master}, and executors on other machines cannot get the token of "
+            "kafka.sasl_token_file",
+            hint="let Java clients ask your token endpoint: set sasl.oauthbearer.token.endpoint.url and sasl.jaas.config "
+            "in kafka.extras.java (docs/security.md#log-in-by-a-token)",
+        )
     for name, place in (
         ("spark.checkpoint", settings.spark.checkpoint_folder),
         ("results.path", settings.results.folder),

@@ -173,8 +173,15 @@ class ResultFiles:
     def write(self, rows: DataFrame, batch: int) -> Publish:
         """Write the rows of a micro-batch where no reader looks. Returns the function that moves them out.
 
-        rows: the columns of the query's results, one Spark partition per bucket.
+        rows: the columns of the query's results, one Spark partition per bucket. Raises DataLossError if the folder was
+        removed: Spark would make it anew, and what comes from then on would look like all results.
         """
+        if not self.folder.exists(MARKER):
+            raise DataLossError(
+                f"results.path {self.folder.location} has lost its {MARKER} while the application ran: the folder was "
+                "removed or emptied, with the results that were in it",
+                hint="restore it from a copy, or rebuild the query under a new name (docs/operations.md)",
+            )
         draft = f"{WRITING}/{run_name(self.epoch)}/{batch}-{uuid4().hex}"
         counted, buckets = _counted(with_times(rows))
         counted.write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")

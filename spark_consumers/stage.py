@@ -92,7 +92,7 @@ class RunningStage:
         # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
         self._epoch.check()
         self._end = EndOfTopic(settings, role)
-        self._reads, self._tally = role, tally
+        self._tally = tally
         self._watch = RunWatch(folder, self._epoch, self._checkpoint)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
@@ -153,7 +153,7 @@ class RunningStage:
         committed = self._checkpoint.committed()
         if not self._end.reached_by(committed):
             return False
-        check_complete(self._settings, self._tally.value, committed, role=self._reads)
+        check_complete(self._settings, self._tally.value, committed, stage=self.name)
         return True
 
     def look(self) -> None:
@@ -225,7 +225,7 @@ def stage_frame(
     blobs = combiner.combined(
         source,
         layout,
-        tasks=_combine_tasks(spark, settings),
+        tasks=settings.combine_tasks(spark.sparkContext.defaultParallelism),
         told=told,
         wait_us=settings.spark.combine_wait,
         measured=settings.partitioner.speeds == "measured",
@@ -237,23 +237,6 @@ def stage_frame(
     if layout.reduce_tasks is not None:
         blobs = reduce_tasks.pieces(blobs, layout, told=told)
     return _reduced(blobs.select("label", "blob"), settings, layout, told)
-
-
-def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
-    """How many tasks the combiner has. Fewer tasks cost less, but every core must find something to do.
-
-    * If `spark.combine_tasks` is set, it decides.
-    * With executors there is one task per routed partition.
-    * In one process there is one task per core if every routed partition is a worker in use.
-    * Otherwise there are two tasks per core. Spark decides which routed partitions share a task. With one task per
-      core, all workers in use could fall to the same task.
-    """
-    if settings.spark.combine_tasks is not None:
-        return settings.spark.combine_tasks
-    if not settings.spark.in_one_process:
-        return settings.routed_partitions
-    some_unused = settings.routed_partitions > settings.partitioner.workers
-    return spark.sparkContext.defaultParallelism * (2 if some_unused else 1)
 
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | None) -> DataFrame:

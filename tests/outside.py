@@ -26,7 +26,7 @@ def module(folder: Path, name: str, text: str) -> None:
 
 def package(folder: Path, name: str, group: str, **points: str) -> None:
     """What pip leaves of a package that offers these entry points of this group."""
-    info = folder / f"{name}-1.0.dist-info"
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = "\n".join(f"{point} = {value}" for point, value in points.items())

@@ -34,6 +34,7 @@ ROLES: tuple[TopicRole, ...] = get_args(TopicRole)
 """What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
 _HOUR_MS = 3_600_000
+_YEAR_MS = 365 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
 _SMALLEST_SEGMENT = 1_048_576
@@ -60,7 +61,8 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
 
     There is a sync topic only if the instances tell each other what they know.
 
-    Topics that hold event time in the record timestamp keep records for ever. A finite retention would count
+    Topics that hold event time in the record timestamp keep records for ever. The rejected topic is one of them, unless
+    the settings ask for a retention. A finite retention would count
     from the event time, and the broker would delete a replay of old data within minutes.
     """
     a_week = {
@@ -69,6 +71,9 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "message.timestamp.type": "LogAppendTime",
     }
     large = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+    keep = settings.input.rejected_retention
+    # A finite retention must not count from event times, so then the broker stamps the records.
+    rejected = _EVENT_TIME if keep is None else a_week | {"retention.ms": str(keep)}
     # Kafka compacts closed segments only, and every reader reads what is not yet compacted. So segments are
     # closed soon, and compacted when little of them is out of date.
     compacted = {
@@ -88,7 +93,7 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
     made_as: dict[TopicRole, tuple[int, dict[str, str]]] = {
         "rejected": (
             settings.input_partitions,
-            _EVENT_TIME | {"max.message.bytes": str(REJECTED_RECORD_BYTES)},
+            rejected | {"max.message.bytes": str(REJECTED_RECORD_BYTES)},
         ),
         "routed": (settings.routed_partitions, a_week | large),
         "partials": (settings.spark.buckets, a_week | large),
@@ -96,6 +101,7 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "telemetry": (1, a_week),
         "plan": (1, plan),
         "snapshots": (1, snapshots),
+        "audit": (1, a_week | {"retention.ms": str(_YEAR_MS)}),
     }
     if settings.exchanges:
         # Old records help nobody. Segments are closed soon, because only closed ones are deleted.

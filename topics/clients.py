@@ -27,9 +27,10 @@ _ADMINS_LOCK = threading.Lock()
 _LOG = logging.getLogger("evenflow.kafka")
 _LOG.addHandler(logging.NullHandler())
 
+_LOG_IN = "check kafka.sasl_mechanism, sasl_username and sasl_password, or sasl_token_file"
 _HINTS: dict[int, str] = {
-    KafkaError._AUTHENTICATION: "check kafka.sasl_mechanism, sasl_username and sasl_password",
-    KafkaError.SASL_AUTHENTICATION_FAILED: "check kafka.sasl_mechanism, sasl_username and sasl_password",
+    KafkaError._AUTHENTICATION: _LOG_IN,
+    KafkaError.SASL_AUTHENTICATION_FAILED: _LOG_IN,
     KafkaError._SSL: "check kafka.ssl_ca, ssl_certificate and ssl_key",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "ask for an ACL on that topic, or use another user",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "ask for an ACL on that consumer group, or use another user",
@@ -44,6 +45,8 @@ _HINTS: dict[int, str] = {
 }
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 """Errors of a transactional producer that say that its id has a newer producer, or that a transaction timed out."""
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
+"""How librdkafka begins when our callback has no token for it. It has the code of a refused log-in."""
 _HOPELESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._FATAL})
 """Errors that no retry heals."""
 
@@ -186,6 +189,8 @@ class _ErrorWatch:
     def __call__(self, error: KafkaError) -> None:
         _LOG.debug("kafka: %s", error)
         self.last = error
+        if _NO_TOKEN in error.str():  # the file may hold a token again when librdkafka reads it next, in 10 s
+            return
         if error.fatal() or error.code() in _HOPELESS:
             self.hopeless = service_error(error, self._kafka, "refused by the broker")
             raise self.hopeless

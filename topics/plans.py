@@ -17,6 +17,7 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan, parse_plan
 from evenflow.settings import Settings
 from topics.admin import describe
+from topics.audit import AuditEntry, who
 from topics.clients import FENCED, producer, seconds, service_error
 from topics.follower import Follower
 from topics.offsets import stable_ends
@@ -137,6 +138,21 @@ class PlanFollower:
         return [plan for message in messages if (plan := self._reading.of(message)) is not None]
 
 
+def entry_of(plan: Plan, *, because: str = "", by: str = "") -> AuditEntry:
+    """The entry of the audit log for a plan that this process publishes.
+
+    because: why, by default the plan's own reason. by: the part that decided it, empty for a person.
+    """
+    words = f"plan {plan.epoch}: {plan.p} workers, {plan.r} buckets at once"
+    process = who()
+    return AuditEntry(
+        action="plan",
+        what=words,
+        who=f"{by}, {process}" if by else process,
+        because=because or plan.reason,
+    )
+
+
 class Fenced(ServiceError):
     """Another writer of the same identity has taken over."""
 
@@ -165,10 +181,11 @@ class PlanWriter:
         *,
         telemetry: Iterable[tuple[str, bytes]] = (),
         snapshot: tuple[bytes, bytes] | None = None,
+        audit: AuditEntry | None = None,
     ) -> None:
         """Write all of these records in one transaction, or none of them.
 
-        telemetry, snapshot: (key, value) of records for the telemetry and the snapshots topic.
+        telemetry, snapshot: (key, value) of records for the telemetry and the snapshots topic. audit: who wants the plan.
         Raises Fenced if another writer has taken over, ServiceError for other refusals.
         """
         settings = self._settings
@@ -182,6 +199,8 @@ class PlanWriter:
                 self._producer.produce(settings.topic("telemetry"), value=record, key=key)
             if snapshot is not None:
                 self._producer.produce(settings.topic("snapshots"), key=snapshot[0], value=snapshot[1])
+            if audit is not None:
+                self._producer.produce(settings.topic("audit"), value=audit.encode())
             self._producer.commit_transaction(self._patience)
 
         self._do("publishing", all_of_it)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
 from spark_consumers.jars import cache_dir, java_command
+from topics.certificates import SOON_SECONDS, certificate_ends
 from workbench.doctor_ports import check_ports
 from workbench.doctor_topics import Report, with_topics
 from workbench.findings import Finding
@@ -30,7 +32,8 @@ _MIN_DISK = 5 * 2**30
 
 def examine(settings: Settings, *, most: int = SAMPLE) -> Report:
     """All checks against this machine, the broker of the settings, and at most `most` records of the input topic."""
-    return with_topics([*_machine(settings), *check_ports(settings)], settings, most=most)
+    mine = [*_machine(settings), *check_certificates(settings), *check_ports(settings)]
+    return with_topics(mine, settings, most=most)
 
 
 def _machine(settings: Settings) -> list[Finding]:
@@ -129,6 +132,20 @@ def check_disk(free: int, folder: Path) -> Finding:
     if free < _MIN_DISK:
         return Finding("disk", "warning", size, "free some, or set TMPDIR to a larger disk")
     return Finding("disk", "ok", size)
+
+
+def check_certificates(settings: Settings, *, now: Callable[[], float] = time.time) -> Iterator[Finding]:
+    """Certificates that the settings name must not end within two weeks. now: seconds since 1970."""
+    moment = now()
+    for one in certificate_ends(settings):
+        ended, soon = one.end <= moment, one.end - moment < SOON_SECONDS
+        do = "replace the file, and restart what uses it: docs/operations.md#evenflowcertificateendssoon"
+        yield Finding(
+            "certificate",
+            "problem" if ended else "warning" if soon else "ok",
+            one.left(moment),
+            do if soon else "",
+        )
 
 
 def installed_version(package: str) -> str | None:

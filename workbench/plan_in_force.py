@@ -91,12 +91,20 @@ def in_force(settings: Settings) -> InForce:
     )
 
 
-def clear(settings: Settings) -> Plan:
+def clear(settings: Settings, *, because: str = "") -> Plan:
     """Publish the settings' `workers` and `spark.reducers` as the plan of the next epoch, and return it.
+
+    because: why, for the audit log.
 
     Raises what `partitioner_service.plans.publish` raises.
     """
-    return publish(settings, workers=settings.partitioner.workers, reducers=settings.reducers, reason=CLEARED)
+    return publish(
+        settings,
+        workers=settings.partitioner.workers,
+        reducers=settings.reducers,
+        reason=CLEARED,
+        because=because,
+    )
 
 
 def refuse_beside_a_controller(

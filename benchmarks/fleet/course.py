@@ -15,7 +15,7 @@ LEVEL, LEAST = 1.25, 1e-3
 """Loads are as level as before if the imbalance of windows is on average at most `LEVEL` times that of before. `LEAST` is
 level in any case: a thousandth of the tuples."""
 KEYS, Z = 20_000, 1.2
-_SEED = 1
+SEED = 1
 
 
 class Phase(NamedTuple):
@@ -37,7 +37,7 @@ def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, A
     slides: imbalance of each slide. windows: of the window that ends with it. rounds: of the exchange, after each slide.
     again: slides after each event until windows were as level as before it.
     """
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(SEED)
     length, tuples = (2, 1_000) if smoke else (2 * PANES, 8_000)
     law, names = zipf_law(KEYS, Z), np.arange(KEYS)
     slides: list[float] = []

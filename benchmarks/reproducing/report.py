@@ -103,7 +103,11 @@ NOT_MEASURED = (
         "throughput 1.3x to 6.7x, by forwarding 3x",
         "throughput needs a cluster. The costs that the paper names are measured above: imbalance, Gamma and Eq. 2",
     ),
-    ("000, fig. 10a-b", "cost of statistics per window", "a time. docs/measurements.md has ours"),
+    (
+        "000, fig. 10a-b",
+        "cost of statistics per window",
+        "a time. `evenflow bench partitioners-statistics` measures ours, docs/measurements.md has a run",
+    ),
     (
         "000, fig. 10c",
         "latency by heavy hitters",

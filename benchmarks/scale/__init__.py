@@ -1,9 +1,9 @@
 """A thousand workers, a hundred input partitions and ten million tuples a second, on paper: what breaks first, and where.
 
 Unit costs are measured here, on one machine (`frames`, `control`, `broker`, `spark`), or taken from
-docs/measurements.md (`documented`). `load` simulates the routing of keys at 1,000 workers. `shape` says how often each
-thing happens, and `costs` multiplies counts and unit costs. `docs/scale.md` shows what came out. `python -m
-benchmarks.scale` makes its tables and pictures again from the kept figures.
+docs/measurements.md (`documented`). `load` simulates the routing of keys at 1,000 workers. The model that multiplies
+counts and unit costs is `evenflow.scale`, which `evenflow size` uses, too. `docs/scale.md` shows what came out. `python -m
+benchmarks.scale` makes its tables and pictures again from the measurements that come with the library.
 """
 
 from __future__ import annotations
@@ -11,24 +11,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import machine
 from benchmarks.scale.broker import broker_costs
 from benchmarks.scale.check import checked
 from benchmarks.scale.control import control_costs, partitioner_costs, sync_costs
-from benchmarks.scale.costs import Units, by_place, over_budget
 from benchmarks.scale.documented import DOCUMENTED
 from benchmarks.scale.frames import blob_costs, frame_costs, merge_cost, row_bytes
-from benchmarks.scale.kept import Kept, loads_of
-from benchmarks.scale.load import LAWS, PARTITIONERS, routed
+from benchmarks.scale.load import PARTITIONERS, routed, stream_of
 from benchmarks.scale.setups import SETUPS, bill_of, cores_in
 from benchmarks.scale.spark import task_cost
 from benchmarks.telling import step
+from evenflow.scale.costs import Units, by_place, over_budget
+from evenflow.scale.law import LAWS
+from evenflow.scale.measurements import Measurements, loads_of
 
+SEED = 1
 ID = "scale"
 WHAT = (
     "1,000 workers, 100 input partitions and 10 M tuples/s on paper: unit costs measured here, multiplied out"
 )
 KEPT = Path(".evenflow/bench/scale.json")
-"""The file that the figures are written to. `docs/scale/measured.json` is a copy of it."""
+"""The file that the figures are written to. `evenflow/scale/measured.json` is a copy of it."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
@@ -43,8 +46,8 @@ def run(*, smoke: bool) -> dict[str, object]:
     costs = Units(**units)
     with step("micro-batches without tuples, beside the model"):
         check = checked(costs, smoke=smoke)
-    kept = Kept(costs, state, rows, found, check, smoke)
-    kept.write(KEPT)
+    kept = Measurements(costs, state, rows, found, check, smoke)
+    kept.write(KEPT, machine=machine())
     return figures(kept)
 
 
@@ -59,14 +62,14 @@ def _measured(smoke: bool) -> tuple[dict[str, float], dict[str, float]]:
 def _routed(smoke: bool) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for law in LAWS:
-        stream = law.stream(20_000 if smoke else 10_000_000)
+        stream = stream_of(law, 20_000 if smoke else 10_000_000)
         for sources in (1, 100):
             for name, found in routed(stream, PARTITIONERS, workers=1_000, sources=sources).items():
                 rows.append({"law": law.name, "partitioner": name, "instances": sources, **vars(found)})
     return rows
 
 
-def figures(kept: Kept) -> dict[str, object]:
+def figures(kept: Measurements) -> dict[str, object]:
     """Figures for the runner: unit costs, the broker's rows, and each setup's bill by place with what is over budget."""
     load = loads_of(kept)["words"]
     bills: list[dict[str, Any]] = []

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from benchmarks.page_tables import into_page
 from benchmarks.scale import pages
-from benchmarks.scale.kept import Kept, loads_of
 from benchmarks.scale.pictures import by_workers
 from evenflow.charts.page import save
+from evenflow.scale.measurements import MEASURED, Measurements, loads_of
 
 PAGE, FOLDER = Path("docs/scale.md"), Path("docs/scale")
 LAW = "words"
 """The law of the keys that the page's bills are made with."""
 
 
-def tables(kept: Kept) -> dict[str, str]:
+def tables(kept: Measurements) -> dict[str, str]:
     """The page's tables by the name in the comment above each."""
     return {
         "units": pages.units_table(kept),
@@ -26,7 +26,7 @@ def tables(kept: Kept) -> dict[str, str]:
         "bill": pages.bill_table(kept, LAW),
         "limits": pages.limits_table(kept, LAW),
         "dominant": pages.dominant_table(kept, LAW),
-        "check": pages.check_table(kept),
+        "runs": pages.runs_table(kept),
         "transactions": pages.transactions_table(kept),
     }
 
@@ -34,7 +34,7 @@ def tables(kept: Kept) -> dict[str, str]:
 def main() -> int:
     """Write the tables into the page, and the picture beside it."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    kept, _ = Kept.read(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / "measured.json")
+    kept, _ = Measurements.read(Path(sys.argv[1]) if len(sys.argv) > 1 else MEASURED)
     page = PAGE.read_text(encoding="utf-8")
     for part, made in tables(kept).items():
         page = into_page(page, "scale", part, made)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.growth import TASKS, Pipeline
+from benchmarks.growth import Pipeline
 from benchmarks.growth_lanes import SHAPES
-from benchmarks.scale.costs import Units
 from benchmarks.scale.timing import cpu
+from evenflow.scale.costs import Units
+from evenflow.scale.runs import empty_batch
 
 _BATCHES = 6
 
@@ -22,22 +23,6 @@ def checked(units: Units, *, smoke: bool) -> list[dict[str, float]]:
         }
         for routed, inputs, buckets in (SHAPES[:1] if smoke else SHAPES)
     ]
-
-
-def empty_batch(routed: int, inputs: int, buckets: int, units: Units) -> float:
-    """CPU seconds of a micro-batch without tuples, by the model.
-
-    Each routed partition has one frame that tells, whose cost is part of `range`. There are two tasks, and each has one
-    line of marks.
-    """
-    blobs = TASKS * buckets
-    return (
-        routed * units.range
-        + blobs * units.blob
-        + buckets * routed * units.segment
-        + routed * inputs * units.lane
-        + buckets * (units.bucket + routed * inputs * units.lane_state)
-    )
 
 
 def _measured(routed: int, inputs: int, buckets: int) -> float:

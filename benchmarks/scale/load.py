@@ -13,65 +13,27 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.reproducing.data import DATASETS, is_there, read_dataset
-from benchmarks.scale.shape import Load
 from evenflow.advice.sample import keys_of
-from evenflow.arrays import Float64s
 from evenflow.partitioners.registry import options_type
+from evenflow.scale.law import Law
 from evenflow.simulation import KeyedStream, Scenario, entrant, generated
 from evenflow.simulation.run import simulate
 
-
-@dataclass(frozen=True)
-class Law:
-    """A Zipf law with exponent `zipf` over `keys` keys. like: the data sets that the exponent was fitted to."""
-
-    name: str
-    zipf: float
-    keys: int
-    like: str
-
-    @property
-    def shares(self) -> Float64s:
-        """The share of each key, most frequent first. Shape (keys,)."""
-        return _shares(self.keys, self.zipf)
-
-    def stream(self, slide_tuples: int) -> KeyedStream:
-        """A stream of two slides of a second with `slide_tuples` tuples each."""
-        return generated(
-            "zipf", tuples=2 * slide_tuples, keys=self.keys, zipf=self.zipf, seed=1, rate=float(slide_tuples)
-        )
-
-    def distinct(self, tuples: float) -> float:
-        """Expected number of distinct keys among `tuples` tuples."""
-        # The sum of 1 - (1 - p)^tuples, in logarithms. Shares below 1 keep the logarithm finite where one key is all.
-        return float((-np.expm1(tuples * np.log1p(-np.minimum(self.shares, 1 - 1e-12)))).sum())
-
-    def hot(self, workers: int) -> int:
-        """Number of keys that have a worker's fair share or more."""
-        return int((self.shares * workers >= 1).sum())
-
-
-LAWS = (
-    Law("routes", 0.57, 1_000_000, "debs-routes, retail-stock"),
-    Law("words", 0.95, 1_000_000, "words"),
-    Law("Zipf 1.4", 1.4, 1_000_000, "the other benchmarks' stream"),
-    Law("countries", 3.82, 38, "retail-country"),
-)
 PARTITIONERS = ("evenflow", "hashing", "d-choices", "dalton")
 """The partitioners that are simulated. The first one is the default of the settings."""
 _WINDOW = ":window_ms=60000,slide_ms=1000"
 
 
-@cache
-def _shares(keys: int, zipf: float) -> Float64s:
-    weights = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
-    return weights / weights.sum()
+def stream_of(law: Law, slide_tuples: int) -> KeyedStream:
+    """A stream of two slides of a second with `slide_tuples` tuples each."""
+    return generated(
+        "zipf", tuples=2 * slide_tuples, keys=law.keys, zipf=law.zipf, seed=1, rate=float(slide_tuples)
+    )
 
 
 @dataclass(frozen=True)
@@ -82,19 +44,6 @@ class Found:
     imbalance: float
     most_holders: float
     ns: float
-
-
-def load_of(law: Law, *, rate: float, slide: float, window: float, workers: int, routed: Found) -> Load:
-    """The load of a law at this rate (tuples/s), slide and window (s). `routed` has the figures of its routing."""
-    return Load(
-        law=law.name,
-        slide_keys=law.distinct(rate * slide),
-        window_keys=law.distinct(rate * window),
-        ksr=routed.ksr,
-        imbalance=routed.imbalance,
-        hot=law.hot(workers),
-        top=float(law.shares[0]),
-    )
 
 
 def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from benchmarks.scale.costs import (
+from benchmarks.scale.load import groups_skew
+from benchmarks.scale.setups import AS_SET, SETUPS, Setup, bill_of, cores_in
+from evenflow.scale.costs import (
     BUDGET,
     Place,
     Side,
@@ -18,20 +20,19 @@ from benchmarks.scale.costs import (
     sync_message_bytes,
     terms,
 )
-from benchmarks.scale.kept import Kept, loads_of
-from benchmarks.scale.load import LAWS, groups_skew
-from benchmarks.scale.setups import AS_SET, SETUPS, Setup, bill_of, cores_in
-from benchmarks.scale.shape import Load
+from evenflow.scale.law import LAWS
+from evenflow.scale.measurements import Measurements, loads_of
+from evenflow.scale.runs import factor, runs
+from evenflow.scale.shape import RANGE_END, Load
 
 MOST_MESSAGE = 4_000_000
 """Most bytes of a record in topics that evenflow makes."""
-_RANGE_END = 0.005
-"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
 
 WORKERS = Side(("routed", "tasks", "buckets"), 1, 10_000)
 """Number of workers. There are as many tasks and buckets as workers."""
 _LONG_BLOCKS = Side(("linger",), 0.05, 60.0, False, (("block", 1_000_000),))
 _COMMIT = Side(("commit",), 0.05, 60.0, False)
+_BATCH = Side(("batch",), 0.05, 60.0, False)
 _INSTANCES = Side(("instances",), 1, 100)
 _FEW_BUCKETS = Side(("buckets",), 1, 1_000)
 _TASKS = Side(("tasks",), 1, 1_000, True, (("buckets", 64), ("batch", 5.0)))
@@ -49,6 +50,7 @@ ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ("transactions", "brokers"): (_COMMIT, "longer `commit_interval`, fewer instances, or several queries"),
     ("transactions", "instances"): (_COMMIT, "the same"),
     ("tasks", "driver"): (_TASKS, "`combine_tasks`, fewer buckets, longer `batch_interval`"),
+    ("micro-batches", "driver"): (_BATCH, "longer `batch_interval`"),
     ("blobs", "executors"): (_TASKS, "the same"),
     ("segments", "executors"): (_FEW_BUCKETS, "fewer buckets, longer `batch_interval`"),
     ("marks in blobs", "executors"): (_FEW_BUCKETS, "the same"),
@@ -83,7 +85,7 @@ def figure(value: float) -> str:
     )
 
 
-def units_table(kept: Kept) -> str:
+def units_table(kept: Measurements) -> str:
     """Each unit cost in microseconds, or in bytes if its name ends so."""
     rows = []
     for name, value in kept.units.rounded().items():
@@ -96,7 +98,7 @@ def _microseconds(seconds: float) -> str:
     return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.2g}"
 
 
-def routing_table(kept: Kept) -> str:
+def routing_table(kept: Measurements) -> str:
     """Imbalance and replication of each partitioner by law, with 1 and with 100 instances."""
     names = list(dict.fromkeys(row["partitioner"] for row in kept.routing))
     found = {(row["law"], row["partitioner"], row["instances"]): row for row in kept.routing}
@@ -111,7 +113,7 @@ def routing_table(kept: Kept) -> str:
     return table(("law", "instances", *names), rows)
 
 
-def loads_table(kept: Kept) -> str:
+def loads_table(kept: Measurements) -> str:
     """The keys of each law at 10 M tuples/s."""
     loads = loads_of(kept)
     rows = [
@@ -140,7 +142,7 @@ def loads_table(kept: Kept) -> str:
     return table(head, rows)
 
 
-def bill_table(kept: Kept, law: str) -> str:
+def bill_table(kept: Measurements, law: str) -> str:
     """Cores of each term in each setup. Below them the cores that each place needs, beside the cores that it has."""
     load = loads_of(kept)[law]
     bills = {name: bill_of(setup, load, kept.units) for name, setup in SETUPS.items()}
@@ -160,7 +162,7 @@ def bill_table(kept: Kept, law: str) -> str:
     return table(("term", "where", *SETUPS), rows)
 
 
-def breaks_table(kept: Kept, law: str) -> str:
+def breaks_table(kept: Measurements, law: str) -> str:
     """Of each term: its cores in each setup, where it leaves its budget, and what to do."""
     load, units = loads_of(kept)[law], kept.units
     bills = {name: bill_of(setup, load, units, cooperative=True) for name, setup in SETUPS.items()}
@@ -197,7 +199,7 @@ def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) ->
     return f"{name} " + (f"{found:,.0f}" if side.whole else f"{found:.2g} s") + given
 
 
-def transactions_table(kept: Kept) -> str:
+def transactions_table(kept: Measurements) -> str:
     """The rows that the unit costs of transactions were fitted to, in milliseconds per transaction."""
     rows = [
         (
@@ -211,10 +213,10 @@ def transactions_table(kept: Kept) -> str:
     return table(head, rows)
 
 
-def dominant_table(kept: Kept, law: str) -> str:
+def dominant_table(kept: Measurements, law: str) -> str:
     """The dearest term besides the work, by workers and rate.
 
-    Settings are as they come, with an instance for each 100,000 tuples/s.
+    The rhythm is that of a small pipeline, with an instance for each 100,000 tuples/s.
     """
     rates = (1e5, 1e6, 1e7)
     rows = []
@@ -233,21 +235,33 @@ def dominant_table(kept: Kept, law: str) -> str:
     return table(("workers", *(f"{rate:,.0f} tuples/s" for rate in rates)), rows)
 
 
-def check_table(kept: Kept) -> str:
-    """CPU seconds of micro-batches without tuples, as measured and by the model."""
-    rows = [
+def runs_table(kept: Measurements) -> str:
+    """Every measured run beside the model, and how far the model is off."""
+    compared = runs(kept)
+    rows: list[tuple[object, ...]] = [
         (
-            f"{row['routed']:,} x {row['inputs']}, {row['buckets']}",
-            f"{row['measured']:.3f}",
-            f"{row['model']:.3f}",
-            f"{row['model'] / row['measured']:.2f}",
+            run.setting + (" (fitted)" if run.fitted else ""),
+            run.what,
+            f"{run.measured:.3g}",
+            f"{run.model:.3g}",
+            f"{run.ratio:.2f}",
         )
-        for row in kept.check
+        for run in compared
     ]
-    return table(("routed x input partitions, buckets", "measured, s", "model, s", "ratio"), rows)
+    middle, largest = factor([run for run in compared if not run.fitted])
+    rows.append(
+        (
+            "**off by a factor of, in the middle / at most** (without fitted)",
+            "",
+            "",
+            "",
+            f"**{middle:.1f} / {largest:.1f}**",
+        )
+    )
+    return table(("setting", "of what", "measured, CPU s", "model, CPU s", "ratio"), rows)
 
 
-def limits_table(kept: Kept, law: str) -> str:
+def limits_table(kept: Measurements, law: str) -> str:
     """Figures that are counted, not timed: rates, bytes, partitions, delay."""
     load = loads_of(kept)[law]
     rows: list[tuple[object, ...]] = []
@@ -284,7 +298,7 @@ def limits_table(kept: Kept, law: str) -> str:
     row(
         "a task waits at ends of ranges, s a micro-batch",
         "`batch_interval`",
-        lambda setup: figure(setup.shape.routed / setup.shape.tasks * _RANGE_END),
+        lambda setup: figure(setup.shape.routed / setup.shape.tasks * RANGE_END),
     )
     row(
         "MB of lanes in one bucket / in all",
@@ -328,6 +342,7 @@ WORDS = {
     "bucket": "a bucket in a micro-batch without tuples",
     "lane_state": "a lane that a bucket keeps, a micro-batch",
     "task": "a task of Spark that does nothing, JVM (driver and executor in one: an upper bound)",
+    "micro_batch": "a micro-batch of Spark by itself, JVM (driver and executor in one: an upper bound)",
     "telemetry_written": "a partitioner's telemetry record with the loads of 1,000 workers",
     "telemetry_read": "a partitioner's telemetry record read, without the loads",
     "load_read": "a worker's load in a telemetry record, read",

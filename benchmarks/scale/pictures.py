@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from benchmarks.scale.costs import Units, terms
 from benchmarks.scale.setups import SETUPS, Setup
-from benchmarks.scale.shape import Load
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.lines import Line, lines
 from evenflow.charts.looks import NAMED, SUBJECT
 from evenflow.charts.page import page
+from evenflow.scale.costs import Units, terms
+from evenflow.scale.shape import Load
 
 if TYPE_CHECKING:
     import altair
@@ -30,7 +30,7 @@ _TOPICS = {
 
 
 def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
-    """Cores of all places by what they are spent on, a panel for the settings as they come and one for those advised."""
+    """Cores of all places by what they are spent on: a panel for the rhythm of a small pipeline, one for longer blocks."""
     drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
     x = ratios("workers", WORKERS, powers=True)

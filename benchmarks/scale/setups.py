@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from benchmarks.scale.costs import Place, Term, Units, cores_of, terms
-from benchmarks.scale.shape import Load, Shape
+from evenflow.scale.costs import Place, Term, Units, cores_of, terms
+from evenflow.scale.shape import Load, Shape
+from evenflow.settings import PartitionerSettings
+from evenflow.settings.rhythm import rhythm
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,20 @@ class Setup:
 
 
 AS_SET = Shape()
+_RHYTHM = rhythm(PartitionerSettings(), workers=AS_SET.routed, rate=AS_SET.rate / AS_SET.instances)
+_CHOSEN = replace(
+    AS_SET,
+    block=_RHYTHM.block_tuples,
+    linger=_RHYTHM.linger / 1_000,
+    commit=_RHYTHM.commit_interval / 1_000,
+    tasks=250,
+)
 _ONE = replace(AS_SET, instances=50, buckets=64, batch=5.0, commit=2.0, block=200_000, linger=1.0)
 SETUPS = {
-    "as set": Setup(AS_SET, 1, "settings as they come, one task a worker, as many buckets as workers"),
+    "as set": Setup(
+        AS_SET, 1, "the rhythm of a small pipeline, one task a worker, as many buckets as workers"
+    ),
+    "as chosen": Setup(_CHOSEN, 1, "the rhythm that is chosen for so many workers, a task for four workers"),
     "one query": Setup(_ONE, 1, "longer blocks, transactions and micro-batches; fewer buckets and instances"),
     "ten queries": Setup(
         replace(_ONE, instances=100, buckets=160, batch=2.0).part(10),

@@ -1,9 +1,10 @@
-"""Makes docs/aggregates.md of what each aggregate says of itself (`Said`): `python -m evenflow.aggregates.page`."""
+"""Makes docs/aggregates.md of what each aggregate says of itself (`Said`): `evenflow aggregates --markdown`."""
 
 from __future__ import annotations
 
 from evenflow.aggregates.aggregate import ANYTHING, NUMBERS, Aggregate
-from evenflow.aggregates.registry import AGGREGATES
+from evenflow.aggregates.registry import catalogue
+from evenflow.plugins import marked
 
 _HEAD = """# Aggregates
 
@@ -96,16 +97,18 @@ the table of each says. `verify` looks at each tuple once for each window that i
 def page() -> str:
     """The text of the page."""
     head = _HEAD.format(types=_listed(ANYTHING), numbers=_listed(NUMBERS))
-    return head + "".join(map(_section, AGGREGATES.values())) + _FOOT
+    sections = [_section(known.thing, known.package) for known in catalogue() if known.thing is not None]
+    return head + "".join(sections) + _FOOT
 
 
-def _section(aggregate: Aggregate) -> str:
-    over = {ANYTHING: "any column", NUMBERS: "numbers", ("string",): "text"}[aggregate.over]
+def _section(aggregate: Aggregate, package: str | None) -> str:
+    words = {ANYTHING: "any column", NUMBERS: "numbers", ("string",): "text"}
+    over = words.get(aggregate.over) or ", ".join(f"`{kind}`" for kind in aggregate.over)
     said = aggregate.said
     lines = [
         ("written", ", ".join(f"`{form}`" for form in aggregate.forms)),
         ("over", over if aggregate.takes_column else "tuples"),
-        ("computes", said.computes),
+        ("computes", marked(" ".join(said.computes.split()), package)),
         ("nulls", said.nulls),
         ("bound", said.bound),
         ("state of a key in a pane", said.state),
@@ -117,7 +120,3 @@ def _section(aggregate: Aggregate) -> str:
 def _listed(words: tuple[str, ...]) -> str:
     *most, last = (f"`{word}`" for word in words)
     return f"{', '.join(most)} or {last}"
-
-
-if __name__ == "__main__":
-    print(page(), end="")

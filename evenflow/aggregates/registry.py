@@ -75,6 +75,13 @@ def known_aggregates() -> list[str]:
     return sorted((*AGGREGATES, *plugins.AGGREGATES.names(own=AGGREGATES)))
 
 
+def catalogue() -> list[plugins.Entry[Aggregate]]:
+    """All aggregates by name, and behind evenflow's those that installed packages offer."""
+    return plugins.AGGREGATES.entries(
+        AGGREGATES, aggregate, lambda known: known.said.computes.partition("\n")[0]
+    )
+
+
 def every_form(*columns: str) -> dict[str, str]:
     """[query.aggregates] with every form of every aggregate that takes numbers, over each of these columns."""
     forms = [
@@ -101,5 +108,6 @@ def aggregate(name: str) -> Aggregate:
     likely = did_you_mean(name, known) if meant is None else f"; did you mean {meant!r}?"
     raise ConfigError(
         f"there is no aggregate {name!r}{likely}",
-        hint=f"known aggregates: {', '.join(known)}. One of your own is written as 'module:Class(column)'",
+        hint=f"known aggregates: {plugins.AGGREGATES.listed(sorted(AGGREGATES))}. One of your own is written as "
+        "'module:Class(column)'",
     )

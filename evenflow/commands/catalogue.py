@@ -1,12 +1,15 @@
-"""`evenflow partitioners`, `evenflow policies` and `evenflow queries` list what is built in."""
+"""`evenflow partitioners`, `policies`, `queries`, `sources` and `aggregates` list evenflow's and those of packages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from evenflow.plugins import Entry
 
 
 def register(app: typer.Typer) -> None:
@@ -14,6 +17,8 @@ def register(app: typer.Typer) -> None:
     app.command()(partitioners)
     app.command()(policies)
     app.command()(queries)
+    app.command()(sources)
+    app.command()(aggregates)
 
 
 def partitioners(
@@ -61,13 +66,23 @@ def policies(
 def queries(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per query.")] = False,
 ) -> None:
-    """List the built-in queries: key, window, source, size of the data and where it comes from."""
-    from evenflow.queries import known
+    """List the queries that are ready to run: key, window, source, size of the data and where it comes from."""
+    from evenflow.queries import catalogue
     from evenflow.settings.durations import format_duration
     from evenflow.settings.query import Query
 
-    for query in known():
-        said = {"name": query.name, "what": query.what, "source": query.source, "data": query.data}
+    for entry in catalogue():
+        query = entry.thing
+        if query is None:
+            show_entry(entry, {}, as_json=as_json)
+            continue
+        said = {
+            "name": entry.name,
+            "what": query.what,
+            "source": query.source,
+            "data": query.data,
+            "package": entry.package,
+        }
         loaded = Query.model_validate(dict(query.fields))
         windows = {
             "window": format_duration(loaded.window),
@@ -81,7 +96,44 @@ def queries(
                 "source": query.source,
                 "data": query.data,
             }
-            _show(query.name, query.what, told, width=18)
+            _show(entry.name, entry.marked, told, width=18)
+
+
+def sources(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per source.")] = False,
+) -> None:
+    """List what `replay`, `simulate`, `sweep` and `advise` can read: generators, data sets and formats of files."""
+    from evenflow.sources.datasets import catalogue
+
+    for entry in catalogue():
+        show_entry(entry, {}, as_json=as_json, width=18)
+
+
+def aggregates(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/aggregates.md.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per aggregate.")] = False,
+) -> None:
+    """List the aggregates and how they are written (docs/aggregates.md says more)."""
+    from evenflow.aggregates.page import page
+    from evenflow.aggregates.registry import catalogue
+
+    if markdown:
+        typer.echo(page(), nl=False)
+        return
+    for entry in catalogue():
+        written = [] if entry.thing is None else list(entry.thing.forms)
+        show_entry(entry, {"written": written}, as_json=as_json, width=14)
+
+
+def show_entry(
+    entry: Entry[Any], further: Mapping[str, list[str]], *, as_json: bool, width: int = 12
+) -> None:
+    """Print a line of a list, or its object. further: what else is said of it, each a list of texts."""
+    if as_json:
+        typer.echo(json.dumps({**entry.as_json(), **further}))
+    else:
+        told = {name: ", ".join(texts) for name, texts in further.items() if texts}
+        _show(entry.name, entry.marked, told, width=width)
 
 
 def _show(name: str, summary: str, options: Mapping[str, str], *, width: int = 12) -> None:

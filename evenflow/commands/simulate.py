@@ -39,6 +39,7 @@ from evenflow.commands.streams import (
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from evenflow.elasticity.migration import Migration
     from evenflow.simulation import Channel, Entrant, Figures, Provenance, Result, Scenario
 
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
@@ -129,6 +130,19 @@ def simulate(
         ),
     ] = None,
     batch: Batch = None,
+    state_bytes: Annotated[
+        int | None,
+        counted(
+            "Bytes of state of a key at a worker: counts what moving it would cost, if state follows its key."
+        ),
+    ] = None,
+    state_rate: Annotated[
+        float | None, typer.Option(min=1, help="Bytes/s at which state moves (125,000,000: 1 Gbit/s).")
+    ] = None,
+    state_pause: Annotated[
+        str | None,
+        typer.Option(help="Pause of a slide with moves beside that of their bytes, e.g. 50ms (0)."),
+    ] = None,
     max_disorder: MaxDisorder = None,
     jobs: Jobs = None,
     plot: Annotated[
@@ -137,12 +151,10 @@ def simulate(
             help="Write charts: imbalance against replication, over time, loads (.png .svg .pdf .html)."
         ),
     ] = None,
-    neutral: Annotated[
-        bool,
-        typer.Option(
-            "--neutral", help="The charts of --plot stress no partitioner, and their title claims nothing."
-        ),
-    ] = False,
+    stress: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The partitioner that stands out in the charts of --plot (none)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines, one object per partitioner.")] = False,
 ) -> None:
     """Route a stream through partitioners without Kafka, and compare balance, replication and cost."""
@@ -166,11 +178,19 @@ def simulate(
         slide_ms=milliseconds("--slide", slide),
         warmup_slides=warmup_slides,
         batch=batch,
+        state_bytes=state_bytes,
+        migration=_migration(state_bytes, state_rate, state_pause),
     )
     entrants = [entrant(text) for text in partitioner or names()]
     for who in entrants:
         scenario.check(who)
     say_plain(who.name for who in entrants)
+    if stress is not None and stress not in {who.label for who in entrants}:
+        raise ConfigError(
+            f"--stress {stress}: no such partitioner takes part", hint="write it as with --partitioner"
+        )
+    if stress is not None and plot is None:
+        raise ConfigError("--stress is for the charts of --plot", hint="give --plot too")
     if plot is not None:
         check_target(plot)
     words = {
@@ -209,8 +229,21 @@ def simulate(
         made = [provenance_of(origin, scenario, who, routed) for who in entrants]
     _show(results, made, scenario, as_json=as_json)
     if plot is not None:
-        draw(results, plot, about=made[0], neutral=neutral)
+        draw(results, plot, about=made[0], stress=stress)
         typer.echo(f"charts: {plot}", err=True)
+
+
+def _migration(state_bytes: int | None, rate: float | None, pause: str | None) -> Migration:
+    """What moving state costs. ConfigError for costs of no state."""
+    from evenflow.elasticity.migration import NETWORK, Migration
+    from evenflow.errors import ConfigError
+
+    if state_bytes is None and (rate is not None or pause is not None):
+        raise ConfigError(
+            "--state-rate and --state-pause are the costs of moving state", hint="give --state-bytes too"
+        )
+    fixed_s = 0.0 if pause is None else milliseconds("--state-pause", pause) / 1000
+    return Migration(fixed_s=fixed_s, rate=NETWORK if rate is None else rate)
 
 
 @contextmanager
@@ -255,6 +288,9 @@ _COLUMNS: dict[str, _Cell] = {
     "max holders": lambda f: f"{f.max_holders:,.1f}",
     "hot keys": lambda f: "-" if f.hot_keys is None else f"{f.hot_keys:,}",
     "told B/s": lambda f: "-" if f.exchange_bytes is None else f"{f.exchange_bytes:,.0f}",
+    "key moves": lambda f: "-" if f.key_moves is None else f"{f.key_moves:,.1f}",
+    "MB moved": lambda f: "-" if f.moved_bytes is None else f"{f.moved_bytes / 1e6:,.3g}",
+    "pause s": lambda f: "-" if f.moved_pause_s is None else f"{f.moved_pause_s:,.3g}",
     "ns/tuple": lambda f: f"{f.ns_per_tuple:,.1f}",
 }
 _LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys", "told B/s")
@@ -268,6 +304,8 @@ def _columns(scenario: Scenario) -> list[str]:
         left_out.add("of window")
     if scenario.exchange is None:
         left_out.add("told B/s")
+    if scenario.state_bytes is None:
+        left_out |= {"key moves", "MB moved", "pause s"}
     return [title for title in _COLUMNS if title not in left_out]
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from evenflow.elasticity.arrivals import Arrivals, Poisson
+from evenflow.elasticity.migration import Migration, moved_by_rescale
 from evenflow.elasticity.objective import Form, Objective, Outcome
 from evenflow.elasticity.observation import PARTS, Observation, Part, StageObservation
 from evenflow.elasticity.operators import Operator, OperatorGraph
@@ -30,8 +31,8 @@ from evenflow.elasticity.queues import Served
 from evenflow.errors import ConfigError
 
 Seen = npt.NDArray[np.float32]
-_FEATURES = 4
-"""Numbers in the Box for each part (`Elastic._box`)."""
+FEATURES = 4
+"""Numbers in the Box for each part (`features`)."""
 _LONGEST_QUEUE = math.log1p(1e9)
 """Logarithm of the queue (in tuples) that the Box shows as 1."""
 
@@ -48,6 +49,22 @@ class Options(TypedDict, total=False):
     keys: int
     horizon: int
     objective: Form
+    state_bytes: float
+    migration: Migration | None
+
+
+def features(outcome: Outcome, *, most: float, most_units: int) -> list[float]:
+    """Four numbers from 0 to 1 for one part after a step.
+
+    They are the rate and the capacity, both over `most` (the capacity of `most_units`), then the logarithm of the queue
+    over `_LONGEST_QUEUE`, and the units over `most_units`.
+    """
+    return [
+        min(1.0, outcome.arrivals / most),
+        min(1.0, outcome.service / most),
+        min(1.0, math.log1p(outcome.queue) / _LONGEST_QUEUE),
+        outcome.units / most_units,
+    ]
 
 
 class Elastic(gymnasium.Env[Seen, Any]):
@@ -70,7 +87,11 @@ class Elastic(gymnasium.Env[Seen, Any]):
         keys: int = 1000,
         horizon: int = 1000,
         objective: Form = "paper",
+        state_bytes: float = 0.0,
+        migration: Migration | None = None,
     ) -> None:
+        if not 0 <= state_bytes < math.inf:
+            raise ConfigError(f"state_bytes must be 0 or more, not {state_bytes}")
         _check(kmax=kmax, lmax_ms=lmax_ms, step_s=step_s, keys=keys, horizon=horizon)
         if not 1 <= (start or 1) <= kmax:
             raise ConfigError(f"start must be from 1 to kmax ({kmax}), not {start}")
@@ -81,6 +102,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
         self.arrivals: Arrivals = arrivals or Poisson()
         self.kmax, self.lmax_ms, self.step_s, self.horizon = kmax, lmax_ms, step_s, horizon
         self._start, self._keys = start or kmax, keys
+        self._state_bytes, self._migration = state_bytes, migration or Migration()
         self.objectives = tuple(
             Objective(
                 latency_s=lmax_ms / 1000 * shares[name],
@@ -91,7 +113,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
             )
             for name in self.order
         )
-        self.observation_space = Box(0, 1, (_FEATURES * len(self.order),), np.float32)
+        self.observation_space = Box(0, 1, (FEATURES * len(self.order),), np.float32)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -101,16 +123,23 @@ class Elastic(gymnasium.Env[Seen, Any]):
         self._step = 0
         self._units = [self._start] * len(self.order)
         self._queues = [0] * len(self.order)
+        self._pauses = [0.0] * len(self.order)
+        """Seconds of a pause that are left, for each operator."""
         seen, _, _, _, info = self._played()
         return seen, info
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
-        self._units = [int(units) for units in np.atleast_1d(action)]
+        units = [int(number) for number in np.atleast_1d(action)]
+        for at, (before, after) in enumerate(zip(self._units, units, strict=True)):
+            moved = moved_by_rescale(self._state_bytes, before, after)
+            self._pauses[at] += self._migration.pause_s(moved)
+        self._units = units
         return self._played()
 
     def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        waiting = list(self._queues)
+        waiting, pauses = list(self._queues), list(self._pauses)
+        self._paused = [min(pause, self.step_s) / self.step_s for pause in pauses]
         outside = self.arrivals.rate(self._step, self.np_random)
         served: list[Served] = []
         for at, operator in enumerate(self.operators):
@@ -124,11 +153,19 @@ class Elastic(gymnasium.Env[Seen, Any]):
                     service=self._service(at),
                     queue=waiting[at],
                     length_s=self.step_s,
+                    pause_s=pauses[at],
                 )
             )
             self._queues[at] = served[-1].queue
+            # A pause may last for several steps.
+            self._pauses[at] = max(0.0, pauses[at] - self.step_s)
         self._step += 1
-        reward = float(np.mean([self._reward(at, one, waiting[at]) for at, one in enumerate(served)]))
+        # A pause is work that comes before all that waits.
+        behind = [
+            queue + pauses[at] * self._service(at) if pauses[at] else queue
+            for at, queue in enumerate(waiting)
+        ]
+        reward = float(np.mean([self._reward(at, one, behind[at]) for at, one in enumerate(served)]))
         info = self._info(served, waiting)
         # `>`, because the step that `reset` plays is not one of the episode's.
         return self._box(served), reward, False, self._step > self.horizon, info
@@ -136,7 +173,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
     def _service(self, at: int) -> float:
         return self.operators[at].service(self._units[at])
 
-    def _reward(self, at: int, served: Served, waiting: int) -> float:
+    def _reward(self, at: int, served: Served, waiting: float) -> float:
         outcome = Outcome(
             arrivals=served.arrivals / self.step_s,
             service=self._service(at),
@@ -147,21 +184,18 @@ class Elastic(gymnasium.Env[Seen, Any]):
         return self.objectives[at].reward(outcome)
 
     def _box(self, served: Sequence[Served]) -> Seen:
-        """Four numbers from 0 to 1 for each part.
-
-        They are the rate and the capacity, both over the largest capacity, then the logarithm of the queue over
-        `_LONGEST_QUEUE`, and the units over kmax.
-        """
+        """Four numbers from 0 to 1 for each part (`features`)."""
         found: list[float] = []
         for at, one in enumerate(served):
-            operator = self.operators[at]
-            most = operator.service(self.kmax)
-            found += [
-                min(1.0, one.arrivals / self.step_s / most),
-                self._service(at) / most,
-                min(1.0, math.log1p(one.queue) / _LONGEST_QUEUE),
-                self._units[at] / self.kmax,
-            ]
+            most = self.operators[at].service(self.kmax)
+            outcome = Outcome(
+                arrivals=one.arrivals / self.step_s,
+                service=self._service(at),
+                waiting=0,
+                queue=one.queue,
+                units=self._units[at],
+            )
+            found += features(outcome, most=most, most_units=self.kmax)
         return np.array(found, np.float32)
 
     def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
@@ -172,7 +206,9 @@ class Elastic(gymnasium.Env[Seen, Any]):
         operator = self.operators[at]
         capacity = operator.capacity(self._units[at])
         return StageObservation(
-            load=operator.overhead + (served.arrivals + waiting) / (capacity * self.step_s),
+            load=operator.overhead
+            + self._paused[at]
+            + (served.arrivals + waiting) / (capacity * self.step_s),
             arrivals=served.arrivals / self.step_s,
             capacity=capacity,
             queue=served.queue,
@@ -228,13 +264,14 @@ class _Parts(Elastic):
 class ElasticStage(_Parts):
     """One operator. The action is its parallelism, from 1 to kmax.
 
-    arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that may wait.
+        arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that may wait.
     None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the first step. None
     means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an episode. objective: the
-    form of the reward (`objective`).
+    form of the reward (`objective`). state_bytes: bytes of state of each part, spread evenly over its units. migration:
+    what it costs to move them at a change of the units: nothing is served meanwhile. By default there is no state.
 
     The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError for a
-    value out of range.
+        value out of range.
     """
 
     parts = ("combine",)

@@ -81,16 +81,24 @@ class QueueModel:
     service_cv: float = 1.0
 
     def step(
-        self, rng: np.random.Generator, *, arrivals: float, service: float, queue: int, length_s: float
+        self,
+        rng: np.random.Generator,
+        *,
+        arrivals: float,
+        service: float,
+        queue: int,
+        length_s: float,
+        pause_s: float = 0.0,
     ) -> Served:
         """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served at the rate `service`.
 
-        queue: tuples that wait when the step begins. Waiting tuples are served before those that come.
+        queue: tuples that wait when the step begins. Waiting tuples are served before those that come. pause_s: seconds
+        from the beginning of the step on in which none is served.
         """
         drawn = min(queue, _enough(service * length_s, self.service_cv))
-        waiting = np.cumsum(_times(rng, drawn, self.service_cv, service))
+        waiting = np.cumsum(_times(rng, drawn, self.service_cv, service)) + pause_s
         # Waiting tuples beyond those drawn cannot be reached within the step. Their mean service time suffices.
-        work = (float(waiting[-1]) if drawn else 0.0) + (queue - drawn) / service
+        work = (float(waiting[-1]) if drawn else pause_s) + (queue - drawn) / service
         done = int(np.searchsorted(waiting, length_s, side="right"))
         gaps = _times(rng, _enough(arrivals * length_s, self.arrival_cv), self.arrival_cv, arrivals)
         moments = np.cumsum(gaps)

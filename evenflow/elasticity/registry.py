@@ -24,7 +24,15 @@ from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Options, Policy
 from evenflow.errors import ConfigError
 from evenflow.nearest import did_you_mean
-from evenflow.plugins import POLICIES, checked_class, mistakes_told, name_of
+from evenflow.plugins import (
+    POLICIES,
+    checked_class,
+    first_line,
+    marked,
+    mistakes_told,
+    name_of,
+    what_is_wrong,
+)
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
@@ -62,7 +70,7 @@ class Description:
     @property
     def marked(self) -> str:
         """The summary, with the package in front if the policy is not evenflow's."""
-        return self.summary if self.package is None else f"({self.package}) {self.summary}"
+        return marked(self.summary, self.package)
 
     def as_json(self) -> dict[str, Any]:
         """All but the text, as plain JSON. The names are stable. The unit of an option is null if it has none."""
@@ -142,7 +150,7 @@ def describe(name: str) -> Description:
     fields = policy.options_type.model_fields
     return Description(
         name=name,
-        summary=next(iter((policy.__doc__ or "").strip().splitlines()), "It does not say what it does."),
+        summary=first_line(policy),
         options={
             option: f"(default {info.default}) {info.description or ''}".rstrip()
             for option, info in fields.items()
@@ -165,10 +173,9 @@ def _described_if_loaded(name: str) -> Description:
     try:
         return describe(name)
     except ConfigError as error:
-        wrong = f"It cannot be used: {error.message}."
         return Description(
             name=name,
-            summary=wrong,
+            summary=what_is_wrong(error),
             options={},
             text="",
             defaults={},
@@ -193,7 +200,7 @@ def _policy(name: str) -> type[Policy]:
     known = names()
     raise ConfigError(
         f"unknown policy {name!r}{did_you_mean(name, known)}",
-        hint=f"known: {', '.join(known)}; one of your own is written as module:Class",
+        hint=f"known: {POLICIES.listed(_POLICIES)}; one of your own is written as module:Class",
     )
 
 

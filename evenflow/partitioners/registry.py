@@ -45,7 +45,15 @@ from evenflow.partitioners.prompt.time_based import TimeBased
 from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.partitioners.simple.shuffle import Shuffle
 from evenflow.partitioners.snapshots import OTHER_TYPES, misfit, unpack
-from evenflow.plugins import PARTITIONERS, checked_class, mistakes_told, name_of
+from evenflow.plugins import (
+    PARTITIONERS,
+    checked_class,
+    first_line,
+    marked,
+    mistakes_told,
+    name_of,
+    what_is_wrong,
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,7 @@ class Description:
     @property
     def marked(self) -> str:
         """The summary, with the package in front if the algorithm is not evenflow's."""
-        return self.summary if self.package is None else f"({self.package}) {self.summary}"
+        return marked(self.summary, self.package)
 
     def as_json(self) -> dict[str, Any]:
         """All but the text, as plain JSON. The names are stable. The unit of an option is "ms", or null if it has none
@@ -223,8 +231,10 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
     header, state = unpack(snapshot)
     try:
         _check_name(header["name"], like)
-        known = options_type(header["name"]).model_fields
-        header = {**header, "options": former.translated(header["options"], known)}
+        kind = options_type(header["name"])
+        # An option that the snapshot lacks came later. Its default is what was done before.
+        options = kind().model_dump(mode="json") | former.translated(header["options"], kind.model_fields)
+        header = {**header, "options": options}
         if like is not None:
             if any_source:
                 header["source"] = like.source
@@ -260,7 +270,7 @@ def _described_if_loaded(name: str) -> Description:
     except ConfigError as error:
         return Description(
             name=name,
-            summary=f"It cannot be used: {error.message}.",
+            summary=what_is_wrong(error),
             micro_batch=False,
             key_policy="splitting",
             options={},
@@ -293,9 +303,7 @@ def describe(name: str) -> Description:
     defaults = {option: entry.defaults.get(option, info.default) for option, info in fields.items()}
     return Description(
         name=name,
-        summary=next(
-            iter((entry.algorithm.__doc__ or "").strip().splitlines()), "It does not say what it does."
-        ),
+        summary=first_line(entry.algorithm),
         micro_batch=entry.algorithm.micro_batch,
         key_policy=entry.algorithm.key_policy,
         options={
@@ -321,7 +329,7 @@ def _entry(name: str) -> _Entry:
     known = names()
     raise ConfigError(
         f"unknown partitioner {name!r}{did_you_mean(name, known)}",
-        hint=f"known: {', '.join(known)}; one of your own is written as module:Class",
+        hint=f"known: {PARTITIONERS.listed(_ENTRIES)}; one of your own is written as module:Class",
     )
 
 

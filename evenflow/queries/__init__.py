@@ -5,6 +5,6 @@ Admission rule: declarations only. A new query is one file and one line in `regi
 
 from evenflow.queries.builtin import BuiltInQuery
 from evenflow.queries.flights import FLIGHTS
-from evenflow.queries.registry import known, named
+from evenflow.queries.registry import catalogue, known, named
 
-__all__ = ["FLIGHTS", "BuiltInQuery", "known", "named"]
+__all__ = ["FLIGHTS", "BuiltInQuery", "catalogue", "known", "named"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from evenflow.errors import ConfigError
-from evenflow.plugins import QUERIES
+from evenflow.plugins import QUERIES, Entry
 from evenflow.queries.builtin import BuiltInQuery
 from evenflow.queries.clusters import CLUSTERS
 from evenflow.queries.debs_q1_fares import DEBS_Q1_FARES
@@ -60,15 +60,19 @@ def known() -> tuple[BuiltInQuery, ...]:
     return (*_ALL.values(), *offered)
 
 
+def catalogue() -> list[Entry[BuiltInQuery]]:
+    """All queries by name, and behind evenflow's those that installed packages offer."""
+    return QUERIES.entries(_ALL, named, lambda query: query.what)
+
+
 def named(name: str) -> BuiltInQuery:
     """The query of this name, or of `module:QUERY`. ConfigError for an unknown name, and for what is no BuiltInQuery."""
     if name in _ALL:
         return _ALL[name]
     if not QUERIES.knows(name):
-        listed = ", ".join((*_ALL, *QUERIES.names(own=_ALL)))
         raise ConfigError(
             f"there is no built-in query {name!r}",
-            hint=f"known: {listed}; one of your own is written as module:QUERY",
+            hint=f"known: {QUERIES.listed(_ALL)}; one of your own is written as module:QUERY",
         )
     query = QUERIES.load(name)
     if not isinstance(query, BuiltInQuery):

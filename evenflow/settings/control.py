@@ -14,7 +14,7 @@ class ControlSettings(Section):
     """The controller (`evenflow control`)."""
 
     policy: str = Field(
-        default="prompt-plus",
+        default="ds2",
         description="Registered policy (`evenflow policies`), or a class of your own as module:Class "
         "(docs/your-own.md).",
     )

@@ -134,6 +134,13 @@ class InputSettings(Section):
         "rejected. Then nothing is made or committed, and the query's name stays free. Fewer than 100 records are not "
         "judged. 1: a query begins whatever its records hold.",
     )
+    rejected_retention: Duration | None = Field(
+        default=None,
+        ge=3_600_000,
+        description="How long `<query>.rejected` keeps a record, by the broker's clock. It counts where evenflow makes the "
+        "topic: a topic that is there keeps its own settings. `verify` compares what is still there, and `partition "
+        "--from-routed` needs all of it. None: for ever.",
+    )
     registry: RegistrySettings | None = Field(
         default=None,
         description="The schema registry. None: there is no registry, and avro and protobuf are refused.",

@@ -1,7 +1,7 @@
 """The translation of the neutral Kafka fields into each client's own names.
 
 librdkafka, aiokafka and Spark's Java client name TLS and SASL differently. Only this module knows these names. Raw
-`extras` override the neutral fields. The only files that are opened are those of TLS.
+`extras` override the neutral fields. The only files that are opened are those of TLS and of the token.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from typing import Any
 
 from evenflow.errors import ConfigError
 from evenflow.settings.model import KafkaSettings
+from evenflow.settings.token_file import TokenFile, token_endpoint
+
+_OAUTH = "org.apache.kafka.common.security.oauthbearer"
+_OWN_TOKENS = frozenset({"sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url"})
+"""Settings of a Java client that say where it gets tokens from, in place of the token file."""
 
 
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
     """Configuration of a confluent-kafka client. `more`: further settings as keywords, with _ in place of dots.
 
-    Raises ConfigError, which names the setting, if a file of TLS cannot be read.
+    Raises ConfigError, which names the setting, if a file of TLS cannot be read, or if the file of the token holds none.
     """
     _refuse_unreadable(kafka)
     config: dict[str, Any] = {
@@ -29,6 +34,11 @@ def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
         config["sasl.mechanism"] = kafka.sasl_mechanism
         config["sasl.username"] = kafka.sasl_username
         config["sasl.password"] = kafka.sasl_password.get_secret_value()
+    if kafka.sasl_token_file is not None:
+        tokens = TokenFile(kafka.sasl_token_file)
+        tokens.read()
+        config["sasl.mechanism"] = "OAUTHBEARER"
+        config["oauth_cb"] = tokens
     if kafka.ssl_ca is not None:
         config["ssl.ca.location"] = str(kafka.ssl_ca)
     if kafka.ssl_certificate is not None:
@@ -45,7 +55,9 @@ def java_config(kafka: KafkaSettings) -> dict[str, str]:
     """Configuration of a Java client. Spark's options are the same names with the prefix 'kafka.'.
 
     The configuration holds the PEM texts and not their paths, because executors on other machines have no such files.
-    Raises ConfigError, which names the setting, if a file of TLS cannot be read.
+    With a token file, it names an endpoint of this process where clients of this machine get the token, unless
+    `extras.java` says where else. Raises ConfigError, which names the setting, if a file of TLS cannot be read, or if
+    the file of the token holds none.
     """
     _refuse_unreadable(kafka)
     config = {"bootstrap.servers": kafka.bootstrap_servers, "security.protocol": kafka.security_protocol}
@@ -60,6 +72,8 @@ def java_config(kafka: KafkaSettings) -> dict[str, str]:
         )
         config["sasl.mechanism"] = kafka.sasl_mechanism
         config["sasl.jaas.config"] = f"{module} required username={user} password={password};"
+    if kafka.sasl_token_file is not None:
+        config |= _java_tokens(kafka, kafka.sasl_token_file)
     if kafka.ssl_ca is not None:
         config["ssl.truststore.type"] = "PEM"
         config["ssl.truststore.certificates"] = kafka.ssl_ca.read_text()
@@ -71,6 +85,28 @@ def java_config(kafka: KafkaSettings) -> dict[str, str]:
         config["ssl.key.password"] = kafka.ssl_key_password.get_secret_value()
     config.update({name: _java_text(value) for name, value in kafka.extras.java.items()})
     return config
+
+
+def own_java_tokens(kafka: KafkaSettings) -> bool:
+    """Whether `extras.java` says where Java clients get their tokens from."""
+    return not _OWN_TOKENS.isdisjoint(kafka.extras.java)
+
+
+def _java_tokens(kafka: KafkaSettings, file: Path) -> dict[str, str]:
+    """How a Java client gets tokens, for OAUTHBEARER."""
+    config = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": f"{_OAUTH}.OAuthBearerLoginCallbackHandler",
+        "sasl.jaas.config": f"{_OAUTH}.OAuthBearerLoginModule required;",
+    }
+    if own_java_tokens(kafka):
+        return config
+    endpoint = token_endpoint(file)
+    client, secret = jaas_quoted(endpoint.client), jaas_quoted(endpoint.secret)
+    return config | {
+        "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+        "sasl.jaas.config": f"{_OAUTH}.OAuthBearerLoginModule required clientId={client} clientSecret={secret};",
+    }
 
 
 def spark_options(kafka: KafkaSettings) -> dict[str, str]:
@@ -86,6 +122,7 @@ def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
         "sasl_mechanism": kafka.sasl_mechanism,
         "sasl_plain_username": kafka.sasl_username,
         "sasl_plain_password": kafka.sasl_password.get_secret_value() if kafka.sasl_password else None,
+        "tokens": TokenFile(kafka.sasl_token_file) if kafka.sasl_token_file else None,
         "ssl_cafile": str(kafka.ssl_ca) if kafka.ssl_ca else None,
         "ssl_certfile": str(kafka.ssl_certificate) if kafka.ssl_certificate else None,
         "ssl_keyfile": str(kafka.ssl_key) if kafka.ssl_key else None,

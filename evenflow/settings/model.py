@@ -20,6 +20,7 @@ from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import begun_limits, changes, fingerprint
 from evenflow.settings.input import InputSettings, RegistrySettings
 from evenflow.settings.query import Query
+from evenflow.settings.rhythm import BLOCK_WORK, most_frames, shortest_transaction
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
@@ -60,6 +61,9 @@ class KafkaExtras(Section):
         return self
 
 
+_SASL_FIELDS = ("sasl_mechanism", "sasl_username", "sasl_password", "sasl_token_file")
+
+
 class KafkaSettings(Section):
     """The address of the broker and how to log in, in neutral names. `settings.kafka` translates them for each client."""
 
@@ -70,11 +74,20 @@ class KafkaSettings(Section):
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", description="Transport and authentication."
     )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         default=None, description="SASL mechanism. Required with SASL_*. None: no SASL."
     )
-    sasl_username: str | None = Field(default=None, description="SASL user. None: no SASL.")
-    sasl_password: SecretStr | None = Field(default=None, description="SASL password. None: no SASL.")
+    sasl_username: str | None = Field(
+        default=None, description="SASL user. None: no SASL, or OAUTHBEARER, whose token names the user."
+    )
+    sasl_password: SecretStr | None = Field(
+        default=None, description="SASL password. None: no SASL, or OAUTHBEARER."
+    )
+    sasl_token_file: Path | None = Field(
+        default=None,
+        description="With OAUTHBEARER: file with the access token, a JSON Web Token with an end (`exp`). It is read "
+        "again for each log-in, so whatever renews the token replaces the file. None: another mechanism, or no SASL.",
+    )
     ssl_ca: Path | None = Field(
         default=None, description="PEM file of the authority that signed the broker. None: the system's."
     )
@@ -114,13 +127,24 @@ class KafkaSettings(Section):
 
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> KafkaSettings:
-        sasl = self.security_protocol.startswith("SASL_")
-        fields = ("sasl_mechanism", "sasl_username", "sasl_password")
-        missing = [name for name in fields if getattr(self, name) is None]
-        if sasl and missing:
-            raise ValueError(f"{self.security_protocol} lacks {' and '.join(missing)}")
-        if not sasl and len(missing) < len(fields):
-            raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
+        given = {name for name in _SASL_FIELDS if getattr(self, name) is not None}
+        if not self.security_protocol.startswith("SASL_"):
+            if given:
+                raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
+        else:
+            by_token = self.sasl_mechanism == "OAUTHBEARER"
+            needed = (
+                "sasl_mechanism",
+                *(("sasl_token_file",) if by_token else ("sasl_username", "sasl_password")),
+            )
+            missing = [name for name in needed if name not in given]
+            if missing:
+                raise ValueError(f"{self.security_protocol} lacks {' and '.join(missing)}")
+            if not given <= set(needed):
+                unused = " and ".join(sorted(given - set(needed)))
+                raise ValueError(
+                    f"{unused} has no meaning with sasl_mechanism {self.sasl_mechanism}: take it out"
+                )
         if (self.ssl_certificate is None) != (self.ssl_key is None):
             raise ValueError("ssl_certificate and ssl_key go together")
         return self
@@ -128,6 +152,8 @@ class KafkaSettings(Section):
     @property
     def who(self) -> str:
         """The user as which the broker sees us, in words."""
+        if self.sasl_token_file is not None:
+            return f"the user of the token in {self.sasl_token_file}"
         if self.sasl_username is not None:
             return f"user {self.sasl_username}"
         return "an anonymous user" if self.ssl_certificate is None else f"the user of {self.ssl_certificate}"
@@ -135,8 +161,8 @@ class KafkaSettings(Section):
 
 _FEWEST_FRAMES = 400
 """Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames in a second."""
-_BLOCK_WORK = 1_000
-"""Milliseconds that a block may take from its reading to the end of the transaction."""
+_ALL_TASKS = 64
+"""Most tasks of the combiner on a cluster manager of which each routed partition has one."""
 
 
 class PartitionerSettings(Section):
@@ -199,11 +225,11 @@ class PartitionerSettings(Section):
         "its first message on. An instance tells between two blocks, each of up to a second. So an instance that is at work "
         "tells within the default. Nobody stands still meanwhile.",
     )
-    block_tuples: int = Field(
-        default=50_000,
+    block_tuples: int | None = Field(
+        default=None,
         ge=1,
         le=1_000_000,
-        description="Most records that are read, routed and framed at once.",
+        description="Most records that are read, routed and framed at once. None: 200 for each worker, at least 50000.",
     )
     reading: Literal["queues", "consume"] = Field(
         default="queues",
@@ -212,10 +238,17 @@ class PartitionerSettings(Section):
         "were not proven for the installed confluent-kafka, the service reads by consume and says so. This affects the "
         "speed, never the results.",
     )
-    linger: Duration = Field(
-        default=50,
+    linger: Duration | None = Field(
+        default=None,
         description="How long a block waits to fill while records are scarce. It bounds the frames per second, and the time "
-        "until a stop is noticed.",
+        "until a stop is noticed. None: chosen by the rate and the number of workers (50ms to 1s), such that frames have "
+        "200 tuples or are few, within max_delay. The log and the status page say what was chosen.",
+    )
+    max_delay: Duration = Field(
+        default=2_000,
+        ge=20,
+        description="How long a tuple may wait in a block and in a transaction together, where linger or commit_interval is "
+        "chosen. What is set counts as it is. This affects the delay and the load of the brokers, never the results.",
     )
     batch_interval: Duration | None = Field(
         default=None,
@@ -241,9 +274,11 @@ class PartitionerSettings(Section):
         description="Bytes of tuples that may wait for the end of their micro-batch. A batch is cut short when there are "
         "more. The process needs about four times as much while it frames a batch.",
     )
-    commit_interval: Duration = Field(
-        default=500,
-        description="Length of a transaction (processing time). Up to one linger and the work of one block are added.",
+    commit_interval: Duration | None = Field(
+        default=None,
+        description="Length of a transaction (processing time). Up to one linger and the work of one block are added. None: "
+        "500ms, and longer with more than 200 workers, because each commit writes a marker for every worker, within "
+        "max_delay.",
     )
     transaction_timeout: Duration = Field(
         default=10_000,
@@ -281,12 +316,16 @@ class PartitionerSettings(Section):
     @model_validator(mode="after")
     def _transactions_end_in_time(self) -> PartitionerSettings:
         # A service asks only after each block whether it is time to commit, so a block may begin just before that time.
-        longest = self.commit_interval + self.linger + _BLOCK_WORK
-        if longest > self.transaction_timeout:
+        shortest = shortest_transaction(self)
+        if shortest > self.transaction_timeout:
+            parts = [
+                f"{name} ({'chosen' if value is None else f'{value} ms'})"
+                for name, value in (("commit_interval", self.commit_interval), ("linger", self.linger))
+            ]
             raise ValueError(
-                f"commit_interval ({self.commit_interval} ms) + linger ({self.linger} ms) + {_BLOCK_WORK} ms for a block's "
-                f"work must not exceed transaction_timeout ({self.transaction_timeout} ms): a transaction is as long as "
-                "that, and the broker would abort each before it is committed. Lower the first two"
+                f"{' + '.join(parts)} + {BLOCK_WORK} ms for a block's work, {shortest} ms together, must not exceed "
+                f"transaction_timeout ({self.transaction_timeout} ms): a transaction is as long as that, and the broker "
+                "would abort each before it is committed. Lower the first two"
             )
         return self
 
@@ -609,13 +648,35 @@ class Settings(BaseSettings):
 
         By default it is twice what the partitioners can write in a batch interval, so that a backlog shrinks even if a
         slow stream makes small frames. After each linger an instance cuts a frame for each worker, and each commit
-        writes a marker behind the frames, which takes an offset too.
+        writes a marker behind the frames, which takes an offset too. Where the linger is chosen, an instance with many
+        workers makes fewer frames, because each has 200 tuples.
         """
         if self.spark.max_frames_per_batch is not None:
             return self.spark.max_frames_per_batch
-        how, interval = self.partitioner, self.spark.batch_interval
-        times = interval / max(1, how.linger) + interval / max(1, how.commit_interval)
-        return max(_FEWEST_FRAMES, round(2 * times * self.routed_partitions * how.instances))
+        how = self.partitioner
+        seconds = self.spark.batch_interval / 1_000
+        return max(
+            _FEWEST_FRAMES, round(2 * seconds * most_frames(how, self.routed_partitions) * how.instances)
+        )
+
+    def combine_tasks(self, cores: int) -> int:
+        """Most tasks of the combiner in a micro-batch. cores: of this process, where it runs all tasks itself.
+
+        Fewer tasks cost less, but every core must find something to do.
+
+        * If `spark.combine_tasks` is set, it decides.
+        * With executors there is one task per routed partition. From 64 on there is one for each core that the largest
+          plan asks for: with a thousand workers Spark's driver would hand out tasks and do nothing else.
+        * In one process there is one task per core if every routed partition is a worker in use.
+        * Otherwise there are two tasks per core. Spark decides which routed partitions share a task. With one task per
+          core, all workers in use could fall to the same task.
+        """
+        if self.spark.combine_tasks is not None:
+            return self.spark.combine_tasks
+        if not self.spark.in_one_process:
+            cores_asked_for = -(-self.routed_partitions // self.spark.partitions_per_slot)
+            return min(self.routed_partitions, max(_ALL_TASKS, cores_asked_for))
+        return cores * (2 if self.routed_partitions > self.partitioner.workers else 1)
 
     @property
     def routed_partitions(self) -> int:
@@ -685,7 +746,9 @@ class Settings(BaseSettings):
             return self._origin.identity() | {"view": self._of_view()}
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(mode="json", exclude={"registry", "reject_limit"})
+            "input": self.input.model_dump(
+                mode="json", exclude={"registry", "reject_limit", "rejected_retention"}
+            )
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},

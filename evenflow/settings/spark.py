@@ -76,7 +76,7 @@ class SparkSettings(Section):
         ge=1,
         description="Most tasks of the combiner in a micro-batch. None: in one process, as many as there are cores, and "
         "twice as many if routed_partitions exceeds workers. On a cluster manager, one for each routed partition, so that "
-        "more executors have work.",
+        "more executors have work. Of more than 64 tasks there is one for each core that all routed partitions ask for.",
     )
     driver_host: str = Field(
         default="127.0.0.1",

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 TopicRole = Literal[
-    "input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots", "sync"
+    "input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots", "sync", "audit"
 ]
 """The roles that a topic can have for its query."""
-OF_THE_QUERY: frozenset[TopicRole] = frozenset({"input", "rejected", "routed", "plan", "snapshots", "sync"})
+OF_THE_QUERY: frozenset[TopicRole] = frozenset(
+    {"input", "rejected", "routed", "plan", "snapshots", "sync", "audit"}
+)
 """Roles of the topics that a view shares with its query."""
 RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "partials",

@@ -14,7 +14,7 @@ import numpy as np
 from evenflow.charts.axes import PLAIN_POWERS, Axis, decades, linear
 from evenflow.charts.emphasis import FEW, best, equal, looks
 from evenflow.charts.lines import Line, lines
-from evenflow.charts.looks import Look
+from evenflow.charts.looks import EQUAL, Look
 from evenflow.charts.page import TWO_PANELS, drawing, page, save
 from evenflow.charts.points import points
 from evenflow.errors import ConfigError
@@ -29,8 +29,10 @@ CURVE_POINTS = 200
 """Most points of a curve in the picture. Of a longer curve the picture takes the largest value of each stretch."""
 _FLOOR = 1e-7
 """Least imbalance of the logarithmic axes. Smaller imbalances, also 0, are drawn at this value."""
-_ALL = (_FLOOR, 1.0)
-"""Every imbalance: the same axis in each picture."""
+_TITLE = "Imbalance against replication, imbalance over time, and loads"
+_UNITS = (
+    "Imbalance: fullest worker above the mean, as a share of all. Replication: workers that hold a key, mean."
+)
 _KNOWN = ("hashing", "shuffle", "d-choices")
 """Well-known partitioners, which are named in every picture."""
 
@@ -62,40 +64,30 @@ def _probe(path: Path) -> None:
 
 
 def plot(
-    results: Sequence[Result], path: Path, *, about: Provenance | None = None, neutral: bool = False
+    results: Sequence[Result], path: Path, *, about: Provenance | None = None, stress: str | None = None
 ) -> None:
     """Write the picture. The ending of the path decides the format (`FORMATS`). The rest is as for `picture`."""
     check_target(path)
-    save(picture(results, about=about, neutral=neutral), path)
+    save(picture(results, about=about, stress=stress), path)
 
 
 def picture(
-    results: Sequence[Result], *, about: Provenance | None = None, neutral: bool = False
+    results: Sequence[Result], *, about: Provenance | None = None, stress: str | None = None
 ) -> altair.TopLevelMixin:
-    """The charts side by side. evenflow, the well-known partitioners and the best ones stand out.
+    """The charts side by side. The title says what is drawn, and never which partitioner is better.
 
-    about: the provenance of one of the results, for the caption. neutral: no partitioner stands out, all are named, the
-    title makes no claim, and the axes are as long as their values need.
+    about: the provenance of one of the results, for the caption. stress: the partitioner that stands out. None: none does.
+    Of many partitioners the well-known and the best ones are named, and the rest is grey.
     """
     by_name = {result.figures.partitioner: result for result in results}
     at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
-    front = best(at)
-    found = equal(by_name) if neutral else looks(by_name, named=[*_KNOWN, *front])
-    panels = [
-        _balance(at, found, fit=neutral),
-        _over_time(by_name, found, fit=neutral),
-        _loads(by_name, found),
-    ]
-    title = "Balance, its price, and loads" if neutral else _title(front)
+    if stress is None and len(by_name) <= len(EQUAL):
+        found = equal(by_name)
+    else:
+        found = looks(by_name, hero=stress or "", named=[*_KNOWN, *best(at)])
+    panels = [_balance(at, found), _over_time(by_name, found), _loads(by_name, found)]
     subtitle = _subtitle(results, found, about)
-    return page(panels, title=title, subtitle=subtitle, columns=3, spacing=40, letters=TWO_PANELS)
-
-
-def _title(front: Sequence[str]) -> str:
-    if len(front) == 1:
-        return f"{front[0]} is the most even, and none splits keys less"
-    shown = f"{', '.join(front[:-1])} and {front[-1]}"
-    return f"No partitioner is both more even and splits fewer keys than {shown}"
+    return page(panels, title=_TITLE, subtitle=subtitle, columns=3, spacing=40, letters=TWO_PANELS)
 
 
 def _subtitle(results: Sequence[Result], found: Mapping[str, Look], about: Provenance | None) -> list[str]:
@@ -104,7 +96,7 @@ def _subtitle(results: Sequence[Result], found: Mapping[str, Look], about: Prove
     if about is not None:
         conditions = f"{caption(about)}, {conditions}"
     grey = sum(not look.labelled for look in found.values())
-    lines = [f"{conditions}; grey: {grey} others" if len(found) > FEW and grey else conditions]
+    lines = [f"{conditions}; grey: {grey} others" if len(found) > FEW and grey else conditions, _UNITS]
     if figures.total_cost is not None:
         lines.append(_weighed(results))
     if any(len(result.at) > CURVE_POINTS for result in results):
@@ -126,6 +118,8 @@ def caption(about: Provenance) -> str:
         f"stream {about.stream}{exponent}",
         f"seed {about.hash_seed if about.seed is None else about.seed}",
     ]
+    if about.seed not in (None, about.hash_seed):
+        words.append(f"hash seed {about.hash_seed}")
     if about.window_ms is not None:
         words.append(f"window {about.window_ms / 1000:g} s, slide {about.slide_ms / 1000:g} s")
     if about.sources > 1:
@@ -143,14 +137,14 @@ def thinned(result: Result, most: int = CURVE_POINTS) -> Line:
     return Line(result.at[pieces].tolist(), result.over_time[pieces].tolist())
 
 
-def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look], *, fit: bool) -> Any:
+def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look]) -> Any:
     shares = [ksr for ksr, _ in at.values()]
     x = linear("replication factor (1 = no key is split)", [1.0, *shares, 1.05])
-    y = _level("imbalance", [imbalance for _, imbalance in at.values()] if fit else _ALL)
-    return points(at, found, x=x, y=y, title="balance and its price: bottom left is best")
+    y = _level("imbalance", [imbalance for _, imbalance in at.values()])
+    return points(at, found, x=x, y=y, title="imbalance against replication: less of both is better")
 
 
-def _over_time(results: Mapping[str, Result], found: Mapping[str, Look], *, fit: bool) -> Any:
+def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
     windowed = any(result.figures.window_imbalance is not None for result in results.values())
     drawn = {name: thinned(result) for name, result in results.items()}
     ends = [float(at) for line in drawn.values() for at in (line.x[0], line.x[-1])]
@@ -161,7 +155,7 @@ def _over_time(results: Mapping[str, Result], found: Mapping[str, Look], *, fit:
     )
     y = _level(
         "imbalance of the window" if windowed else "imbalance of the stream so far",
-        [value for line in drawn.values() for value in line.y] if fit else _ALL,
+        [value for line in drawn.values() for value in line.y],
     )
     return lines(drawn, found, x=x, y=y, title="imbalance over time", height=260)
 

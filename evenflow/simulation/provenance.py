@@ -7,7 +7,8 @@ import os
 import platform
 import re
 import subprocess
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -94,8 +95,25 @@ class Provenance:
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain JSON, in their order. `cost` is left out if there is none."""
-        fields = asdict(self)
-        return {name: value for name, value in fields.items() if name != "cost" or value is not None}
+        return {name: value for name, value in asdict(self).items() if name != "cost" or value is not None}
+
+
+def program() -> dict[str, Any]:
+    """What ran, and on which machine: the first fields of a provenance, which do not depend on the stream."""
+    return {"version": evenflow_version(), "commit": commit(), "cpu": cpu_model(), "cores": cores()}
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The provenance of a figure over several rows of a sweep: a field whose value differs is the list of its values.
+
+    rows: each has the fields of `Provenance`. They come in the order in which the rows have them.
+    """
+    values = {
+        field.name: list(dict.fromkeys(row[field.name] for row in rows)) for field in fields(Provenance)
+    }
+    if values["cost"] == [None]:
+        del values["cost"]
+    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
 
 
 def described(origin: Origin, scenario: Scenario) -> dict[str, Any]:
@@ -118,10 +136,7 @@ def provenance_of(origin: Origin, scenario: Scenario, who: Entrant, stream: Keye
     """The provenance of this entrant's figures on this stream. ConfigError for an unknown partitioner or option."""
     effective = scenario.partitioners(who, stream)[0].options.model_dump(mode="json")
     return Provenance(
-        version=evenflow_version(),
-        commit=commit(),
-        cpu=cpu_model(),
-        cores=cores(),
+        **program(),
         options=json.dumps(effective, sort_keys=True),
         **described(origin, scenario),
     )

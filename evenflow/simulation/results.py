@@ -51,6 +51,13 @@ class Figures:
     """Gamma / distinct, the replication factor. With windows, its mean over the measured slides."""
     max_holders: float
     """Workers that hold the most split key. With windows, their mean over the measured slides."""
+    key_moves: float | None = None
+    """How often a worker gets a key that other workers have in the window and it has not: mean over the measured slides,
+    or over the whole stream without windows. None unless the scenario has `state_bytes`."""
+    moved_bytes: float | None = None
+    """Bytes of state that these moves take along, if state follows its key."""
+    moved_pause_s: float | None = None
+    """Seconds for which work stands still while they move."""
     hot_keys: int | None
     """Keys treated as frequent at the end, at the source that has most. None if the rule does not tell keys apart."""
     seconds: float
@@ -59,8 +66,10 @@ class Figures:
     """`seconds` per tuple, in nanoseconds."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON, in their order. Those of costs are left out if tuples have none."""
+        """The fields as plain JSON, in their order. Those of costs and of state are left out where there are none."""
         fields = asdict(self)
+        if self.key_moves is None:
+            del fields["key_moves"], fields["moved_bytes"], fields["moved_pause_s"]
         if self.total_cost is None:
             del fields["total_cost"], fields["weighs"]
         return fields
@@ -104,6 +113,8 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         windows = all_windows[int(np.searchsorted(all_windows.ends, first)) :]
     # Without a window there is one value, which stays a whole number.
     mean = _only if scenario.window_ms is None else _mean
+    moves = None if scenario.state_bytes is None else _key_moves(routed, stream, scenario)
+    moved = None if moves is None else moves * (scenario.state_bytes or 0)
     figures = Figures(
         partitioner=who.label,
         workers=n,
@@ -121,11 +132,32 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         distinct=mean(windows.distinct),
         ksr=_mean(windows.ksr),
         max_holders=mean(windows.max_holders),
+        key_moves=moves,
+        moved_bytes=moved,
+        moved_pause_s=None if moved is None else scenario.migration.pause_s(moved),
         hot_keys=routed.hot_keys,
         seconds=routed.seconds,
         ns_per_tuple=routed.seconds * 1e9 / tuples,
     )
     return Result(figures=figures, at=at, over_time=over_time, loads=loads)
+
+
+def _key_moves(routed: Routed, stream: KeyedStream, scenario: Scenario) -> float:
+    """Moves of keys in a measured slide on average, or in the whole stream without windows."""
+    if scenario.window_ms is None:
+        # One slide with all tuples.
+        panes = np.zeros(len(stream), np.int64)
+        return float(
+            metrics.key_moves(routed.workers, stream.codes, panes, scenario.workers, panes_per_window=1)[
+                1
+            ].sum()
+        )
+    panes = scenario.panes(stream.times)
+    first, last = scenario.measured_slides(panes, stream)
+    slides, found = metrics.key_moves(
+        routed.workers, stream.codes, panes, scenario.workers, panes_per_window=scenario.panes_per_window
+    )
+    return float(found[(slides >= first) & (slides <= last)].sum()) / (last - first + 1)
 
 
 def _bytes_per_second(sent: Sent, stream: KeyedStream, scenario: Scenario) -> float:

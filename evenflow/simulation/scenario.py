@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenflow.arrays import Int64s
+from evenflow.elasticity.migration import Migration
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
@@ -59,6 +60,10 @@ class Scenario:
     """First slides that are left out of the figures. None: one window's slides if tuples follow them, otherwise 0."""
     batch: int | None = None
     """Tuples of the stream in a micro-batch. None: the tuples of a slide."""
+    state_bytes: int | None = None
+    """Bytes of state of a key at a worker. None: what moving state costs is not counted."""
+    migration: Migration = field(default_factory=Migration)
+    """What it costs to move state."""
     samples: int = 100
     """Points of the stream at which I(t) is taken."""
 
@@ -69,6 +74,7 @@ class Scenario:
         self._at_least("samples", self.samples, 1)
         self._at_least("batch", self.batch, 1)
         self._at_least("warmup_slides", self.warmup_slides, 0)
+        self._at_least("state_bytes", self.state_bytes, 0)
         if self.window_ms is None:
             return
         self._at_least("window", self.window_ms, 1)

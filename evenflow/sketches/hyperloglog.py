@@ -64,6 +64,13 @@ def registers(sketches: int, precision: int) -> Registers:
     return Registers(values, unknown, unknown.copy(), unknown.astype(np.float64))
 
 
+def clear(rows: Registers) -> None:
+    """Forget every key."""
+    rows.values[:] = 0
+    for known in (rows.sums, rows.empty, rows.estimates):
+        known[:] = _UNKNOWN
+
+
 @inlined
 def sketch_hash(key: np.uint64) -> np.uint64:
     """The hash that the functions below take. It is independent of every candidate of the key."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from evenflow.plugins import SOURCES, mistakes_told
+from evenflow.plugins import SOURCES, Entry, first_line, mistakes_told
 from evenflow.sources.files import head_lines, is_parquet, unwrapped_name
 from evenflow.sources.formats import (
     cluster_tasks,
@@ -77,6 +77,11 @@ class Reading:
         return source
 
 
+def catalogue() -> list[Entry[SourceFormat]]:
+    """All sources by name, and behind evenflow's those that installed packages offer."""
+    return SOURCES.entries(BY_NAME, _format_outside, lambda item: item.summary)
+
+
 def open_source(text: str, options: SourceOptions | None = None) -> Source:
     """A source from a file path, a name, 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt") or 'module:Thing:rest'.
 
@@ -119,15 +124,20 @@ def _outside(text: str) -> tuple[SourceFormat, str] | None:
         name, rest = name_and_rest(text)
         if not SOURCES.knows(name) or Path(text).exists():
             return None
+    return _format_outside(name), rest
+
+
+def _format_outside(name: str) -> SourceFormat:
+    """The format that a package or module has under this name. ConfigError if it is not there, or is no source."""
     thing = SOURCES.load(name)
     if isinstance(thing, SourceFormat):
-        return replace(thing, name=name), rest
+        return replace(thing, name=name)
     if not callable(thing):
         raise ConfigError(
             f"{name} is no source: it is of class {type(thing).__name__}",
             hint="name a function of (rest, options) that gives a Source, or a SourceFormat (docs/your-own.md)",
         )
-    return SourceFormat(name, "", thing), rest
+    return SourceFormat(name, first_line(thing), thing)
 
 
 def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
@@ -135,8 +145,8 @@ def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
     if not path.exists():
         raise ConfigError(
             f"there is no file {path}, and no source of that name",
-            hint=f"name a file, or one of: {', '.join((*BY_NAME, *SOURCES.names(own=BY_NAME)))} (as in "
-            "zipf:z=1.4,keys=1000); one of your own is written as module:Thing",
+            hint=f"name a file, or one of: {SOURCES.listed(BY_NAME)} (as in zipf:z=1.4,keys=1000); one of your own "
+            "is written as module:Thing",
         )
     by_name = _format_by_name(path)
     if is_parquet(path):

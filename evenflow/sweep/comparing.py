@@ -7,9 +7,9 @@ resamples and a fixed seed. An interval of fewer than two seeds does not exist, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from evenflow.arrays import Float64s
 from evenflow.errors import ConfigError
 from evenflow.nearest import did_you_mean
+from evenflow.simulation.provenance import Provenance, of_rows
 from evenflow.sweep.grid import IDENTITY
 from evenflow.sweep.table import FIGURES
 
@@ -49,6 +50,8 @@ class Summary:
     """The values of `CONDITIONS`."""
     seeds: int
     value: Interval
+    provenance: Mapping[str, Any]
+    """What made the value (`provenance.of_rows`)."""
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain JSON."""
@@ -76,6 +79,9 @@ class Comparison:
     second_wins: int
     """Seeds on which the value of the second is less."""
     ties: int
+    first_provenance: Mapping[str, Any]
+    """What made the values of the first, on the seeds that both have (`provenance.of_rows`)."""
+    second_provenance: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain JSON."""
@@ -94,7 +100,7 @@ def summarised(
 
     ConfigError for an unknown metric or name, and for a metric without a value.
     """
-    values = _values(table, metric)
+    values, rows = _values(table, metric), _Rows(table)
     known = dict.fromkeys(name for name, _ in values)
     for name in names:
         _check_name(name, known)
@@ -103,7 +109,8 @@ def summarised(
             partitioner=name,
             condition=dict(zip(CONDITIONS, condition, strict=True)),
             seeds=len(by_seed),
-            value=interval(list(by_seed.values()), centre=centre, level=level),
+            value=interval(_numbers(by_seed), centre=centre, level=level),
+            provenance=rows.provenance(by_seed.values()),
         )
         for (name, condition), by_seed in values.items()
         if not names or name in names
@@ -117,7 +124,7 @@ def compared(
 
     ConfigError for an unknown metric or name, for twice the same name, and if they have no seed in common.
     """
-    values = _values(table, metric)
+    values, rows = _values(table, metric), _Rows(table)
     known = dict.fromkeys(name for name, _ in values)
     for name in (first, second):
         _check_name(name, known)
@@ -134,6 +141,7 @@ def compared(
                     unpaired=len(ours) + len(theirs) - 2 * len(both),
                     names=(first, second),
                     condition=dict(zip(CONDITIONS, condition, strict=True)),
+                    rows=rows,
                     centre=centre,
                     level=level,
                 )
@@ -182,32 +190,58 @@ def _bootstrap(numbers: Float64s, level: float) -> tuple[float, float]:
 
 
 def _paired(
-    ours: Mapping[Seed, float],
-    theirs: Mapping[Seed, float],
+    ours: Mapping[Seed, _Value],
+    theirs: Mapping[Seed, _Value],
     *,
+    rows: _Rows,
     unpaired: int,
     names: tuple[str, str],
     condition: Mapping[str, Any],
     centre: Centre,
     level: float,
 ) -> Comparison:
-    differences = [ours[seed] - theirs[seed] for seed in ours]
+    differences = [ours[seed].number - theirs[seed].number for seed in ours]
     return Comparison(
         condition=condition,
         first=names[0],
         second=names[1],
         seeds=len(ours),
         unpaired=unpaired,
-        first_value=interval(list(ours.values()), centre=centre, level=level),
-        second_value=interval(list(theirs.values()), centre=centre, level=level),
+        first_value=interval(_numbers(ours), centre=centre, level=level),
+        second_value=interval(_numbers(theirs), centre=centre, level=level),
         difference=interval(differences, centre=centre, level=level),
         first_wins=sum(difference < 0 for difference in differences),
         second_wins=sum(difference > 0 for difference in differences),
         ties=sum(difference == 0 for difference in differences),
+        first_provenance=rows.provenance(ours.values()),
+        second_provenance=rows.provenance(theirs.values()),
     )
 
 
-def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Seed, float]]:
+class _Value(NamedTuple):
+    """A value of the metric, and the row of the table that has it."""
+
+    number: float
+    row: int
+
+
+class _Rows:
+    """What the rows of the table say of where they come from."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._columns = {field.name: table.column(field.name).to_pylist() for field in fields(Provenance)}
+
+    def provenance(self, values: Iterable[_Value]) -> dict[str, Any]:
+        """The provenance of a figure over these values."""
+        rows = [value.row for value in values]
+        return of_rows([{name: column[row] for name, column in self._columns.items()} for row in rows])
+
+
+def _numbers(by_seed: Mapping[Seed, _Value]) -> list[float]:
+    return [value.number for value in by_seed.values()]
+
+
+def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Seed, _Value]]:
     """The value of each seed, by partitioner and condition."""
     if metric not in FIGURES:
         raise ConfigError(
@@ -215,7 +249,7 @@ def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Se
             hint=f"known: {', '.join(FIGURES)}",
         )
     columns = {name: table.column(name).to_pylist() for name in {*IDENTITY, metric}}
-    values: dict[tuple[str, Condition], dict[Seed, float]] = {}
+    values: dict[tuple[str, Condition], dict[Seed, _Value]] = {}
     for at in range(table.num_rows):
         row = {name: column[at] for name, column in columns.items()}
         if row[metric] is None:
@@ -230,7 +264,7 @@ def _values(table: pa.Table, metric: str) -> dict[tuple[str, Condition], dict[Se
                 f"the table has {row['partitioner']} with seed {row['hash_seed']} twice under one condition",
                 hint="each cell has one row",
             )
-        by_seed[seed] = float(row[metric])
+        by_seed[seed] = _Value(float(row[metric]), at)
     if not values:
         raise ConfigError("the table has no rows", hint="run a sweep")
     return values

@@ -65,6 +65,11 @@ def _histogram(name: str, text: str, *labels: str, bounds: tuple[float, ...]) ->
 # ---- all parts
 
 BUILD = _gauge("evenflow_build_info", "Always 1; labels say what runs.", "part", "version", "python")
+CERTIFICATE_END = _gauge(
+    "evenflow_certificate_end_timestamp_seconds",
+    "When the first certificate ends of those in a file that a setting names, as the file was when this process started.",
+    "setting",
+)
 PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for none.", "part")
 
 # ---- a partitioner instance
@@ -87,6 +92,11 @@ READING = _gauge(
     "1 if records come from queues without an object of Python each, 0 if through consume(), which takes twice as much "
     "CPU time: because partitioner.reading says so, or because queues were not proven here (the log says).",
 )
+BLOCK_TUPLES = _gauge("evenflow_block_tuples", "Most tuples of a block, as set or chosen.")
+LINGER = _gauge(
+    "evenflow_linger_seconds", "How long a block waits to fill, as set or chosen (docs/operations.md#rhythm)."
+)
+COMMIT_INTERVAL = _gauge("evenflow_commit_interval_seconds", "Length of a transaction, as set or chosen.")
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
 INPUT_LAG = _gauge("evenflow_input_lag_records", "Records of an input partition not yet read.", "partition")
 WATERMARK = _gauge(

@@ -21,7 +21,7 @@ class ControllerInstruments(Instruments):
     """
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.query.name, "controller")
+        super().__init__(settings, "controller")
         self._patience: float | None = None
         self._lock = threading.Lock()
         self._last: DecisionRecord | None = None

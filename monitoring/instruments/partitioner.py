@@ -35,7 +35,7 @@ class PartitionerInstruments(Instruments):
     """
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.query.name, _NAME)
+        super().__init__(settings, _NAME)
         query = settings.query.name
         self._snapshot_interval = settings.partitioner.snapshot_interval / 1000
         self._blocks = self.histogram(c.BLOCK_SECONDS).labels(query)
@@ -85,6 +85,10 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.BUSY_SECONDS, status["busy_seconds"])
         sheet.put(c.REBALANCES, status["rebalances"])
         sheet.put(c.READING, int(status["reading"] == "queues"))
+        now = status["rhythm"]
+        sheet.put(c.BLOCK_TUPLES, now["block_tuples"])
+        sheet.put(c.LINGER, now["linger"] / 1000)
+        sheet.put(c.COMMIT_INTERVAL, now["commit_interval"] / 1000)
         sheet.put(c.PARTITIONS, len(status["assignment"]))
         sheet.put(c.WORKERS, status["workers"])
         sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)

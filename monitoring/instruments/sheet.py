@@ -26,7 +26,9 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 import evenflow
-from monitoring.instruments.catalogue import BUILD, Metric
+from evenflow.settings import Settings
+from monitoring.instruments.catalogue import BUILD, CERTIFICATE_END, Metric
+from topics.certificates import certificate_ends
 
 # Otherwise each counter and histogram would have one more series, `_created`, which nothing here uses.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -116,8 +118,10 @@ class Instruments(Collector):
     `evenflow_build_info`.
     """
 
-    def __init__(self, query: str, part: str) -> None:
-        self._query = query
+    def __init__(self, settings: Settings, part: str) -> None:
+        self._query = settings.query.name
+        # Clients read these files once, so what counts is what they held then.
+        self._certificates = certificate_ends(settings)
         self._part = part
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -152,5 +156,7 @@ class Instruments(Collector):
         """The metrics of one scrape. prometheus_client calls this."""
         sheet = Sheet(self._query)
         sheet.put(BUILD, 1, part=self._part, version=evenflow.__version__, python=platform.python_version())
+        for one in self._certificates:
+            sheet.put(CERTIFICATE_END, one.end, setting=one.setting)
         self.write(sheet)
         return sheet.families()

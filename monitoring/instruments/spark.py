@@ -27,7 +27,7 @@ class SparkInstruments(Instruments):
     """
 
     def __init__(self, settings: Settings, stages: Sequence[Stage] = ("fused",)) -> None:
-        super().__init__(settings.query.name, "spark")
+        super().__init__(settings, "spark")
         seconds, delay = self.histogram(c.BATCH_SECONDS), self.histogram(c.CLOSE_DELAY)
         self._of = {one.query.name: _OfQuery(one, stages, seconds, delay) for one in queries(settings)}
 

@@ -64,6 +64,7 @@ class InstanceGlance:
     not read. imbalance: of the last period. epoch: of its plan, 0 for none. owned: how many input partitions
     it reads. slowest: the input partition with the least mark. silent: seconds since it was heard. exchange:
     None if it tells others nothing. batches: None if it routes tuple by tuple. standing: what stands still, in words.
+    warnings: what a person should look at though all moves, in words.
     """
 
     name: str
@@ -79,6 +80,7 @@ class InstanceGlance:
     exchange: ExchangeGlance | None = None
     batches: BatchesGlance | None = None
     standing: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

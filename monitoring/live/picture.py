@@ -308,6 +308,7 @@ def _instance(instance: _Instance, now: float) -> InstanceGlance:
         exchange=None if record.exchange is None else _exchange(record.exchange, now - instance.at),
         batches=None if record.batches is None else _batches(record.batches),
         standing=[printable(still.why) for still in record.standing],
+        warnings=[printable(text) for text in record.warnings],
     )
 
 

@@ -22,6 +22,16 @@ def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]
 
 
 def _keeping_up(glance: Glance) -> Verdict:
+    verdict = _moving(glance)
+    # Every instance says it, as it is about the windows of all.
+    warning = next((text for one in glance.instances for text in one.warnings), None)
+    return (
+        verdict if warning is None or verdict.word in ("bad", "warn") else Verdict(word="warn", text=warning)
+    )
+
+
+def _moving(glance: Glance) -> Verdict:
+    """Whether all parts work and all that should move does."""
     signs = _signs(glance)
     silent = [(sign, trouble) for sign in signs if (trouble := silence(sign)) is not None]
     ended = [trouble for sign, trouble in silent if sign.ended is not None]

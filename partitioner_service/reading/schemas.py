@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from evenflow.settings import Settings
+from evenflow.settings.rhythm import MOST_BLOCK
 from topics.registry import Lookup, RegisteredSchema, Registry, RegistryAway, SchemaRefused
 
 log = logging.getLogger("partitioner_service")
@@ -57,7 +58,7 @@ def schemas_of(settings: Settings, *, ask_for: float = _ASK_FOR) -> Schemas | No
         return None
     registry = Registry(settings.input)
     # Twice a block: one block may name as many unknown ids as it has records.
-    most = 2 * settings.partitioner.block_tuples
+    most = 2 * (settings.partitioner.block_tuples or MOST_BLOCK)
     return Schemas(registry, hands_out_any=registry.hands_out_any, most=most, ask_for=ask_for)
 
 

@@ -39,6 +39,8 @@ the other. Windows come in order. So the rows of the same windows always come in
 tables are cut.
 """
 
+RESTORE = "restore it from a copy, or see 'Rebuild after data loss' in docs/operations.md"
+"""What to do about results that are gone, in words."""
 _ROWS_AT_ONCE = 20_000
 
 
@@ -102,6 +104,15 @@ class ResultSink(ABC):
     def keeps(self, settings: Settings) -> list[str]:
         """What stays elsewhere when a query is removed, each in words with how to remove it."""
         return []
+
+    def loss(self, settings: Settings) -> str | None:
+        """What is gone of the results that the query has written, in words with what to do. None if the sink misses nothing.
+
+        `evenflow status` asks this of a query that has finished a micro-batch. A sink that cannot say it from here, such as
+        one whose place only Spark reaches, returns None. Topics are not asked about, because status looks at those of
+        `topics` itself. Raises an EvenflowError if the place does not answer.
+        """
+        return None
 
     @abstractmethod
     def place(self, settings: Settings) -> str:

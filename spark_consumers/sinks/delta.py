@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.delta_place import DeltaPlace, delta_place
 from evenflow.twostep import readable_schema
 from spark_consumers.result_files import Owner, refuse_ahead
-from spark_consumers.sinks.base import Found, Position, Start
+from spark_consumers.sinks.base import RESTORE, Found, Position, Start
 from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 
@@ -73,6 +73,13 @@ class Delta(TypedSink):
         owner, where = _owner(table, uri), f"the Delta table {uri}"
         owner.refuse_other_run(where, settings, found.run, anew=_NEW_TABLE)
         refuse_ahead(where, _newest(table, owner.run), found.planned, anew=_NEW_TABLE)
+
+    def loss(self, settings: Settings) -> str | None:
+        """Whether the table is gone. Says nothing of a table in an object store, which not everybody may ask."""
+        place = delta_place(settings)
+        if place.options or _table(place) is not None:
+            return None
+        return f"there is no Delta table in {place.uri}, so the results that were in it are gone: {RESTORE}"
 
     def writer(self, settings: Settings, start: Start) -> Write:
         place, schema = delta_place(settings), delta_schema(settings)
@@ -189,7 +196,10 @@ def _write(place: DeltaPlace, run: str, schema: pa.Schema, rows: DataFrame, batc
 
 
 def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
-    """Append the rows, unless this micro-batch or a later one is there. Raises ServiceError if that cannot be done."""
+    """Append the rows, unless this micro-batch or a later one is there.
+
+    Raises DataLossError if the table is gone, or is one of another checkpoint, ServiceError if it cannot be written.
+    """
     if rows.num_rows == 0:
         return
     deltalake = _library()
@@ -200,6 +210,8 @@ def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
     for _ in range(_ATTEMPTS):
         with _said(place.uri):
             table = _opened(place)
+            if _owner(table, place.uri).run != run:
+                raise _gone(place.uri, "another Delta table is in its place")
             if _newest(table, run) >= batch:
                 return
             try:
@@ -229,13 +241,19 @@ def _batches(table: DeltaTable, uri: str, passed: set[str], schema: pa.Schema) -
                     yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
 
 
+def _gone(uri: str, why: str) -> DataLossError:
+    return DataLossError(f"the Delta table {uri} was removed while it was used: {why}", hint=RESTORE)
+
+
 @contextmanager
 def _said(uri: str) -> Iterator[None]:
-    """Raise errors about this table as DataLossError (a file is gone) or ServiceError."""
+    """Raise errors about this table as DataLossError (the table or a file is gone) or ServiceError."""
     try:
         yield
     except EvenflowError:
         raise
+    except _library().exceptions.TableNotFoundError:
+        raise _gone(uri, "it is not there any more") from None
     except FileNotFoundError as error:
         raise DataLossError(
             f"a file of the Delta table {uri} is gone: {' '.join(str(error).split())[:300]}",

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
 from evenflow.twostep import key_schema, with_key_columns
 from spark_consumers.folders import Folder
 from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, refuse_ahead, visible
-from spark_consumers.sinks.base import Found, Position, ResultSink, Shape, Start, gathered
+from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
 from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
@@ -62,6 +63,14 @@ class Parquet(ResultSink):
         Owner.read(marker, path).refuse_other_run(where, settings, found.run, anew=_NEW_FOLDER)
         newest = max((batch for name in visible(names) if (batch := batch_of(name)) is not None), default=-1)
         refuse_ahead(where, newest, found.planned, anew=_NEW_FOLDER)
+
+    def loss(self, settings: Settings) -> str | None:
+        """Whether the folder has lost its marker. Says nothing of a folder that is not of this machine."""
+        folder = local_folder(_path(settings))
+        if folder is None or (folder / MARKER).is_file():
+            return None
+        what = f"has no {MARKER}" if folder.is_dir() else "is not there"
+        return f"results.path {folder} {what}, so the results that the query has written there are gone: {RESTORE}"
 
     def schema(self, settings: Settings) -> pa.Schema:
         plan = AggregatePlan.of(settings.query)

@@ -30,7 +30,7 @@ from evenflow.errors import (
 from evenflow.settings import Settings
 from evenflow.twostep import key_schema, readable_schema
 from spark_consumers.result_files import Owner, refuse_ahead
-from spark_consumers.sinks.base import Found, Position, Start
+from spark_consumers.sinks.base import RESTORE, Found, Position, Start
 from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 
@@ -126,6 +126,30 @@ class Postgres(TypedSink):
         refuse_ahead(where, newest, found.planned, anew=_NEW_TABLE)
         if not there:
             raise _gone(table, -1 if found.planned is None else found.planned)
+
+    def newest_end(self, settings: Settings) -> int | None:
+        """End of the newest window that has a row (event time in ms). None if there is no row, or no table."""
+        table = table_of(settings)
+        with _connected(table) as connection:
+            if not _there(connection, table.names):
+                return None
+            # The primary key begins with window_start, so this reads one row.
+            row = connection.execute(_sql("SELECT max(window_start) FROM {}", table.names)).fetchone()
+        return None if row[0] is None else round(row[0].timestamp() * 1000) + settings.query.window
+
+    def loss(self, settings: Settings) -> str | None:
+        """Whether the table or its note is gone."""
+        table = table_of(settings)
+        with _connected(table) as connection:
+            lost = [] if _there(connection, table.names) else [f"the table {table}"]
+            if _note(connection, table) is None:
+                lost.append(f"its row in {NOTES}")
+        if not lost:
+            return None
+        are = "is" if len(lost) == 1 else "are"
+        return (
+            f"{' and '.join(lost)} {are} gone, with the results that the query has written there: {RESTORE}"
+        )
 
     def writer(self, settings: Settings, start: Start) -> Write:
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
@@ -318,7 +342,9 @@ def _sql(text: str, names: Sequence[str]) -> Any:
 
 @contextmanager
 def _connected(table: Table) -> Iterator[Any]:
-    """A connection with one transaction, which is committed at the end. Raises what goes wrong as ServiceError."""
+    """A connection with one transaction, which is committed at the end. Raises what goes wrong as ServiceError, a table
+    that is gone as DataLossError.
+    """
     psycopg = _library()
     try:
         with psycopg.connect(
@@ -335,6 +361,10 @@ def _connected(table: Table) -> Iterator[Any]:
                 yield connection
     except EvenflowError:
         raise
+    except psycopg.errors.UndefinedTable:  # what is not there at a start is seen before it is used
+        raise DataLossError(
+            f"the table {table} or the table {NOTES} beside it was removed while it was used", hint=RESTORE
+        ) from None
     except psycopg.Error as error:
         raise ServiceError(
             f"Postgres refuses the table {table}: {' '.join(str(error).split())[:300]}", hint=_advice(error)

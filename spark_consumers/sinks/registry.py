@@ -20,6 +20,11 @@ SINKS: dict[str, ResultSink] = {
 }
 
 
+def catalogue() -> list[plugins.Entry[ResultSink]]:
+    """All sinks by name, and behind evenflow's those that installed packages offer."""
+    return plugins.SINKS.entries(SINKS, sink_named, lambda sink: plugins.first_line(type(sink)))
+
+
 def sink_of(settings: Settings) -> ResultSink:
     """The sink of these settings. Raises ConfigError if there is none, or for settings with which it cannot work."""
     sink = sink_named(settings.results.sink)
@@ -38,7 +43,7 @@ def _own(name: str) -> ResultSink:
     if not plugins.SINKS.knows(name):
         raise ConfigError(
             f"there is no sink {name!r}{did_you_mean(name, [*SINKS, *offered])}",
-            hint=f"results.sink is one of {', '.join([*SINKS, *offered])}, or module:SINK for a sink of your own",
+            hint=f"results.sink is one of {plugins.SINKS.listed(SINKS)}, or module:SINK for a sink of your own",
         )
     sink = plugins.SINKS.load(name)
     if isinstance(sink, ResultSink):

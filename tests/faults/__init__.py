@@ -25,4 +25,5 @@ a failing seed fails again, anywhere. `python -m tests.faults --help` runs it by
     shrink.py       a failing run with fewer faults and fewer records
     mutations.py    the product with one mend taken out, which the simulator must notice
     taken_out.py    what stands in the place of such a mend
+    ledger.py       what has run so far, and which seeds show each mend: runs.csv, mends.csv and docs/correctness.md
 """

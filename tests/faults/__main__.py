@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -59,35 +60,60 @@ def main(words: list[str] | None = None) -> int:
     """Run seeds, or show one. Returns 1 if a run failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1_000, help="how many seeds to run")
-    parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
+    parser.add_argument(
+        "--from", dest="first", type=int, help="the first seed (0; with --write the next new one)"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many run at once")
     parser.add_argument("--show", type=int, metavar="SEED", help="print the history of one seed")
     parser.add_argument("--whole", action="store_true", help="with --show: do not shrink a failing run")
     parser.add_argument("--without", metavar="MEND", help="take one mend out (see mutations.py)")
     parser.add_argument("--focus", metavar="NAME", help="look there alone (see focus.py)")
-    parser.add_argument("--table", action="store_true", help="print which of the seeds show each mend")
+    parser.add_argument(
+        "--table", action="store_true", help="print which seeds show each mend, or the one of --without"
+    )
     parser.add_argument("--first-only", action="store_true", help="stop at the first failing seeds")
+    parser.add_argument("--write", action="store_true", help="note what came of it for docs/correctness.md")
     chosen = parser.parse_args(words)
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported, which is later
     if chosen.show is not None:
         return show(chosen.show, whole=chosen.whole, mutation=chosen.without, focus=chosen.focus)
     if chosen.table:
-        return show_table(chosen.seeds)
-    began, total = time.monotonic(), Total()
-    last = chosen.first + chosen.seeds
-    with ProcessPoolExecutor(chosen.processes) as pool:
+        return show_table(chosen.seeds, chosen.without, chosen.processes, write=chosen.write)
+    if chosen.write and chosen.without:
+        parser.error("--write notes runs of the product as it is: leave --without out")
+    return run_seeds(chosen)
+
+
+def run_seeds(chosen: argparse.Namespace) -> int:
+    """Run the chosen seeds. An interrupt ends it, and the seeds up to then count."""
+    from tests.faults import ledger
+
+    commit = ledger.committed() if chosen.write else ""
+    default = ledger.next_seed() if chosen.write and not chosen.focus else 0
+    first = default if chosen.first is None else chosen.first
+    began, total, last = time.monotonic(), Total(), first + chosen.seeds
+    with _pool(chosen.processes) as pool:
         waiting = [
-            pool.submit(runs, first, min(_AT_ONCE, last - first), chosen.without, chosen.focus)
-            for first in range(chosen.first, last, _AT_ONCE)
+            pool.submit(runs, at, min(_AT_ONCE, last - at), chosen.without, chosen.focus)
+            for at in range(first, last, _AT_ONCE)
         ]
-        for future in waiting:
-            if not future.cancelled():
+        try:
+            for future in waiting:
                 total.add(future.result())
-            if chosen.first_only and total.failed:
-                pool.shutdown(cancel_futures=True)
-                break
+                if chosen.first_only and total.failed:
+                    break
+        except KeyboardInterrupt:
+            print("interrupted: what has run counts", file=sys.stderr)
+        pool.shutdown(cancel_futures=True)
     say(total, time.monotonic() - began)
+    if chosen.write and total.runs:
+        ledger.note_runs(commit, first, total.runs, len(total.failed), chosen.focus)
     return 1 if total.failed else 0
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    """Processes that leave an interrupt to this one."""
+    return ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
 
 
 def say(total: Total, seconds: float) -> None:
@@ -103,12 +129,19 @@ def say(total: Total, seconds: float) -> None:
     print(f"{len(total.failed)} failed" + ("; see one with --show SEED" if total.failed else ""))
 
 
-def show_table(seeds: int) -> int:
-    """Print a table of all mends, each of them taken out of so many runs of its focus."""
-    from tests.faults.mutations import table
+def show_table(seeds: int, only: str | None, processes: int, *, write: bool) -> int:
+    """Print which seeds show each mend, each taken out of so many runs of its focus. only: this mend alone."""
+    from tests.faults import ledger
+    from tests.faults.mutations import MENDS, seeds_that_show
 
-    for line in table(seeds):
-        print(line, flush=True)
+    commit = ledger.committed() if write else ""
+    names = list(MENDS) if only is None else [only]
+    with _pool(processes) as pool:
+        for name, found in zip(names, pool.map(seeds_that_show, names, [seeds] * len(names)), strict=True):
+            print(f"{name} ({MENDS[name].focus}): {len(found)} of {seeds}: {list(found)}", flush=True)
+            if write:
+                row = ledger.Shown(name, MENDS[name].focus, commit, found, seeds)
+                ledger.note_shown(row, list(MENDS))
     return 0
 
 

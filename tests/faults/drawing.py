@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from tests.faults.focus import FOCUSES, Focus
+from tests.faults.focus import FOCUSES, MORE_FOCUSES, Focus
 from tests.faults.schedule import (
     DESTROYS,
+    DESTROYS_TOO,
     FUTURE,
     MAY_HAPPEN,
     MOST_KEY,
@@ -41,6 +42,10 @@ _DESTRUCTIVE_SHARE = 0.15
 _PLACED = {"task fails": ("run task", 30), "delivery fails": ("offsets", 14)}
 _FOCUSED_SHARE = 0.4
 _GROWTH_SHARE = 0.1
+_MORE_SHARE = 0.04
+"""Of all seeds have a focus of `MORE_FOCUSES`, and of the others have a fault of `DESTROYS_TOO`."""
+_EXCHANGE_SHARE = 0.08
+"""Of the runs that do not route in micro-batches have instances that tell each other."""
 _AVRO_SHARE = 0.15
 """Of the runs that write JSON rows otherwise."""
 _FILTERED = 0
@@ -51,13 +56,16 @@ def drawn(seed: int, *, focus: str | None = None) -> Schedule:
     """The schedule of this seed. focus: one of `FOCUSES`. None: the seed draws one, or none."""
     draw = Random(seed)
     if focus is None and draw.random() < _FOCUSED_SHARE:
-        focus = draw.choice(list(FOCUSES))
+        focus = draw.choice([name for name in FOCUSES if name not in MORE_FOCUSES])
+        more = Random(f"focus {seed}")
+        if more.random() < _MORE_SHARE / _FOCUSED_SHARE:
+            focus = more.choice(MORE_FOCUSES)
     return _anywhere(seed, draw) if focus is None else _focused(seed, draw, FOCUSES[focus])
 
 
 def _anywhere(seed: int, draw: Random) -> Schedule:
     shape = _shape(draw)
-    found = (*_faults(draw, draw.random() < _DESTRUCTIVE_SHARE), *_growth(draw))
+    found = (*_faults(draw, draw.random() < _DESTRUCTIVE_SHARE), *_growth(draw), *_destroyed_too(seed))
     quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
@@ -114,12 +122,22 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
         and Random(f"avro {schedule.seed}").random() < _AVRO_SHARE
     ):
         schedule = replace(schedule, shape=replace(shape, sink="avro"))
+    schedule = _with_exchange(schedule)
     draw = Random(f"limits {schedule.seed}")
     if draw.random() < focus.limits:
         at, seconds = draw.randint(60, 500), draw.uniform(0.0, 4.0)
         changed = Fault("change limits", "*", at, seconds, draw.randrange(1 << 30))
         schedule = replace(schedule, faults=(*schedule.faults, changed))
     return schedule
+
+
+def _with_exchange(schedule: Schedule) -> Schedule:
+    """The schedule with partitioners that tell each other, if it gets them. Not if a focus chose its partitioner."""
+    draw, shape = Random(f"exchange {schedule.seed}"), schedule.shape
+    if shape.batch or draw.random() >= _EXCHANGE_SHARE:
+        return schedule
+    told = replace(shape, partitioner=draw.choice(("evenflow", "dalton-cooperative")))
+    return replace(schedule, shape=told)
 
 
 def _in_batches(draw: Random, shape: Shape) -> Shape:
@@ -227,10 +245,16 @@ def _faults(draw: Random, destructive: bool) -> list[Fault]:
     return faults
 
 
+def _destroyed_too(seed: int) -> tuple[Fault, ...]:
+    draw = Random(f"destroys {seed}")
+    if draw.random() >= _MORE_SHARE:
+        return ()
+    return (_placed(draw, draw.choice(DESTROYS_TOO)),)
+
+
 def _placed(draw: Random, kind: str) -> Fault:
-    call, most = (
-        draw.choice(_PLACES) if kind not in ("plan", "rebalance") and kind not in DESTROYS else ("*", 500)
-    )
+    destroys = kind in DESTROYS or kind in DESTROYS_TOO
+    call, most = draw.choice(_PLACES) if kind not in ("plan", "rebalance") and not destroys else ("*", 500)
     if kind in _PLACED:
         call, most = _PLACED[kind]
     seconds = {
@@ -242,6 +266,7 @@ def _placed(draw: Random, kind: str) -> Fault:
         "delay": draw.uniform(0.1, 4.0),
         "expire offsets": draw.uniform(8.0, 12.0),
         "lose ends": draw.uniform(0.0, 0.3),
+        "offsets fall back": 0.2,
         "wall step": draw.uniform(-7_200, 7_200),
     }.get(kind, 0.0)
     return Fault(kind, call, draw.randint(1, most), seconds, draw.randrange(1 << 30))

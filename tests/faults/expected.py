@@ -45,7 +45,7 @@ def rejected_records(cluster: Cluster, found: list[str]) -> dict[tuple[int, int]
             )
             for at in range(first, int(text_of(headers.get("evenflow-through", str(first)))) + 1):
                 where = int(partition), at
-                if where in known:
+                if where in known and not cluster.losses.of_progress:
                     found.append(f"record {at} of in[{partition}] was rejected twice")
                 known[where] = Rejection(text_of(headers["evenflow-reason"]), mark, clock)
     return known

@@ -314,6 +314,38 @@ FOCUSES: dict[str, Focus] = {
         emits=0.2,
         cut=0.2,
     ),
+    "offsets that fall": Focus(
+        (
+            Aim(("offsets fall back",), (("*", 60, 350),), (0.0, 0.3)),
+            Aim(("rebalance",), _ANYWHERE, count=(0, 1)),
+        ),
+        {
+            "instances": (1, 1, 2),
+            "workers": (3, 4),
+            "inputs": (1, 2),
+            "buckets": (1, 2),
+            "partitioner": ("evenflow", "dalton-cooperative", "shuffle"),
+            "window": (4_000,),
+            "disorder": (1_000, 3_000),
+            "commit": (300,),
+            "linger": (200,),
+            "interval": (500, 1_500, 6_000),
+        },
+        seconds=(10.0, 16.0),
+    ),
+    "partials": Focus(
+        (
+            Aim(("truncate partials",), (("*", 100, 450), ("plan batch", 2, 8), ("plan batch", 2, 8))),
+            Aim(
+                ("crash before", "crash after"),
+                (("commit batch", 1, 10), ("write rows", 1, 12)),
+                count=(0, 1),
+            ),
+        ),
+        {"wiring": ("split",), "interval": (1_500, 6_000), "buckets": (1, 1, 2), "piece": (0.1,)},
+    ),
     "damage": Focus((Aim(("damage state",), (("plan batch", 2, 8), ("commit batch", 1, 6))),)),
 }
 """By name. `mutations.py` names the focus that looks for each mend."""
+MORE_FOCUSES = ("offsets that fall", "partials")
+"""Seeds draw these apart from the others, so that most seeds have the focus that they had before there were these."""

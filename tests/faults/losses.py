@@ -7,11 +7,17 @@ import re
 from tests.faults.world import World
 
 _RECREATED = r"deleted and (created|made) (again|anew)"
+_GONE = (
+    r"routed partition \d.* gone|session \d+ had written|was read up to its end|still has \d+ open windows"
+)
 SIGNS = {
-    "routed": rf"(q\.routed\[|routed partition|session \d).*( gone|ends at|begins at|needed)|q\.routed .*{_RECREATED}",
+    "routed": rf"(q\.routed\[|routed partition|session \d).*( gone|ends at|begins at|needed)|q\.routed .*{_RECREATED}|"
+    + _GONE,
+    "partials": rf"q\.partials\[.*(gone|ends at|begins at|needed)|{_GONE}",
     "input": rf"in\[\d+\].*(gone|but the next to read)|in(\[\d+\])? .*{_RECREATED}",
 }
 """What a refusal says when records of a topic are lost."""
+_AGAIN = "was routed twice"
 _EXPIRED = "no committed offsets of"
 
 
@@ -33,6 +39,16 @@ class Losses:
     def note_expired(self, partitions: list[int]) -> None:
         """The broker has forgotten the committed offsets of these input partitions."""
         self.note(f"offsets of {partitions}", _EXPIRED)
+
+    def note_fallen(self, partitions: dict[int, tuple[int, int]]) -> None:
+        """The committed offsets of these input partitions fell, each from one offset to another."""
+        fell = ", ".join(f"in[{number}] from {high} to {low}" for number, (high, low) in partitions.items())
+        self.note(f"committed offsets: {fell}", _AGAIN)
+
+    @property
+    def of_progress(self) -> bool:
+        """Whether committed offsets fell, so that input that was read is read again."""
+        return _AGAIN in self._signs
 
     @property
     def of_offsets(self) -> bool:

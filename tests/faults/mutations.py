@@ -12,7 +12,7 @@ import numpy as np
 
 from evenflow import progress
 from evenflow.aggregates import collect
-from evenflow.twostep import reducer, sequences, state, updates
+from evenflow.twostep import lanes, merging, reducer, sequences, state, updates
 from partitioner_service import (
     aborts,
     added,
@@ -40,11 +40,13 @@ from tests.faults.taken_out import (
     as_it_is,
     by_anybody,
     by_the_fastest,
+    by_tuples_alone,
     fastest,
     first_check_only,
     forgetting,
     higher,
     instead,
+    never_back,
     nothing,
     offsets_alone,
     one_folder,
@@ -217,6 +219,17 @@ MENDS: dict[str, Mend] = {
     "rows that later tuples change come out again": Mend(
         "updates", ((updates.Updates, "note", instead(nothing)),)
     ),
+    "input that is routed twice is noticed": Mend(
+        "offsets that fall",
+        ((lanes.RoutedLanes, "_read", never_back), (merging, "_watch", instead(nothing))),
+        seen_by="window (",
+    ),
+    "a takeover tells every worker where it begins": Mend(
+        "offsets that fall", ((lanes.RoutedLanes, "_read", by_tuples_alone),), seen_by="window ("
+    ),
+    "an end compares what was read with what stands there": Mend(
+        "partials", ((stage, "check_complete", instead(nothing)),), seen_by="window ("
+    ),
 }
 """By what is guaranteed."""
 
@@ -226,12 +239,7 @@ def shows(mend: str, schedule: Schedule) -> bool:
     return any(MENDS[mend].seen_by in what for what in run(schedule).violations)
 
 
-def table(seeds: int) -> Iterator[str]:
-    """The lines of a table, made by running this many seeds of its focus without each mend."""
-    yield "| mend taken out | focus | first seed of the focus | seeds that show it |"
-    yield "|---|---|---|---|"
-    for name, mend in MENDS.items():
-        with without(name):
-            found = [seed for seed in range(seeds) if shows(name, drawn(seed, focus=mend.focus))]
-        first = str(found[0]) if found else "-"
-        yield f"| {name} | {mend.focus} | {first} | {len(found)} of {seeds} |"
+def seeds_that_show(mend: str, seeds: int) -> tuple[int, ...]:
+    """Which of the first seeds of its focus show that this mend is missing."""
+    with without(mend):
+        return tuple(seed for seed in range(seeds) if shows(mend, drawn(seed, focus=MENDS[mend].focus)))

@@ -83,15 +83,18 @@ def driver(
         stages = [RunningStage(spark, known, stage, topics, tally=tally) for stage in chosen]
         pause = known.spark.batch_interval / 1000
         watch = TopicWatch(known.kafka, _watched([topics])) if storage.watched else None
+        left = list(stages)
         while True:
             if watch is not None:
                 watch.check()
-            worked = [_triggered(stage) for stage in stages]
+            worked = {stage: _triggered(stage) for stage in stages}
             for stage in stages:
                 stage.look()
-            if not any(worked) and all(stage.over() for stage in stages):
+            while left and not worked[left[0]] and left[0].over():
+                left.pop(0)
+            if not left:
                 return
-            world.sleep(pause if any(worked) else 2 * pause)
+            world.sleep(pause if any(worked.values()) else 2 * pause)
 
     return body
 

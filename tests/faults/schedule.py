@@ -32,6 +32,8 @@ DESTROYS = (
     "recreate routed",
 )
 """Faults that destroy what Kafka has acknowledged. After them results are right, or some part says what is lost."""
+DESTROYS_TOO = ("offsets fall back", "truncate partials")
+"""More of the kind. They have draws of their own, so that all else stays as it was drawn before there were any."""
 BASE = 1_700_000_000_000
 """Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
 FUTURE = 10**12
@@ -53,7 +55,7 @@ class Fault:
     @property
     def destroys(self) -> bool:
         """Whether it loses what was acknowledged."""
-        return self.kind in DESTROYS
+        return self.kind in DESTROYS or self.kind in DESTROYS_TOO
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Strikes:
 
     def by_kind(self) -> dict[str, Callable[[Fault], object]]:
         """What each kind of fault does."""
-        damage = ("truncate routed", "trim routed", "truncate input", "trim input")
+        damage = ("truncate routed", "trim routed", "truncate input", "trim input", "truncate partials")
         return dict.fromkeys(damage, self._damage) | {
             "rebalance": self._rebalance,
             "plan": self._plan,
@@ -35,6 +35,7 @@ class Strikes:
             "task fails": self._task_fails,
             "expire offsets": self._expire_offsets,
             "lose ends": self._lose_ends,
+            "offsets fall back": self._offsets_fall_back,
             "add partitions": self._add_partitions,
             "change limits": self._change_limits,
             "damage state": self._damage_state,
@@ -112,9 +113,7 @@ class Strikes:
     def _expire_offsets(self, fault: Fault) -> None:
         """All instances stop, the broker forgets their offsets, and they start again."""
         self._cluster.outage_until = self._world.now + fault.seconds + 8.0
-        for process in self._cluster.running:
-            if process.name.startswith("p"):
-                process.kill_soon()
+        self._kill_instances()
 
         def expire() -> None:
             group = self._broker.groups.of("q.partitioner")
@@ -129,11 +128,32 @@ class Strikes:
 
         self._world.at(fault.seconds + 7.5, expire)
 
-    def _lose_ends(self, fault: Fault) -> None:
-        """All instances die, and a routed partition loses what they wrote last, before anybody takes over."""
+    def _offsets_fall_back(self, fault: Fault) -> None:
+        """All instances die, and committed offsets are those of some commits before, when somebody takes over."""
+        self._kill_instances()
+        group, draw = self._broker.groups.of("q.partitioner"), Random(fault.draw)
+
+        def fall() -> None:
+            fallen = {}
+            for part, known in sorted(group.before.items()):
+                now = group.offsets.get(part)
+                older = [one for one in known if now is not None and one.offset < now.offset]
+                if now is not None and older and (not fallen or draw.random() < 0.7):
+                    group.offsets[part] = draw.choice((*older[-4:], older[-1], older[-1]))
+                    fallen[part[1]] = now.offset, group.offsets[part].offset
+            if fallen:
+                self._losses.note_fallen(fallen)
+
+        self._world.at(fault.seconds, fall)
+
+    def _kill_instances(self) -> None:
         for process in self._cluster.running:
             if process.name.startswith("p"):
                 process.kill_soon()
+
+    def _lose_ends(self, fault: Fault) -> None:
+        """All instances die, and a routed partition loses what they wrote last, before anybody takes over."""
+        self._kill_instances()
         self._world.at(fault.seconds, lambda: self._damage(replace(fault, kind="truncate routed")))
 
     def _damage_state(self, fault: Fault) -> None:
@@ -154,7 +174,7 @@ class Strikes:
         draw = Random(fault.draw)
         log = topic.logs[draw.randrange(len(topic.logs))]
         if kind == "truncate":
-            lost = log.truncate(log.end - draw.randint(1, 12))
+            lost = log.truncate(log.end - draw.randint(1, 3 if role == "partials" else 12))
             if lost:
                 self._losses.note(f"the last {lost} records of {topic.name}[{log.number}]", SIGNS[role])
                 if role == "input":

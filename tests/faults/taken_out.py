@@ -193,6 +193,26 @@ def unless_skipped(empty: Any) -> Any:
     return emptied
 
 
+def by_tuples_alone(read: Any) -> Any:
+    """Where an input partition was read up to is known from tuples, and not from what workers are told."""
+
+    def by_tuples_alone(self: Any, partitions: Any, first: Any, reached: Any) -> None:
+        if first is not reached:
+            read(self, partitions, first, reached)
+
+    return by_tuples_alone
+
+
+def never_back(read: Any) -> Any:
+    """Lanes take in again what they have read."""
+
+    def never_back(self: Any, partitions: Any, first: Any, reached: Any) -> None:
+        self.reached[partitions] = np.minimum(self.reached[partitions], first)
+        read(self, partitions, first, reached)
+
+    return never_back
+
+
 def without_floor(grow: Any) -> Any:
     """The mark follows the larger delay at once, even if it falls."""
     return lambda self, query: replace(grow(self, query), floor=None)

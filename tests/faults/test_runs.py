@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.faults import ledger
 from tests.faults.__main__ import Total, runs
 from tests.faults.drawing import drawn
 from tests.faults.focus import FOCUSES
@@ -16,7 +16,6 @@ from tests.faults.mutations import MENDS, shows, without
 from tests.faults.run import run
 from tests.faults.shrink import kind_of, shrunk
 
-_DOC = Path(__file__).parents[2] / "docs" / "correctness.md"
 _EACH = 250
 _MOST_SEEDS = 200
 """Of the focus of a mend. One of them must find the product without it. The rarest is found by one seed of twenty."""
@@ -51,10 +50,17 @@ def test_each_focus_looks_for_a_mend() -> None:
     assert {mend.focus for mend in MENDS.values()} == set(FOCUSES)
 
 
-def test_the_documentation_lists_each_mend() -> None:
-    written = _DOC.read_text().split("| mend taken out | focus |")[1].split("\n\n")[0]
-    rows = [tuple(cell.strip() for cell in line.split("|")[1:3]) for line in written.splitlines()[2:]]
-    assert rows == [(name, mend.focus) for name, mend in MENDS.items()]
+def test_the_documentation_says_what_has_run_and_which_seeds_show_each_mend() -> None:
+    assert ledger.PAGE.read_text() == ledger.page(), (
+        "python -c 'from tests.faults import ledger; ledger.write_page()'"
+    )
+
+
+def test_each_row_of_what_has_run_counts_its_seeds() -> None:
+    for row in ledger.rows():
+        first, last = map(int, row.seeds.split("-"))
+        assert row.runs == last - first + 1
+        assert row.focus in ("", *FOCUSES)
 
 
 def test_the_input_of_a_tenth_of_the_seeds_grows() -> None:

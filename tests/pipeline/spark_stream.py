@@ -12,7 +12,7 @@ import random
 import signal
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +28,7 @@ from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
 from spark_consumers.runs import newest_local_run
+from spark_consumers.sinks import sink_of
 from topics import admin, clients, reader
 
 SLOW = {"combine_wait": 20_000}
@@ -274,6 +275,17 @@ def driver(settings: Settings, log: Path, *words: str) -> Iterator[Popen[bytes]]
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def written_rows(settings: Settings) -> Counter[tuple[Any, ...]]:
+    """Each row of the results by (window start, key, number of tuples), and how often it is there."""
+    if settings.results.sink == "kafka":
+        return Counter((*at, row["n"]) for at, row in results(settings)[0].items())
+    table = sink_of(settings).read_back(settings).read_all()
+    millis = table["window_start"].cast("timestamp[ms]").cast("int64") if "timestamp" in str(
+        table["window_start"].type
+    ) else table["window_start"]  # fmt: skip
+    return Counter(zip(millis.to_pylist(), table["key"].to_pylist(), table["n"].to_pylist(), strict=True))
 
 
 def expected_rows(stream: Stream) -> set[tuple[Any, ...]]:

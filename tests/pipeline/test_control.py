@@ -318,6 +318,24 @@ def test_a_dry_run_judges_everything_writes_nothing_and_fences_nobody(pipeline: 
         assert len(pipeline.decisions) > 1
 
 
+def test_the_policy_of_the_plugin_decides_a_plan_by_its_name(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / "plugin"))
+    own = {"policy": "turnstile.policy:Patient", "options": {"patience": 2}}
+    pipeline.settings = pipeline.settings.model_copy(
+        update={"control": pipeline.settings.control.model_copy(update=own)}
+    )
+    with running(pipeline) as controller:
+        pipeline.batch(controller)
+        while pipeline.judged[-1].plan is None:
+            assert len(pipeline.judged) < 15, "two busy micro-batches in a row are enough"
+            pipeline.batch(controller, load=1.6)
+        (plan,) = read_plans(pipeline.settings)
+    assert plan.p == 5
+    assert "W stays at" in pipeline.judged[-1].decision.reason
+
+
 def test_a_mistake_in_the_settings_is_said_before_anything_is_taken_over(pipeline: Pipeline) -> None:
     with running(pipeline) as live:
         pipeline.batch(live)

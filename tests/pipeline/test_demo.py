@@ -56,6 +56,7 @@ def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_pa
     assert figures["rejected"] == figures["differences"] == 0
     assert figures["windows"] > 100
     assert figures["latency_p50_ms"] is None
+    assert figures["provenance"]["stream"] == "flights"
     for shown in (
         "the busiest windows",
         "tuples per worker (evenflow)",

@@ -139,5 +139,6 @@ def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_a
     assert found["differences"] == 0
     assert found["actions"] >= 1
     assert found["plans"][0]["p"] > 2
+    assert found["provenance"]["policy_options"]["proportional"] is True
     # Not by micro-batches: those that were under way when an executor came may last until the end.
     assert found["most_executors"] > 1

@@ -30,7 +30,7 @@ from tests.ground.waiting import wait_until
 from tests.pipeline import spark_stream
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
 from tests.pipeline.object_store import BUCKET, ENVIRONMENT, ObjectStore, object_store
-from tests.pipeline.spark_stream import SLOW, driver, expected_rows, with_spark
+from tests.pipeline.spark_stream import SLOW, driver, expected_rows, with_spark, written_rows
 from workbench.lifetime.remains import find
 from workbench.status.checkpoint import stages
 from workbench.verify.shell import verify
@@ -95,11 +95,12 @@ def _batches(settings: Settings) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sink", ["kafka", "parquet", "delta"])
+@pytest.mark.parametrize("sink", ["kafka", "frames", "parquet", "delta"])
 def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_replaced_and_results_are_exact(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore, sink: str
 ) -> None:
-    target = {"sink": sink} | ({} if sink == "kafka" else {"path": f"s3a://{BUCKET}/results"})
+    in_kafka = sink in ("kafka", "frames")
+    target = {"sink": sink} | ({} if in_kafka else {"path": f"s3a://{BUCKET}/results"})
     settings = spark_stream.make_settings(
         kafka_settings, query_name, tmp_path, spark=_spark(store), results=target
     )
@@ -127,6 +128,9 @@ def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_
         assert last.wait(200) == 0, (tmp_path / "last.log").read_text()[-3000:]
     if sink == "kafka":
         assert spark_stream.results(settings)[0] == stream.expected()
+        return
+    if sink == "frames":
+        assert set(written_rows(settings)) == expected_rows(stream)
         return
     if sink == "delta":
         place = delta_place(settings)

@@ -21,6 +21,7 @@ from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import some_rows, start_thread, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from topics import clients
+from topics.audit import read_entries, who
 from topics.plans import read_plans
 from workbench.alive import look
 from workbench.plan_in_force import in_force, refuse_beside_a_controller
@@ -69,10 +70,19 @@ def test_the_plan_in_force_is_shown_and_clear_gives_workers_its_meaning_back(
     assert shown[1].startswith("plan 2 follows from 1970-01-01 00:00:10")
     assert "`evenflow plan --clear`" in shown[2]
 
-    record = json.loads(said(settings, tmp_path, "--clear"))
+    record = json.loads(said(settings, tmp_path, "--clear", "--because", "the spike is over"))
     assert (record["epoch"], record["p"], record["r"]) == (3, 3, settings.reducers)
     found = json.loads(said(settings, tmp_path, "--json"))
     assert (found["in_force"]["epoch"], found["in_force"]["p"], found["upcoming"]) == (3, 3, [])
+
+    entries = [written.entry for written in read_entries(settings)[0]]
+    assert [entry.what.partition(":")[0] for entry in entries] == ["plan 1", "plan 2", "plan 3"]
+    assert [entry.because for entry in entries] == [
+        *["published by hand"] * 2,
+        "the spike is over",
+    ]
+    listed = CliRunner().invoke(app, ["--config", str(tmp_path / "evenflow.toml"), "audit"]).stdout
+    assert f"{who()}: plan 3: 3 workers" in listed.splitlines()[2]
 
     write(settings, some_rows(200, partitions=settings.input_partitions), end=False)
     plane = DataPlane(settings)

@@ -40,6 +40,7 @@ from tests.unit.spark_consumers.admitting import found, refuses_to_lose_or_mix_r
 from topics.admin import describe, ensure_topics, pipeline_topics
 from workbench.lifetime.remains import find
 from workbench.result_rows import ResultRows
+from workbench.status.results import newest_written
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
@@ -196,13 +197,23 @@ def test_a_start_is_refused_where_it_would_lose_or_mix_results(database: str) ->
         gone="begun micro-batches up to 3",
         missing="there is no table of results",
     )
+    assert SINK.loss(settings) is None
+    assert newest_written(settings) == (1010 + settings.query.window, None)
     with psycopg.connect(database) as connection:
         connection.execute('DROP TABLE "table"')
     with pytest.raises(DataLossError, match="is gone"):
         SINK.admit(settings, found(planned=1, run="ours"))
+    assert (SINK.loss(settings) or "").startswith(f"the table {table_of(settings)} is gone, with the results")
+    with pytest.raises(DataLossError, match="was removed while it was used"):
+        write(settings, 2)
     with psycopg.connect(database) as connection:
         connection.execute("DELETE FROM evenflow_results")
+    assert "and its row in evenflow_results are gone" in (SINK.loss(settings) or "")
     with pytest.raises(DataLossError, match="is gone"):
+        write(settings, 2)
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP TABLE evenflow_results")
+    with pytest.raises(DataLossError, match="was removed while it was used"):
         write(settings, 2)
 
 
@@ -268,6 +279,31 @@ def test_a_password_that_is_wrong_and_a_server_that_is_not_there_are_refused_bef
         ServiceError, match=r"Postgres refuses the table postgresql://127\.0\.0\.1:1/rows/table"
     ):
         SINK.reach(nobody)
+
+
+def test_the_parts_of_a_composite_key_are_columns_and_the_primary_key_with_the_window(database: str) -> None:
+    query = {"name": "q", "key": ["shop.id", "n"], "types": {"n": "int64"}, "aggregates": {"tuples": "count"}}
+    settings = load_settings(
+        query=query, input={"partitions": 2}, results={"sink": "postgres", "path": f"{database}/other/pairs"}
+    )
+    nowhere: Any = None
+    SINK.check(settings)
+    SINK.writer(settings, Start(spark=nowhere, run="ours", epoch=1))
+    keys = [b'["a",1]', b'["q\\"uo",-2]']
+    columns = [pa.array(column) for column in ([0, 0], [10, 10], keys, [5, 6])]
+    table = pa.table(columns, schema=AggregatePlan.of(settings.query).result_schema)
+    for batch in (0, 1):
+        upsert_of(settings).commit(readable(table, readable_schema(settings.query)), batch)
+    statement = 'SELECT "shop.id", n, tuples, _micro_batch FROM other.pairs ORDER BY n'
+    assert rows_of(database, statement) == [('q"uo', -2, 6, 1), ("a", 1, 5, 1)], (
+        "upserted, and not there twice"
+    )
+    read = SINK.read_back(settings).read_all()
+    assert texts(read.select(["shop.id", "n"])) == [
+        "{'shop.id': 'a', 'n': 1}",
+        "{'shop.id': 'q\"uo', 'n': -2}",
+    ]
+    SINK.admit(settings, found(planned=1, run="ours"))
 
 
 def test_a_text_with_a_zero_byte_is_refused_with_what_to_do(database: str) -> None:

@@ -65,7 +65,8 @@ def test_a_query_goes_on_under_another_name_and_every_result_is_exact(
         p: (s.offset, s.read, s.rejected) for p, s in before.items()
     }
     assert [name for name in admin.topic_names(settings.kafka) if name.startswith(f"{query_name}.")] == [
-        settings.topic("input")
+        settings.topic("audit"),
+        settings.topic("input"),
     ]
     stream.settings = after
     stream.write(1_500)

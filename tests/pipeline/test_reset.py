@@ -19,6 +19,7 @@ from tests.pipeline.end_to_end import Pipeline, Stream, as_toml, assert_exact, m
 from tests.pipeline.planes import began, run, start_thread, wait_until
 from topics import admin, clients
 from topics.admin import topic_names
+from topics.audit import read_entries
 from topics.groups import group_names
 from workbench.lifetime.remains import find, own_groups, refuse_while_alive
 from workbench.lifetime.removal import remove
@@ -63,7 +64,7 @@ def test_a_query_begun_wrong_is_refused_by_field_reset_and_begins_anew_exactly(
     assert f"group   {meant.data_plane_group}" in done.stderr
     assert f"folder  {noted.parent.parent}: 1 files, 2 bytes" in done.stderr
     assert f"stays: topic {meant.topic('input')}" in done.stderr
-    assert left(meant) == [meant.topic("input")]
+    assert left(meant) == [meant.topic("audit"), meant.topic("input")]
     assert not (tmp_path / "checkpoint" / query_name).exists()
 
     stream.settings = meant
@@ -77,9 +78,12 @@ def test_a_reset_that_was_cut_off_is_finished_by_the_next(kafka_settings: Any, q
     admin.delete_topics(settings.kafka, [settings.topic("routed"), settings.topic("telemetry")])
     remains = find(settings, results=False)
     assert settings.data_plane_group in remains.groups
-    remove(settings, remains)
+    remove(settings, remains, because="ticket 12")
     assert find(settings, results=False).empty
-    assert left(settings) == [settings.topic("input")]
+    (gone,) = (written.entry for written in read_entries(settings)[0])
+    assert (gone.action, gone.because) == ("reset", "ticket 12")
+    assert f"topic {settings.topic('rejected')}: " in gone.what
+    assert left(settings) == [settings.topic("audit"), settings.topic("input")]
     run(prepare(settings))
 
 
@@ -128,7 +132,7 @@ def test_a_forced_reset_ends_the_partitioner_that_runs(kafka_settings: Any, quer
     remove(settings, find(settings, results=False))
     thread.join(30)
     assert "was deleted" in str(errors[0])
-    assert left(settings) == [settings.topic("input")]
+    assert left(settings) == [settings.topic("audit"), settings.topic("input")]
 
 
 def test_results_with_a_name_of_the_users_go_only_when_asked_for(

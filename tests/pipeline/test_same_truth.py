@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import urllib.error
 import urllib.request
@@ -85,18 +86,30 @@ def test_a_spark_application_that_hangs_or_is_killed_is_wrong_in_status_and_on_t
 def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_when_told_to(
     query_name: str, tmp_path: Path
 ) -> None:
-    (own,) = free_ports(1)
+    live, own = free_ports(2)
     with EmbeddedBroker() as broker:
-        settings = make_settings(broker.settings(), query_name, tmp_path, spark={"web_port": own})
+        settings = make_settings(
+            broker.settings(), query_name, tmp_path, partitioner={"web_port": live}, spark={"web_port": own}
+        )
         stream = Stream(settings)
         with Pipeline(settings, tmp_path) as pipeline:
             pipeline.start("partition")
             spark = pipeline.start("aggregate")
             stream.write(500, poison=False)
             pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=180)
-            pipeline.kill("partition")
+            pipeline.wait_until(lambda: page(live, "/healthy/")[0] == 200)
+            keeping_up(live)  # the first look makes the page follow
             broker.kill()
             gone = f"Kafka at {settings.kafka.bootstrap_servers} has not answered for"
+
+            def named() -> bool:
+                code, said = page(live, "/healthy/")
+                return code == 503 and said["reason"].startswith(gone) and keeping_up(live)["word"] == "bad"
+
+            wait_for(named, lambda: (page(live, "/healthy/"), keeping_up(live)), timeout=30.0)
+            assert page(live, "/alive/")[0] == 200
+            assert "does Kafka answer?" in keeping_up(live)["text"]
+            pipeline.kill("partition")
             pipeline.wait_until(lambda: gone in spark.output())
             code, said = page(own, "/healthy/")
             assert (code, said["reason"].startswith(gone)) == (503, True)
@@ -111,15 +124,28 @@ def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_w
             del pipeline.running["aggregate"]
 
 
-@pytest.mark.more
-def test_a_results_topic_that_is_deleted_is_named_by_status_and_ends_the_application_in_words(
-    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+@pytest.mark.parametrize(
+    "sink", [pytest.param("kafka", marks=pytest.mark.more), pytest.param("parquet", marks=pytest.mark.long)]
+)
+def test_results_that_are_deleted_are_named_by_status_and_end_the_application_in_words(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str
 ) -> None:
     live, own = free_ports(2)
+    folder = tmp_path / "results"
     settings = make_settings(
-        kafka_settings, query_name, tmp_path, partitioner={"web_port": live}, spark={"web_port": own}
+        kafka_settings,
+        query_name,
+        tmp_path,
+        partitioner={"web_port": live},
+        spark={"web_port": own},
+        results={"sink": sink} | ({"path": str(folder)} if sink == "parquet" else {}),
     )
     stream, results = Stream(settings), settings.topic("results")
+    lost = {
+        "kafka": f"{results} was deleted while the service ran",
+        "parquet": f"results.path {folder} has lost its _evenflow.json while the application ran",
+    }[sink]
+    named_as = {"kafka": f"{results} is gone", "parquet": f"results.path {folder} is not there"}[sink]
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.start("partition")
         spark = pipeline.start("aggregate")
@@ -127,24 +153,29 @@ def test_a_results_topic_that_is_deleted_is_named_by_status_and_ends_the_applica
         pipeline.wait_until(lambda: batches_done(settings, "fused"), timeout=180)
         pipeline.wait_until(lambda: page(own, "/healthy/")[0] == 200)
         keeping_up(live)  # the first look makes the page follow
-        delete_topics(settings.kafka, [results])
-
-        def shown() -> bool:
-            answer = keeping_up(live)
-            return (
-                answer["word"] == "bad" and f"spark fused has ended: {results} was deleted" in answer["text"]
-            )
-
-        wait_for(shown, lambda: keeping_up(live), timeout=15.0)
+        if sink == "kafka":
+            delete_topics(settings.kafka, [results])
+        else:
+            shutil.rmtree(folder)
 
         def named() -> bool:
             code, wrong = status(pipeline)
-            return code == 2 and any(f"{results} is gone" in line for line in wrong)
+            return code == 2 and any(named_as in line for line in wrong)
 
+        if sink == "parquet":
+            assert named(), "at once"
+            stream.write(500, poison=False)  # the next micro-batch meets the loss
+
+        def shown() -> bool:
+            answer = keeping_up(live)
+            is_bad = answer["word"] == "bad" and answer["text"].startswith("spark fused has ended: ")
+            return is_bad and lost in answer["text"]
+
+        wait_for(shown, lambda: keeping_up(live), timeout=15.0 if sink == "kafka" else 60.0)
         pipeline.wait_until(named)
         wait_for(lambda: not spark.alive, spark.output, timeout=90.0)
         del pipeline.running["aggregate"]
-        assert f"{results} was deleted while the service ran" in spark.output()
+        assert lost in spark.output()
         with pytest.raises(urllib.error.URLError):
             page(own, "/healthy/")
         assert shown(), "and it stays so"

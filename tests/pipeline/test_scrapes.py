@@ -98,6 +98,7 @@ class Growing:
             "busy_seconds": 1.0,
             "rebalances": self._number,
             "reading": "queues",
+            "rhythm": {"block_tuples": 50_000, "linger": 50, "commit_interval": 500},
             "workers": WORKERS,
             "worker_tuples": [tuples + worker for worker in range(WORKERS)],
             "worker_costs": [tuples + worker for worker in range(WORKERS)],

@@ -23,6 +23,7 @@ from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from tests.pipeline.planes import start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, records, write, write_end
+from topics.audit import read_entries
 from topics.bad_batches import bad_batch
 from topics.reader import read_range
 from workbench.broker import EmbeddedBroker
@@ -194,6 +195,9 @@ def test_nothing_behind_a_damaged_batch_is_read_before_an_order_goes_past_it(
             assert total(all_states(settings)) == (10, 10, 0)
             outcome = skip(settings, 0, 10, because="a damaged disk", through=19)
             assert outcome.done, outcome.words
+            entries = [written.entry for written in read_entries(settings)[0]]
+            assert [entry.because for entry in entries] == ["a damaged disk"] * 2
+            assert entries[1].what.startswith("partition 0, offsets 10 to 19: done: ")
             wait_until(lambda: plane.status()["state"] == "stopped")
         assert total(all_states(settings)) == (30, 20, 10)
         report = verify(settings, due_within=0)

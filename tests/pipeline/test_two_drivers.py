@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from evenflow.errors import FencedError, ServiceError
-from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings import KafkaSettings
 from spark_consumers.application import run
 from spark_consumers.epoch import StageEpoch, newest_holder
 from spark_consumers.folders import Folder
@@ -25,7 +24,6 @@ from spark_consumers.result_files import ResultFiles
 from spark_consumers.run_folder import LocalFiles, StoredFiles, take_along
 from spark_consumers.runs import run_name
 from spark_consumers.session import make_session
-from spark_consumers.sinks import sink_of
 from tests.ground.waiting import wait_until
 from tests.pipeline.end_to_end import batch_is_running
 from tests.pipeline.spark_stream import (
@@ -39,21 +37,11 @@ from tests.pipeline.spark_stream import (
     run_folder,
     run_until,
     with_spark,
+    written_rows,
 )
 from workbench.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
-
-
-def rows(settings: Settings) -> Counter[tuple[Any, ...]]:
-    """Each row of the results by (window start, key, number of tuples), and how often it is there."""
-    if settings.results.sink == "kafka":
-        return Counter((*at, row["n"]) for at, row in results(settings)[0].items())
-    table = sink_of(settings).read_back(settings).read_all()
-    millis = table["window_start"].cast("timestamp[ms]").cast("int64") if "timestamp" in str(
-        table["window_start"].type
-    ) else table["window_start"]  # fmt: skip
-    return Counter(zip(millis.to_pylist(), table["key"].to_pylist(), table["n"].to_pylist(), strict=True))
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:
@@ -99,10 +87,37 @@ def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_r
     stream.write(4)
     stream.end()
     run(settings, until_ended=True)
-    found = rows(settings)
+    found = written_rows(settings)
     assert set(found) == expected_rows(stream)
     if sink == "parquet":
         assert max(found.values()) == 1
+
+
+@pytest.mark.more
+def test_a_second_aggregate_beside_a_live_one_takes_over_in_words_on_both_sides_and_results_are_exact(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    target = {"sink": "parquet", "path": str(tmp_path / "results")}
+    settings = make_settings(kafka_settings, query_name, tmp_path, results=target)
+    stream = Stream(settings)
+    stream.write(4)
+    logs = tmp_path / "first.log", tmp_path / "second.log"
+    with driver(settings, logs[0], "aggregate") as first:
+        wait_until(lambda: consumed(settings, "fused", "routed"), "the first does not begin", patience=150)
+        with driver(settings, logs[1], "aggregate", "--until-ended") as second:
+            assert first.wait(150) == FencedError.exit_code, logs[0].read_text()[-3000:]
+            stream.write(4)
+            stream.end()
+            assert second.wait(150) == 0, logs[1].read_text()[-3000:]
+    said = [log.read_text() for log in logs]
+    assert f"another driver has taken over {query_name}.spark.fused: process {second.pid} on " in said[0]
+    assert f"{query_name}.spark.fused: the driver before was process {first.pid} on " in said[1]
+    assert f"it ends now with status {FencedError.exit_code}" in said[1]
+    for noise in ("Traceback", "Python Proxy", "Py4J", "chmod"):
+        assert [noise in text for text in said] == [False, False]
+    found = written_rows(settings)
+    assert set(found) == expected_rows(stream)
+    assert max(found.values()) == 1
 
 
 @pytest.mark.long
@@ -164,7 +179,7 @@ def test_a_driver_that_stands_still_between_its_files_and_their_publication_publ
     thread.join()
     assert seen, (tmp_path / "new.log").read_text()[-3000:]
     assert contents(tmp_path / "results") == seen[0], "it has published nothing"
-    found = rows(settings)
+    found = written_rows(settings)
     assert set(found) == expected_rows(stream)
     assert max(found.values()) == 1
 

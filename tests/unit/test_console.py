@@ -23,11 +23,14 @@ def test_a_clone_has_the_librarys_commands_and_those_of_the_services() -> None:
     assert commands(app) == commands(library_application()) | set(SERVICES)
     assert {
         "simulate",
+        "size",
         "advise",
         "settings",
         "partitioners",
         "policies",
         "queries",
+        "sources",
+        "aggregates",
         "sweep",
         "datasets",
         "train",

@@ -1,4 +1,4 @@
-"""docs/correctness.md names tests that exist, and whoever cites a rule cites one of that page."""
+"""docs/correctness.md and RULES.md name tests that exist, and whoever cites a rule cites one of that page."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,15 @@ _RULES = PAGE.partition("\n## The rules\n")[2].partition("\n## The simulator\n")
 RULES = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##)", _RULES, re.DOTALL | re.MULTILINE))
 TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", PAGE)))
 SUFFIXES = {".py", ".md", ".yaml"}
+PROOFS = [
+    line.removeprefix("| ").removesuffix(" |").split(" | ")
+    for line in (ROOT / "tests" / "pipeline" / "RULES.md").read_text().splitlines()
+    if line.startswith("| ") and not line.startswith("| rule |")
+]
+"""The rows of RULES.md: rule, tests, proof."""
+_PATH = re.compile(r"`((?:[\w.]+/)*(?:test_\w+|end_to_end)\.py|(?:tests/)?(?:unit|faults|pipeline)(?:/\w+)*)")
+_TEST = re.compile(r"`(?:([\w./]*)::)?((?:\.{3}_?|test_)\w+(?:\.{3})?)(?:\[[^`]*\])?`")
+_DEFINED = re.compile(r"^ *def (test_\w+)\(", re.MULTILINE)
 
 
 def _words(text: str) -> str:
@@ -22,6 +31,47 @@ def test_a_test_that_the_page_names_exists(test: str) -> None:
     path, _, name = test.partition("::")
     text = (ROOT / path).read_text()
     assert not name or f"def {name}(" in text
+
+
+def _files(proof: list[str]) -> dict[str, list[Path]]:
+    """By path as a row of RULES.md names it, the files that it may stand for, and those of a folder.
+
+    A path begins in the tests or in their folder `pipeline`. A name alone may also lie beside a file named before it.
+    """
+    files: dict[str, list[Path]] = {}
+    folders = [ROOT / "tests", ROOT / "tests" / "pipeline", ROOT]
+    for named in _PATH.findall(" ".join(proof)):
+        found = next((folder / named for folder in folders if (folder / named).exists()), None)
+        if found is None:
+            files.setdefault(named, [])
+        elif found.is_dir():
+            files[named] = sorted(found.rglob("*.py"))
+        else:
+            files[named] = [found]
+            folders.append(found.parent)
+    return files
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=[proof[0] for proof in PROOFS])
+def test_each_test_that_a_proof_names_exists(proof: list[str]) -> None:
+    files = _files(proof)
+    assert [named for named, found in files.items() if not found] == []
+    tests = {
+        path: {path.stem, *_DEFINED.findall(path.read_text())} for found in files.values() for path in found
+    }
+    for named, test in _TEST.findall(" ".join(proof)):
+        places = files.get(named, tests)
+        pattern = test.replace("...", r"\w*")
+        assert any(re.fullmatch(pattern, name) for place in places for name in tests[place]), test
+
+
+def test_each_proof_cites_rules_of_the_page_and_stands_in_one_row() -> None:
+    cited = {rule for proof in PROOFS for rule in re.findall(r"(?:^|, )\*([^*]+)\*", proof[0])}
+    assert len(cited) > 20
+    assert cited <= set(RULES)
+    rows = [proof[0] for proof in PROOFS]
+    assert {row for row in rows if rows.count(row) > 1} == set()
+    assert {len(proof) for proof in PROOFS} == {3}
 
 
 @pytest.mark.parametrize("rule", RULES)

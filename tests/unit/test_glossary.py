@@ -165,6 +165,7 @@ PLACES = {
             "controller",
             "evenflow/elasticity/groups.py",
             "evenflow/plans.py",
+            "evenflow/scale",
             "evenflow/settings/control.py",
         ),
         "of rows": (

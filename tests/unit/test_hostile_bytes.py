@@ -57,6 +57,7 @@ from tests.unit.partitioner_service.test_unfetchable import Message
 from tests.unit.wire.examples import a_blob, a_frame
 from tests.unit.wire.test_sync import sealed
 from tests.unit.workbench.test_result_rows import records as result_records
+from topics.audit import AuditEntry
 from topics.query_record import _VERSION as BEGINNING_VERSION
 from topics.query_record import parse_beginning
 from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
@@ -223,6 +224,7 @@ BEGINNING = json.dumps(
         "any_columns": ["v"],
     }
 ).encode()
+AUDIT = AuditEntry(action="skip", what="offset 5", who="me", because="why").encode()
 ORDER = SkipOrder(partition=0, offset=5, through=7, because="why", who="me", at=1).encode()
 ROW = b'{"k":"a","t":1,"v":2}'
 
@@ -343,6 +345,7 @@ DECODERS: dict[str, Decoder] = {
     "how the query began": Decoder(
         lambda data: parse_beginning(data, where="here"), BEGINNING, IncompatibleStateError, ("v", "began_at")
     ),
+    "entry of the audit log": Decoder(AuditEntry.decode, AUDIT, NotStrict, ("v",)),
     "order to skip": Decoder(
         SkipOrder.decode, ORDER, NotStrict, ("v", "partition", "offset", "through", "at")
     ),
@@ -393,6 +396,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
     "evenflow/settings/loading.py": "tests/unit/settings/test_any_file.py",
+    "evenflow/settings/token_file.py": "tests/unit/settings/test_token_file.py",
     "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
@@ -418,6 +422,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/listener.py": "tests/unit/spark_consumers",
     "spark_consumers/moved.py": "tests/unit/spark_consumers",
     "spark_consumers/result_files.py": ("owner of a folder",),
+    "topics/audit.py": ("entry of the audit log",),
     "topics/query_record.py": ("how the query began",),
     "topics/results_registry.py": "tests/unit/topics/test_results_registry.py",
     "topics/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),

@@ -19,7 +19,9 @@ from evenflow.partitioners.base import Block
 from evenflow.partitioners.checking import DESCRIBED, OF_ALL, OF_ONLINE, PROCESSES, Case
 from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.plugins import name_of
-from evenflow.testing import BrokenLawError, check_partitioner, check_policy
+from evenflow.settings import Settings
+from evenflow.testing import BrokenLawError, check_partitioner, check_policy, check_sink
+from spark_consumers.sinks import SINKS, RowsSink
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 
@@ -187,6 +189,18 @@ class Absent(Steady):
         return Decision(p=1 + self.count % 12, r=1, reason="the next", cause="load")
 
 
+class OnePlace(RowsSink):
+    """Writes everything to one place."""
+
+    name, repeats = "one-place", True
+
+    def write(self, rows: object, batch: int, settings: Settings) -> None:
+        pass
+
+    def place(self, settings: Settings) -> str:
+        return "here"
+
+
 class Rash(Steady):
     """Decides without data."""
 
@@ -211,6 +225,12 @@ def test_a_policy_that_breaks_a_law_is_told_which(policy: type[Policy], law: str
 
 def test_a_policy_that_breaks_no_law_passes() -> None:
     check_policy("threshold")
+
+
+def test_a_sink_is_held_to_its_laws_from_the_same_place() -> None:
+    check_sink(SINKS["parquet"])
+    with pytest.raises(AssertionError, match="place of a view"):
+        check_sink(OnePlace())
 
 
 @pytest.mark.more

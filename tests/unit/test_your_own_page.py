@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.testing import check_partitioner, check_policy
+from evenflow.testing import check_partitioner, check_policy, check_query, check_source
 from tests.outside import forgotten, module
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +27,13 @@ def test_a_block_of_the_page_runs(folder: Path, number: int) -> None:
     module(folder, "own", BLOCKS[number])
     importlib.invalidate_caches()
     importlib.import_module("own")
+
+
+def test_the_source_and_the_query_of_the_page_keep_every_law(folder: Path) -> None:
+    module(folder, "own", "".join(block for block in BLOCKS if "open_letters" in block))
+    importlib.invalidate_caches()
+    check_source("own:open_letters:hello")
+    check_query("own:LETTERS")
 
 
 @pytest.mark.more

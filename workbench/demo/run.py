@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from workbench.demo.options import DemoOptions, Opener, prepare
 from workbench.demo.screen import Bars, Screen
 from workbench.demo.services import Services
 from workbench.demo.windows import busiest
+from workbench.provenance import provenance_of_pipeline
 from workbench.verify.views import Reports, verify_all
 
 BUSIEST = 8
@@ -48,6 +50,8 @@ class DemoResult:
     tuples_per_second: float
     latency_p50_ms: float | None
     latency_p99_ms: float | None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What made the figures (`provenance_of_pipeline`)."""
 
     def json(self) -> str:
         """One line of JSON."""
@@ -79,7 +83,8 @@ def run(options: DemoOptions, console: Console, *, opened: Opener = open_source)
             screen.say("recomputing every window with DuckDB ...")
             reports = verify_all(settings)
             interrupts.check()
-            return _show(settings, reports, seconds, screen)
+            result = _show(settings, reports, seconds, screen)
+            return replace(result, provenance=provenance_of_pipeline(settings, source.name))
 
 
 def _stream(

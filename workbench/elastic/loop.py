@@ -32,6 +32,7 @@ from workbench.elastic.course import Course, course_of
 from workbench.elastic.judged import Verdict, judged
 from workbench.elastic.shapes import STEADY, Shape
 from workbench.ports import CONTROLLER_JOB, WebPorts, live_page
+from workbench.provenance import provenance_of_pipeline
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 
@@ -94,6 +95,8 @@ class LoopResult:
     course: Course
     verdict: Verdict
     report: Report
+    provenance: Mapping[str, Any]
+    """What made the figures (`provenance_of_pipeline`), with the policy's options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +119,12 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
     """
     told = told or Onlooker()
     # Made only to be refused early if a name or options are wrong. Controller and partitioner make their own.
+    policy_options: dict[str, Any] = {}
     if options.policy is not None:
-        elasticity.create(
+        policy = elasticity.create(
             options.policy, bounds=Bounds(p_max=options.most_workers), **dict(options.policy_options)
         )
+        policy_options = policy.options.model_dump(mode="json")
     partitioners.create(options.partitioner, workers=options.workers, **dict(options.partitioner_options))
     tuples = options.shape.tuples()
     with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-loop-") as name:
@@ -141,6 +146,8 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
                 course=course,
                 verdict=judged(course, slo_ms=options.slo_ms),
                 report=report,
+                provenance=provenance_of_pipeline(settings, options.shape.source)
+                | {"profile": options.shape.profile, "policy_options": policy_options},
             )
 
 

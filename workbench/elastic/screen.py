@@ -101,6 +101,7 @@ def fields(result: LoopResult) -> dict[str, object]:
             for batch in one_stage(result.course.batches)
         ],
         "plans": [asdict(change) for change in result.course.changes],
+        "provenance": dict(result.provenance),
     }
 
 

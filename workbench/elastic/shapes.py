@@ -43,9 +43,13 @@ class Shape:
         return float(self.rates().due(np.array(1.0)))
 
 
-STEADY = "zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5"
+SEED = 5
+"""Seed of every stream."""
+STEADY = f"zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed={SEED}"
 """The stream of all shapes but the flash crowd, and of every warm-up."""
-_CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=9,last=40"
+_CROWD = (
+    f"flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed={SEED},period=4s,share=0.6,first=9,last=40"
+)
 
 SHAPES: dict[str, Shape] = {
     shape.name: shape

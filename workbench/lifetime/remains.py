@@ -60,7 +60,7 @@ class Remains:
 
 
 def find(settings: Settings, *, results: bool) -> Remains:
-    """What there is now of the query and its views. The input topic is never part of it.
+    """What there is now of the query and its views. The input topic and the audit log are never part of it.
 
     results: whether the places that the settings name for results go too. Such a place must hold nothing but results.
     Raises ServiceError if the broker does not answer, and IncompatibleStateError for a folder that holds other things.
@@ -70,19 +70,23 @@ def find(settings: Settings, *, results: bool) -> Remains:
     folders: list[Stored] = []
     stays: list[str] = []
     for one in queries(settings):
-        mine += [one.topic(role) for role in ROLES if role not in ("input", "results")]
+        mine += [one.topic(role) for role in ROLES if role not in ("input", "results", "audit")]
         checkpoints, staying = _checkpoint(one)
         placed, left = _results(one, results)
         mine += [f"{one.query.name}.results", *(place for place in placed if isinstance(place, str))]
         folders += [*checkpoints, *(place for place in placed if isinstance(place, Stored))]
         stays += [*staying, *left, *sink_of(one).keeps(one)]
-    input_topic = settings.topic("input")
+    input_topic, audit = settings.topic("input"), settings.topic("audit")
     there = sorted({*mine} & {*names} - {input_topic})
     return Remains(
         topics=tuple(describe(settings.kafka, there).values()),
         groups=tuple(own_groups(settings.query.name, group_names(settings.kafka), names)),
         folders=tuple(Folder.counted(place) for place in folders if place.exists()),
-        stays=(f"topic {input_topic}: the input is yours", *stays),
+        stays=(
+            f"topic {input_topic}: the input is yours",
+            *([f"topic {audit}: who did what to the query (`evenflow audit`)"] if audit in names else []),
+            *stays,
+        ),
     )
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from evenflow.settings import Settings
 from topics.admin import delete_topics
+from topics.audit import write_entry
 from topics.groups import delete_groups
 from workbench.lifetime.remains import Remains
 
 
-def remove(settings: Settings, remains: Remains) -> None:
-    """Remove all of `remains`. Raises ServiceError if the broker refuses, a group keeps its members or a folder stays.
+def remove(settings: Settings, remains: Remains, *, because: str = "") -> None:
+    """Write into the audit log what goes, and remove all of `remains`. because: the reason, for the log.
+
+    Raises ServiceError if the broker refuses, a group keeps its members or a folder stays.
 
     A service that still runs (`--force`) notices that its topics are gone, and leaves its group.
     """
+    gone = "; ".join(" ".join(line.split()) for line in remains.lines())
+    write_entry(settings, "reset", f"removed {gone}", because=because)
     # Topics first: a group can be deleted only when its members have left.
     delete_topics(settings.kafka, [topic.name for topic in remains.topics])
     delete_groups(settings.kafka, remains.groups)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from evenflow.strict_json import NotStrict
 from partitioner_service.committed import committed_states, state_reader
 from topics import clients
 from topics.admin import describe, topic_names
+from topics.audit import who, write_entry
 from topics.bad_batches import BadBatch, bad_batch
 from topics.follower import Follower
 from topics.query_record import read_beginning, refuse_changed, with_lookup_content
@@ -72,15 +71,21 @@ def skip(
         offset=offset,
         through=through,
         because=because,
-        who=_who(),
+        who=who()[:LONGEST_WORDS],
         at=round(time.time() * 1000),
     )
+    offsets = f"partition {partition}, offsets {offset} to {through}"
+    write_entry(settings, "skip", offsets, because=because)
     answers = Follower(settings, ORDERS, newest=0)
     try:
         _write(settings, order)
-        return _wait(settings, order, answers, clock() + patience, clock)
+        outcome = _wait(settings, order, answers, clock() + patience, clock)
     finally:
         answers.close()
+    if outcome.done is not None:
+        done = "done" if outcome.done else "not done"
+        write_entry(settings, "skip", f"{offsets}: {done}: {outcome.words}", because=because)
+    return outcome
 
 
 def _check_words(because: str) -> None:
@@ -143,14 +148,6 @@ def _through(partition: int, offset: int, through: int | None, batch: BadBatch) 
         f"fetched ({batch.why}): only the whole batch can be skipped",
         hint=f"say --through {batch.last} to skip {batch.last - offset + 1:,} offsets",
     )
-
-
-def _who() -> str:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a process in a container may have no name
-        user = "somebody"
-    return "".join(char for char in f"{user} on {socket.gethostname()}" if char.isprintable())[:LONGEST_WORDS]
 
 
 def _write(settings: Settings, order: SkipOrder) -> None:

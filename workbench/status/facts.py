@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evenflow.due import ResultDelays, due_windows
 from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
+from evenflow.talking import Trouble
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
 from workbench.alive import Part
@@ -73,10 +75,11 @@ class WindowFacts:
     """Which windows are due, written and next. A window is named by its end.
 
     due: the newest window that all partitions have closed, with `late = "update"` the newest that must have come out.
-    written: the newest window among the results. written_at: when it was written (processing time in ms). missing: at most
-    how many windows are due and not written. next: the window that is due next. needs: the event time that every partition
-    must have reached for that. sparse: whether a window that is due may have no row, for example because a filter keeps
-    nothing or because nothing has changed.
+    written: the newest window among the results. written_at: when it was written (processing time in ms), None where nothing
+    says it. looked: whether the results could be looked at. If not, none of them is missing. missing: at most how many
+    windows are due and not written. next: the window that is due next. needs: the event time that every partition must have
+    reached for that. sparse: whether a window that is due may have no row, for example because a filter keeps nothing or
+    because nothing has changed.
     """
 
     due: int | None
@@ -86,37 +89,7 @@ class WindowFacts:
     next: int | None
     needs: int | None
     sparse: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delays:
-    """What windows wait for before they come out, in ms: the query's settings of these names.
-
-    early: whether they come out before they close (`late = "update"`). Then they do not wait for allowed_lateness, which is
-    0 here. by_clock: whether event times follow the clock, because those that are far ahead of it are rejected.
-    """
-
-    window: int
-    out_of_orderness: int
-    allowed_lateness: int
-    by_clock: bool
-    early: bool = False
-
-    @classmethod
-    def of(cls, query: Query) -> Delays:
-        """The delays of a query."""
-        return cls(
-            window=query.window,
-            out_of_orderness=query.out_of_orderness,
-            allowed_lateness=query.allowed_lateness - query.emission.updates,
-            by_clock=query.max_ahead_of_clock is not None,
-            early=bool(query.emission.updates),
-        )
-
-    @property
-    def far(self) -> int:
-        """A delay (ms) that is far longer than a window: 100 windows, and an hour at least."""
-        return max(100 * self.window, 3_600_000)
+    looked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +139,10 @@ class Facts:
     from the settings of that record, in words. workers: those of the settings, in use until a plan says otherwise.
     ignored: how many of the newest telemetry records are not of this query. troubles: in words, what could not be read
     and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
-    gone: topics that the query had and that are there no more.
+    gone: topics that the query had and that are there no more. losses: results that are gone from elsewhere.
     unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
     added: partitions that the topic has besides, and that the query has not taken in. delays: of the query's windows.
+    ending: certificates of the settings, as files of this machine, that end soon or have ended, in words.
     """
 
     query: str
@@ -191,8 +165,10 @@ class Facts:
     unfit: int = 0
     views: tuple[ViewFacts, ...] = ()
     added: int = 0
-    delays: Delays | None = None
+    delays: ResultDelays | None = None
     gone: tuple[str, ...] = ()
+    losses: tuple[Trouble, ...] = ()
+    ending: tuple[str, ...] = ()
 
     @property
     def early(self) -> bool:
@@ -220,50 +196,31 @@ class Facts:
 
 
 def windows_of(
-    query: Query, partitions: tuple[PartitionFacts, ...], written: tuple[int, int] | None
+    query: Query,
+    partitions: tuple[PartitionFacts, ...],
+    written: tuple[int, int | None] | None,
+    *,
+    looked: bool = True,
 ) -> WindowFacts:
     """Which windows are due according to these partitions.
 
-    written: end of the newest written window, and when it was written (ms). None if none is written.
+    written: end of the newest written window, and when it was written (ms). None if none is written. looked: whether the
+    results could be looked at.
     """
     end, at = (None, None) if written is None else written
-    begun = [one.state for one in partitions if one.state is not None]
-    first = [state.first_time for state in begun if state.first_time is not None]
-    if not first:
-        return WindowFacts(due=None, written=end, written_at=at, missing=0, next=None, needs=None)
-    slide = query.slide_ms
-    # The first window that can have a tuple ends with the pane of the first tuple.
-    oldest = (min(first) // slide + 1) * slide
-    if query.emit_from is not None:
-        oldest = max(oldest, query.emit_from + query.window)
-    closed = _closed(query, partitions)
-    due = None if closed is None or closed < oldest else closed
-    since = oldest - slide if end is None else end
-    over = all(one.ended for one in partitions)
-    upcoming = None if over else max(oldest, (oldest - slide if due is None else due) + slide)
+    known = due_windows(query, [one.state for one in partitions])
+    if known is None:
+        return WindowFacts(
+            due=None, written=end, written_at=at, missing=0, next=None, needs=None, looked=looked
+        )
+    since = known.oldest - query.slide_ms if end is None else end
     return WindowFacts(
-        due=due,
+        due=known.due,
         written=end,
         written_at=at,
-        missing=0 if due is None else max(0, (due - since) // slide),
-        next=upcoming,
-        needs=None if upcoming is None else upcoming + query.result_delay,
+        missing=0 if known.due is None or not looked else max(0, (known.due - since) // query.slide_ms),
+        next=known.next,
+        needs=known.needs,
         sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
+        looked=looked,
     )
-
-
-def _closed(query: Query, partitions: tuple[PartitionFacts, ...]) -> int | None:
-    """End of the newest window that must have come out. None while a partition without a mark holds all back.
-
-    A window comes out when every partition has closed it, with updates already when every watermark has passed its end.
-    """
-    slide = query.slide_ms
-    open_ones = [one for one in partitions if not one.ended]
-    if any(one.mark is None for one in open_ones):
-        return None
-    if open_ones:
-        early = query.emission.updates
-        return min((one.mark + early) // slide * slide for one in open_ones if one.mark is not None)
-    # All have ended, so every window that holds a tuple is closed: the last one begins with the newest tuple's pane.
-    latest = max(one.state.max_time or 0 for one in partitions if one.state is not None)
-    return latest // slide * slide + query.window

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from evenflow.settings.durations import format_duration
+from evenflow.due import open_for_long
 from evenflow.talking import Level, Trouble, hanging, silence, silent_after
-from evenflow.talking.words import partitions, printable, share, span
+from evenflow.talking.words import partitions, printable, share
 from evenflow.telemetry import PartitionerRecord
-from workbench.status.words import ago, count, moment
+from workbench.status.words import ago, count
 
 if TYPE_CHECKING:
     from workbench.status.facts import Facts
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 State = Literal["ok", "warning", "wrong"]
 """The worst level of all findings."""
 _TOLERABLE, _INTOLERABLE = 0.01, 0.5
-_SMALLER = "a smaller value needs a new query.name, or `evenflow reset`"
 _RUNNING = "is `evenflow aggregate` running?"
 
 
@@ -28,6 +27,7 @@ def findings(facts: Facts) -> list[Trouble]:
     if facts.changed:
         text = "the query began with other settings; changed since then: " + "; ".join(facts.changed)
         found.append(Trouble("warning", text))
+    found += [Trouble("warning", f"{one}: replace the file and restart what uses it") for one in facts.ending]
     if not facts.partitions:
         return found
     if not facts.begun:
@@ -35,10 +35,13 @@ def findings(facts: Facts) -> list[Trouble]:
     waiting = list(_waiting(facts))
     return [
         *found,
-        *_all("wrong", _gone(facts), _lost(facts), _stuck(facts), _reading(facts)),
+        *_all("wrong", _gone(facts)),
+        *facts.losses,
+        *_all("wrong", _lost(facts), _stuck(facts), _reading(facts)),
         *_all("warning", _adding(facts)),
         *waiting,
-        *_all("wrong", [] if facts.leap is None else [facts.leap], _closing(facts)),
+        *_all("wrong", [] if facts.leap is None else [facts.leap]),
+        *_closing(facts),
         *(_aggregating(facts) or _silent_spark(facts)),
         *_partitioners(facts, waits=bool(waiting)),
         *(trouble for part in facts.parts if (trouble := hanging(part.sign(facts.now))) is not None),
@@ -137,28 +140,13 @@ def _waiting(facts: Facts) -> Iterator[Trouble]:
         )
 
 
-def _closing(facts: Facts) -> Iterator[str]:
+def _closing(facts: Facts) -> Iterator[Trouble]:
     """Windows that stay open for far longer than they are, and the setting that keeps them open."""
-    delays, windows = facts.delays, facts.windows
-    if delays is None or facts.ended:
+    if facts.delays is None or facts.ended:
         return
-    names = ("out_of_orderness", "allowed_lateness")
-    longest = max(names, key=lambda name: int(getattr(delays, name)))
-    value = int(getattr(delays, longest))
-    cause = f'query.{longest} is "{format_duration(value)}"'
-    # Times that are not bound to the clock may be past that at any moment.
-    waits = 0 if windows.needs is None or not delays.by_clock else windows.needs - facts.now
-    if waits > delays.far:
-        what = f"no window closes before {moment(windows.needs)}, in {span(waits)}"
-        if value <= delays.far:
-            yield f"{what}: event times that were read lie ahead of the clock; look at the producers' clocks"
-            return
-        yield f"{what}: {cause}, for windows of {format_duration(delays.window)}; {_SMALLER}"
-    elif value > delays.far:
-        yield (
-            f"{cause}, so a window of {format_duration(delays.window)} closes only when every partition is that far past "
-            f"its end; {_SMALLER}"
-        )
+    trouble = open_for_long(facts.delays, needs=facts.windows.needs, now=facts.now)
+    if trouble is not None:
+        yield trouble
 
 
 def _aggregating(facts: Facts) -> list[Trouble]:

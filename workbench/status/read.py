@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from evenflow.errors import IncompatibleStateError
+from evenflow.due import ResultDelays
+from evenflow.errors import EvenflowError, IncompatibleStateError
 from evenflow.plans import Plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
 from evenflow.settings.views import queries
+from evenflow.talking import Trouble
+from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.leaps import Leaps
 from partitioner_service.rejected import EVERY_REASON
 from partitioner_service.sink import REASON
+from spark_consumers.begun import begun_at
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
+from topics.certificates import ending_soon
 from topics.plans import plan_in
 from topics.query_record import as_begun, read_beginning, with_lookup_content
 from topics.reader import read_newest
 from topics.records import Record
 from topics.settled import missing_input
 from topics.state import TopicState
-from workbench.alive import look
+from workbench.alive import Part, look
 from workbench.status.checkpoint import stages
-from workbench.status.facts import Delays, Facts, PartitionFacts, PlanFacts, Rejected, ViewFacts, windows_of
-from workbench.status.results import newest_written
+from workbench.status.facts import (
+    Facts,
+    PartitionFacts,
+    PlanFacts,
+    Rejected,
+    ViewFacts,
+    WindowFacts,
+    windows_of,
+)
+from workbench.status.results import can_look, newest_written
 
 _REJECTED = 10_000
 """How many of the newest offsets of the rejected topic are read, shared out evenly among its partitions."""
@@ -61,6 +75,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
     partitions = () if state is None else _partitions(settings, state, troubles)
     alive, at_work = look(settings), tuple(stages(settings))
     aggregated = bool(at_work) or any(part.is_spark for part in alive.parts)
+    every_query = queries(settings)
     return Facts(
         query=settings.query.name,
         topic=topic,
@@ -69,7 +84,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         changed=() if begun is None else tuple(settings.changes_since(begun.identity)),
         partitions=partitions,
         rejected=_rejected(settings, len(partitions)),
-        windows=windows_of(settings.query, partitions, newest_written(settings)),
+        windows=_windows(settings, partitions),
         workers=settings.partitioner.workers,
         plan=_plan(settings),
         members=alive.members,
@@ -81,9 +96,11 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         idle_timeout=settings.partitioner.idle_timeout,
         added=0 if state is None else state.partitions - len(partitions),
         leap=leap_of(settings, partitions),
-        delays=Delays.of(settings.query),
+        delays=ResultDelays.of(settings.query),
         gone=_gone(settings, aggregated=aggregated) if any(one.state for one in partitions) else (),
-        views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
+        losses=tuple(losses(every_query, checkpoint=bool(at_work), parts=alive.parts, begun=_has_begun)),
+        ending=tuple(one.left(now()) for one in ending_soon(settings, now=now)),
+        views=tuple(_view(one, partitions) for one in every_query[1:]),
     )
 
 
@@ -93,6 +110,39 @@ def _gone(settings: Settings, *, aggregated: bool) -> tuple[str, ...]:
     if aggregated:
         wanted |= {one.topic(role) for one in queries(settings) for role in sink_of(one).topics}
     return tuple(sorted(wanted.difference(topic_names(settings.kafka))))
+
+
+def losses(
+    every_query: Iterable[Settings],
+    *,
+    checkpoint: bool,
+    parts: Iterable[Part],
+    begun: Callable[[Settings], bool],
+) -> Iterator[Trouble]:
+    """What is gone of the results of the query and of its views. Nothing is before a micro-batch has ended.
+
+    checkpoint: whether micro-batches are in a checkpoint that is seen from here. parts: as telemetry tells them. begun:
+    returns whether the query has noted that it writes to the place of these settings.
+    """
+    told = any(
+        part.said.batch is not None for part in parts if isinstance(part.said, BatchRecord | HeartbeatRecord)
+    )
+    for one in every_query:
+        folder = None if one.results.folder is None else local_folder(one.results.folder)
+        # A folder of the machine on which Spark runs is not missing because it is not on this one.
+        if not checkpoint and (folder is not None or not told):
+            continue
+        try:
+            text = sink_of(one).loss(one)
+            # A relative path may name another folder here than where Spark runs. The note has the whole path.
+            if text is not None and begun(one):
+                yield Trouble("wrong", text)
+        except EvenflowError as error:
+            yield Trouble("warning", f"whether the results are there is not known: {error.message}")
+
+
+def _has_begun(settings: Settings) -> bool:
+    return begun_at(settings, sink_of(settings).place(settings)) is not None
 
 
 def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | None:
@@ -114,10 +164,19 @@ def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | N
     return leaps.words(furthest, others)
 
 
+def _windows(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> WindowFacts:
+    looked = can_look(settings)
+    try:
+        written = newest_written(settings) if looked else None
+    except EvenflowError:  # Postgres does not answer; `losses` says so
+        looked, written = False, None
+    return windows_of(settings.query, partitions, written, looked=looked)
+
+
 def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFacts:
     return ViewFacts(
         name=settings.query.view_name or "",
-        windows=windows_of(settings.query, partitions, newest_written(settings)),
+        windows=_windows(settings, partitions),
         stages=tuple(stages(settings)),
     )
 

@@ -17,6 +17,7 @@ from evenflow.wire.avro_rows import window_end_of
 from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.result_files import visible
 from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.postgres import Postgres
 from topics.reader import read_newest
 
 _NEWEST = 10
@@ -24,16 +25,28 @@ _NEWEST = 10
 _FILES = 10
 _LARGEST = 10_000_000
 
-Written = tuple[int, int]
-"""(end of a window in ms, when it was written in ms of processing time)."""
+Written = tuple[int, int | None]
+"""(end of a window in ms, when it was written in ms of processing time: None where nothing says it)."""
+
+
+def can_look(settings: Settings) -> bool:
+    """Whether the results lie where `newest_written` looks: in a topic, in a folder of this machine, or in Postgres."""
+    sink, folder = sink_of(settings), settings.results.folder
+    in_folder = folder is not None and local_folder(folder) is not None
+    return "results" in sink.topics or in_folder or isinstance(sink, Postgres)
 
 
 def newest_written(settings: Settings) -> Written | None:
-    """The newest written window. None if none is written.
+    """The newest written window. None if none is written, or if the results lie elsewhere (`can_look`).
 
-    The windows of a bucket are written in order, so the newest records or files hold the newest window.
+    The windows of a bucket are written in order, so the newest records or files hold the newest window. Raises ServiceError
+    if Postgres does not answer.
     """
-    if "results" in sink_of(settings).topics:
+    sink = sink_of(settings)
+    if isinstance(sink, Postgres):
+        end = sink.newest_end(settings)
+        return None if end is None else (end, None)
+    if "results" in sink.topics:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
         avro = settings.results.sink == "avro"
         found = [(end_of(message.value(), avro=avro), int(message.timestamp()[1])) for message in newest]

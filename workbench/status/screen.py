@@ -179,9 +179,10 @@ def _rejected(facts: Facts) -> str:
 
 
 def _closed(facts: Facts, windows: WindowFacts) -> str:
-    written = "none yet"
-    if windows.written is not None and windows.written_at is not None:
-        written = f"up to {moment(windows.written)}, {ago(facts.now - windows.written_at)} ago"
+    written = "none yet" if windows.looked else "where status cannot look"
+    if windows.written is not None:
+        since = "" if windows.written_at is None else f", {ago(facts.now - windows.written_at)} ago"
+        written = f"up to {moment(windows.written)}{since}"
     waiting = f", at most {count(windows.missing, 'window')} on the way" if windows.missing else ""
     if waiting and windows.sparse:
         waiting += " or without a row"

@@ -116,14 +116,17 @@ def _controller(settings: Settings) -> list[Right]:
     query = settings.query.name
     return [
         *(_may(settings, "Read", role) for role in ("plan", "telemetry")),
-        *(_may(settings, "Write", role) for role in ("plan", "telemetry", "snapshots")),
+        *(_may(settings, "Write", role) for role in ("plan", "telemetry", "snapshots", "audit")),
         *(Right("group", f"{query}.{role}-reader", ("Read",)) for role in ("plan", "telemetry")),
         Right("transactionalId", f"{query}.controller", ("Describe", "Write")),
     ]
 
 
 def _tools(settings: Settings) -> list[Right]:
-    read: tuple[TopicRole, ...] = ("input", "routed", "rejected", "partials", "results", "telemetry", "plan")
+    read: tuple[TopicRole, ...] = (
+        *("input", "routed", "rejected", "partials", "results"),
+        *("telemetry", "plan", "audit"),
+    )
     return [
         *_may_each(settings, "Read", *read),
         Right("group", settings.data_plane_group, ("Describe",)),

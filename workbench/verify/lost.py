@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Settings
+from evenflow.settings.rhythm import MOST_BLOCK
 from workbench.verify.delays import Delays
 from workbench.verify.ends import end_of
 from workbench.verify.inputs import Committed, Kept
@@ -80,7 +81,8 @@ def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed,
     if kept.rejected.get(state.partition, 0) and state.rejected > rejected:
         # Within a block rejections are not written in the order of offsets. So the first that is left may have lost others
         # of its block with later offsets.
-        block_end = state.offset if oldest is None else oldest + settings.partitioner.block_tuples
+        block = settings.partitioner.block_tuples or MOST_BLOCK
+        block_end = state.offset if oldest is None else oldest + block
         before = max(before, min(block_end, state.offset))
     return before
 

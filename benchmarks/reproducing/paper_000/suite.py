@@ -333,6 +333,6 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     }
     curves = {rule: found.values(_cell(plan, "shift", rule), "curve") for rule in present}
     return {
-        "suite": suite_pictures.suite(placed, workers=WORKERS),
+        "suite": suite_pictures.suite(placed, workers=WORKERS, seeds=plan.seeds),
         "shift": suite_pictures.shift(curves, workers=WORKERS, first=SLIDES),
     }

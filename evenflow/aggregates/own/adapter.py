@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from evenflow import plugins
 from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Exact, Said
 from evenflow.aggregates.own.base import OwnAggregate, Result, as_result, blamed
 from evenflow.aggregates.own.plain import PlainAggregate, finished, state_column
@@ -155,7 +156,12 @@ def as_aggregate(name: str, thing: object) -> Aggregate:
         result_type=adapted.result_type,
         finish=adapted.finish,
         unfit=adapted.unfit,
-        said=Said(computes=inspect.getdoc(thing) or "", nulls="left out", bound=bound, state="its own"),
+        said=Said(
+            computes=inspect.cleandoc(thing.__doc__ or plugins.first_line(thing)),
+            nulls="left out",
+            bound=bound,
+            state="its own",
+        ),
         oracle=adapted.exact if compared else None,
     )
 

@@ -56,20 +56,12 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int64s, Rows, State, Whole, record
+from evenflow.arrays import NEVER, Int64s, Rows, State, record
 from evenflow.errors import IncompatibleStateError
-from evenflow.kernels import kernel
 from evenflow.keys import candidate
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.dalton.bandit import BanditOptions
-from evenflow.partitioners.dalton.dalton import (
-    BanditPartitioner,
-    Learned,
-    Rule,
-    end_interval,
-    slide_to,
-    within_reach,
-)
+from evenflow.partitioners.dalton.dalton import BanditPartitioner, move_to, within_reach
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
 from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
@@ -91,16 +83,6 @@ _ALONE = -1
 _NEVER_TOLD = -1
 _MOST_LOAD = 1 << 61
 """Loads and totals are cut to this, so that sums stay within int64."""
-
-
-@kernel
-def _move_to(known: Learned, rule: Rule, time: Whole) -> None:
-    """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
-    window = known.window
-    clock = window.clock[()]
-    if time >= clock["end"]:
-        slide_to(known, time)
-    end_interval(known, rule, time, clock["slide"] - window.ring.shape[0] + 1)
 
 
 class DaltonCooperativeOptions(BanditOptions):
@@ -260,10 +242,10 @@ class DaltonCooperative(BanditPartitioner):
         if late:
             self._sync["late"], self._sync["due"] = self.dsync_ms, 1
         elif begun:
-            # Before `_move_to`, which forgets the statistics that the message tells.
+            # Before `move_to`, which forgets the statistics that the message tells.
             self._body = self._message().to_bytes()
             self._sync["awaiting"], self._sync["due"], self._sync["late"] = 1, 1, 0
-        _move_to(self._learned(), self._rule(manual=not late, deferring=late), time)
+        move_to(self._learned(), self._rule(manual=not late, deferring=late), time)
         if begun and not late and self._sync["total"] != _ALONE:
             self._stats["previous"] = self._sync["total"]
 

@@ -13,9 +13,17 @@ then hot in this window and the next.
 Parameters: `explore` uniform or capped. With uniform, as in the paper, any worker is drawn with probability `eps`, and
 a key with many tuples ends up on all workers. With capped, as in the authors' code, a key with `cap` holders explores
 among these. The cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys have reached it.
-`heavy_hitters` exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the load. (SpaceSaving with 4n
-counters would never miss a frequent key either. But in it a rare key evicts another key, and the sketch only makes
-four additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
+`heavy_hitters` exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the load, or hybrid, which takes
+one of the two for each statistics window. (SpaceSaving with 4n counters would never miss a frequent key either. But in it
+a rare key evicts another key, and the sketch only makes four additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and
+statistics window.
+
+With hybrid, a statistics window is counted by the sketch if the last one had at least `sketch_from` distinct keys, and
+exactly otherwise. A map of that many keys no longer fits the cache, and the sketch always does (section 5.3). While the
+sketch counts, a HyperLogLog of 4 KB tells how many keys there are, with a standard error of 1.6 %. The paper says that
+the statistics of the last window decide, and not which ones or where the border lies. The authors' code has 10,000 keys,
+and so has `sketch_from`: both ways cost the same there. The first window, and one behind a window without tuples, are
+counted exactly.
 
 Where the paper is silent: the test for a hot key counts the current tuple. No key is hot in the first statistics
 window, or after a window without tuples, because there is no load to compare with. No key becomes hot by its first
@@ -36,9 +44,9 @@ F_1(k) last had the key. (The sketch does not know it, and takes the present sli
 Cost per tuple: O(1) for a hashed key and O(1) amortised for a hot key: its n values are scanned only when the best
 worker changes. O(n) when a capped key explores. O(n * rows) per slide. State: n * slides loads, the rows of `q_table`,
 and 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n counters of 8 bytes, in four
-rows).
+rows). Hybrid: both, but the counts of keys only for windows that are counted exactly.
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
-(000), Algorithm 1, sections 3.2 and 3.3.
+(000), Algorithm 1, sections 3.2, 3.3, 5 and 5.3.
 
 Before a statistics window has ended, no key is hot and all keys are hashed:
 
@@ -79,9 +87,13 @@ from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import DALTON
+from evenflow.sketches import hyperloglog
+from evenflow.sketches.hyperloglog import MIN_PRECISION, Registers, registers, sketch_hash
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, moves, window_loads
 
 _REACH = 1 << 61
+SKETCH_FROM = 10_000
+"""Distinct keys of a statistics window from which hybrid counts the next one by the sketch: see docs/measurements.md."""
 STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
 """`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: the costs of its tuples so far.
 `previous`: the load that a key's count is compared with. `inside`: the costs of the tuples in the sliding window."""
@@ -97,6 +109,8 @@ class Learned(NamedTuple):
     """One of STATS."""
     counts: Counts
     sketch: CountMinTable
+    distinct: Registers
+    """The keys of a statistics window that the sketch counts. Used with `Rule.noting`."""
     table: QTable
     rng: UInt64s
 
@@ -108,6 +122,8 @@ class Rule(NamedTuple):
     """The salt of F_1."""
     exact: bool
     """Keys are counted exactly, not by the sketch."""
+    noting: bool
+    """Where the sketch counts, its distinct keys are noted in `Learned.distinct`."""
     manual: bool
     """The kernel stops where a statistics window ends, and the caller begins the next one."""
     deferring: bool
@@ -162,6 +178,16 @@ def end_interval(known: Learned, rule: Rule, time: Whole, oldest: Whole) -> None
     purge(known.table, known.stats[()]["window"], oldest)
 
 
+@kernel
+def move_to(known: Learned, rule: Rule, time: Whole) -> None:
+    """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
+    window = known.window
+    clock = window.clock[()]
+    if time >= clock["end"]:
+        slide_to(known, time)
+    end_interval(known, rule, time, clock["slide"] - window.ring.shape[0] + 1)
+
+
 @inlined
 def _counted(
     known: Learned, rule: Rule, key: np.uint64, cost: np.int64
@@ -180,6 +206,8 @@ def _counted(
         count, had = cells[place]["count"], cells[place]["last"]
     else:
         count = increment(known.sketch, key, cost)
+        if rule.noting:
+            hyperloglog.add(known.distinct, 0, sketch_hash(key))
     return count, place, had
 
 
@@ -263,6 +291,9 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
     return keys.shape[0]
 
 
+Counting = Literal["exact", "sketch", "hybrid"]
+_PRECISION = 12
+"""Of the estimate of the distinct keys that a sketch has counted: 2^12 registers of one byte."""
 _COUNTED = ("count_key", "count", "count_last")
 """Names of the counted entries in a snapshot's state."""
 _VARIABLE: dict[str, tuple[str, ...]] = {
@@ -279,9 +310,14 @@ class BanditPartitioner(Partitioner):
     variable_state = _VARIABLE
 
     @property
+    def _counting(self) -> Counting:
+        """How keys are counted."""
+        return "exact"
+
+    @property
     def _exact(self) -> bool:
-        """Whether keys are counted exactly."""
-        return True
+        """Whether the keys of this statistics window are counted exactly."""
+        return not self._by_sketch[0]
 
     @property
     def _gamma(self) -> float:
@@ -296,6 +332,8 @@ class BanditPartitioner(Partitioner):
     def _start(self) -> None:
         self._stats = record(STATS, window=1, end=NEVER, length=self._statistics_ms)
         self._counts = TumblingCounts()
+        self._by_sketch = np.array([self._counting == "sketch"])
+        self._distinct = registers(1, _PRECISION if self._counting == "hybrid" else MIN_PRECISION)
         self._rng = generator(self.seed, self.source)
         self._policy = self.options.policy(self._gamma)
         self._shape()
@@ -306,7 +344,7 @@ class BanditPartitioner(Partitioner):
         self._shape()
         self._stats["inside"] = 0
         self._counts.forget_slides()
-        if not self._exact:
+        if self._counting != "exact":
             self._sketch = self._new_sketch()
 
     def _shape(self) -> None:
@@ -321,7 +359,8 @@ class BanditPartitioner(Partitioner):
 
     def _new_sketch(self) -> CountMin:
         # With exact counts the sketch is not used, but a kernel cannot take None: it is as small as can be.
-        return CountMin(2 if self._exact else width_for(1 / (4 * self.workers)), seed=self.seed)
+        width = 2 if self._counting == "exact" else width_for(1 / (4 * self.workers))
+        return CountMin(width, seed=self.seed)
 
     def _assign(self, block: Block) -> None:
         block, row = block._replace(times=within_reach(block.times)), 0
@@ -333,7 +372,8 @@ class BanditPartitioner(Partitioner):
         return int(route(block, first, self._learned(), rule))
 
     def _rule(self, *, manual: bool, deferring: bool) -> Rule:
-        return Rule(self._salt, self._exact, manual, deferring, 4 * self.workers, self._policy)
+        noting = self._counting == "hybrid"
+        return Rule(self._salt, self._exact, noting, manual, deferring, 4 * self.workers, self._policy)
 
     def _learned(self) -> Learned:
         return Learned(
@@ -342,6 +382,7 @@ class BanditPartitioner(Partitioner):
             self._stats,
             self._counts.table,
             self._sketch.table,
+            self._distinct,
             self._split.table,
             self._rng,
         )
@@ -401,9 +442,11 @@ class BanditPartitioner(Partitioner):
 
     def _state(self) -> State:
         entries = self._counts.entries(int(self._stats["window"]))
-        counted: State = dict(zip(_COUNTED, entries, strict=True))
-        if not self._exact:
-            counted = {"sketch": self._sketch.table.cells}
+        counted: State = dict(zip(_COUNTED, entries, strict=True)) if self._counting != "sketch" else {}
+        if self._counting != "exact":
+            counted["sketch"] = self._sketch.table.cells
+        if self._counting == "hybrid":
+            counted |= {"by_sketch": self._by_sketch, "distinct": self._distinct.values}
         return {
             **self._loads._asdict(),
             **self._split.state(),
@@ -417,11 +460,15 @@ class BanditPartitioner(Partitioner):
         self._split.load(state)
         self._stats = state["stats"]
         self._rng = state["rng"]
-        if self._exact:
+        if self._counting != "sketch":
             window = int(self._stats["window"])
             self._counts.load(window, Entries(*(state[name] for name in _COUNTED)))
-        else:
+        if self._counting != "exact":
             self._sketch.table.cells[:] = state["sketch"]
+        if self._counting == "hybrid":
+            self._by_sketch = state["by_sketch"]
+            hyperloglog.clear(self._distinct)
+            self._distinct.values[:] = state["distinct"]
 
     def _choices(self) -> int:
         return min(self._split.cap, self.workers)
@@ -430,14 +477,14 @@ class BanditPartitioner(Partitioner):
         return self._split.hot
 
     def _fixed_bytes(self) -> int:
-        arrays = (*self._loads, self._others, self._stats, self._rng)
+        arrays = (*self._loads, *self._distinct, self._others, self._stats, self._by_sketch, self._rng)
         return sum(array.nbytes for array in arrays) + self._sketch.nbytes
 
     def _state_bytes(self) -> int:
         return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
 
     def _state_bound(self, keys: int) -> int:
-        counts = self._counts.bound(keys if self._exact else 0)
+        counts = self._counts.bound(0 if self._counting == "sketch" else keys)
         return self._fixed_bytes() + counts + self._split.bound(self._most_rows(keys))
 
     def _most_rows(self, keys: int) -> int:
@@ -446,15 +493,23 @@ class BanditPartitioner(Partitioner):
         A row's key was in the present statistics window, or in the last one or the sliding window, whichever is longer.
         """
         rows = split_keys.most_rows(4 * self.workers, -(-self.options.window_ms // self._statistics_ms))
-        return min(rows, 2 * keys) if self._exact else rows
+        return min(rows, 2 * keys) if self._counting == "exact" else rows
 
 
 class DaltonOptions(BanditOptions):
     """Options of dalton. See the module's docstring."""
 
-    heavy_hitters: Literal["exact", "sketch"] = Field(
+    heavy_hitters: Counting = Field(
         "exact",
-        description="Counts of keys: exact (memory grows with the keys of a statistics window) or a sketch.",
+        description="Counts of keys: exact (memory grows with the keys of a statistics window), a sketch, or hybrid: "
+        "a sketch after a statistics window with many keys.",
+    )
+    sketch_from: int = Field(
+        SKETCH_FROM,
+        ge=1,
+        le=1 << 40,
+        description="Distinct keys of a statistics window from which the next one is counted by the sketch, for "
+        "heavy_hitters=hybrid.",
     )
     stats_ms: int | None = Field(
         None, ge=1, description="Length of the statistics window, ms. None = one slide."
@@ -469,9 +524,36 @@ class Dalton(BanditPartitioner):
     options: DaltonOptions
 
     @property
-    def _exact(self) -> bool:
-        return self.options.heavy_hitters == "exact"
+    def _counting(self) -> Counting:
+        return self.options.heavy_hitters
 
     @property
     def _statistics_ms(self) -> int:
         return self.options.stats_ms or self.options.slide_ms
+
+    def _assign(self, block: Block) -> None:
+        if self._counting != "hybrid":
+            super()._assign(block)
+            return
+        block, row = block._replace(times=within_reach(block.times)), 0
+        # The kernel stops where a statistics window ends, because what counts the next one is decided here.
+        while (row := self._route(block, row, manual=True)) < len(block.keys):
+            if block.times[row] >= self._stats["end"]:
+                self._end_window(int(block.times[row]))
+            else:
+                self._make_room()
+
+    def _end_window(self, time: int) -> None:
+        """End the statistics window and begin that of `time`, counted as the keys of the window that ends suggest."""
+        window, keys = int(self._stats["window"]), self._distinct_keys()
+        move_to(self._learned(), self._rule(manual=True, deferring=False), time)
+        hyperloglog.clear(self._distinct)
+        follows = int(self._stats["window"]) == window + 1
+        self._by_sketch[0] = follows and keys >= self.options.sketch_from
+        if not self._exact:
+            # Gives the memory back. The next window that is counted exactly begins with a small table.
+            self._counts = TumblingCounts()
+
+    def _distinct_keys(self) -> float:
+        """Distinct keys of this statistics window so far: exact, or about, where the sketch counts."""
+        return float(self._counts.table.fill[0]) if self._exact else hyperloglog.estimate(self._distinct, 0)

@@ -5,8 +5,7 @@ from turnstile.partitioner import Turnstile
 from turnstile.policy import Patient
 from turnstile.sink import SINK
 
-from evenflow.testing import check_aggregate, check_partitioner, check_policy
-from spark_consumers.sinks import check_sink
+from evenflow.testing import check_aggregate, check_partitioner, check_policy, check_sink
 
 
 @pytest.mark.parametrize("options", [{}, {"turns": 1}, {"window_ms": 250}])

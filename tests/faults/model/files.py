@@ -46,6 +46,10 @@ class MemoryFolder:
         found = {path[len(start) :].split("/")[0]: None for path in self._held if path.startswith(start)}
         return list(found)
 
+    def exists(self, name: str) -> bool:
+        whole = self._path(name)
+        return any(path == whole or path.startswith(whole + "/") for path in self._held)
+
     def read(self, name: str) -> Any:
         return self._held.get(self._path(name))
 

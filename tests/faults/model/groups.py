@@ -41,12 +41,13 @@ class Member:
 class Group:
     """One group.
 
-    offsets: (topic, partition) -> what is committed. on_first: gets the first offsets ever. on_change: gets the offsets
-    that a transaction has changed.
+    offsets: (topic, partition) -> what is committed. before: all that was committed, the oldest first. on_first: gets
+    the first offsets ever. on_change: gets the offsets that a transaction has changed.
     """
 
     name: str
     offsets: dict[tuple[str, int], Committed] = field(default_factory=dict)
+    before: dict[tuple[str, int], list[Committed]] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     generation: int = 0
     rebalancing: bool = False
@@ -64,6 +65,8 @@ class Group:
             if part not in self.offsets or self.offsets[part].written < offset.written
         }
         self.offsets |= changed
+        for part, offset in changed.items():
+            self.before.setdefault(part, []).append(offset)
         if self.on_change is not None:
             self.on_change(changed)
 

@@ -15,6 +15,7 @@ from benchmarks.elasticity_grid.measuring import POLICIES, SEEDS, measure
 from benchmarks.elasticity_grid.page import PARTS, RECOMMENDED, Grid
 from evenflow import elasticity
 from evenflow.elasticity.registry import built_in
+from evenflow.settings.control import ControlSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,6 +44,7 @@ def test_every_policy_has_figures_of_every_load_and_seed(grid: Grid) -> None:
 
 def test_the_guide_recommends_exactly_one_policy_and_the_figures_bear_it_out(grid: Grid) -> None:
     assert re.findall(r"`([a-z0-9-]+)` \(recommended\)", (ROOT / PAGE).read_text()) == [RECOMMENDED]
+    assert ControlSettings().policy == RECOMMENDED, "what runs if nothing is set"
     assert RECOMMENDED in elasticity.names()
     late = {policy: max(median(row[load]["late"]) for load in STATED) for policy, row in grid.items()}
     assert late[RECOMMENDED] <= 0.02

@@ -34,6 +34,7 @@ def test_the_group_names_its_scenarios() -> None:
         "partitioners-speed",
         "partitioners-growth-workers",
         "partitioners-growth-keys",
+        "partitioners-statistics",
         "partitioners-prompt-plan",
         "partitioners-partly-quality",
         "partitioners-partly-plan",

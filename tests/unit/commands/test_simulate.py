@@ -139,6 +139,19 @@ def test_a_footnote_names_who_exchanges(flags: list[str], given: list[str], expe
     assert expected in result.stdout if expected else "exchange" not in result.stdout
 
 
+def test_state_that_follows_its_key_is_priced_where_it_is_asked_for() -> None:
+    words = [*SMALL, *(word for name in ("hashing", "pkg") for word in ("--partitioner", name))]
+    priced = ["--state-bytes", 1000, "--state-rate", 1e6, "--state-pause", "2s"]
+    plain, hashing, pkg = rows(*words)[1], *rows(*words, *priced)
+    assert (hashing["key_moves"], hashing["moved_bytes"], hashing["moved_pause_s"]) == (0, 0, 0)
+    assert pkg["key_moves"] == pkg["gamma"] - pkg["distinct"]
+    assert pkg["moved_bytes"] == 1000 * pkg["key_moves"]
+    assert pkg["moved_pause_s"] == pytest.approx(2 + pkg["moved_bytes"] / 1e6)
+    assert plain.keys() == pkg.keys() - {"key_moves", "moved_bytes", "moved_pause_s"}
+    windowed = rows(*words, *priced, "--window", "400ms", "--slide", "100ms")[1]
+    assert 0 < windowed["key_moves"] < windowed["gamma"]
+
+
 def test_the_hash_seed_moves_the_keys_and_not_the_stream() -> None:
     one, other, same = (
         rows(*SMALL, "--partitioner", "hashing", *seeds)[0]
@@ -288,6 +301,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ("--rate 1e-300", "past int64 ms"),
         ("--window 10s --slide 3s", "the slide (3000 ms) does not divide the window (10000 ms)"),
         ("--window soon", "--window: 'soon' is not a duration"),
+        ("--state-rate 1e6", "--state-rate and --state-pause are the costs of moving state"),
         ("--warmup-slides 3", "--warmup-slides counts slides of a window"),
         ("--tuples 1000 --window 1s --warmup-slides 9", "none with tuples is left after a warm-up of 9"),
         ("--plot out.gif", "out.gif ends with none of .png, .svg, .pdf, .html"),

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evenflow.errors import ConfigError
+from evenflow.simulation.provenance import program
 from evenflow.sweep import read_table
 from evenflow.sweep.table import SERIES
 from tests.unit.commands.test_simulate import COUNTING
@@ -169,6 +170,14 @@ def test_two_partitioners_are_compared_seed_by_seed(file: Path) -> None:
     assert len(found) == 4
     assert {one["seeds"] for one in found} == {3}
     assert all(one["first_wins"] + one["second_wins"] + one["ties"] == 3 for one in found)
+    for one in found:
+        ours, theirs = one["first_provenance"], one["second_provenance"]
+        assert ours["seed"] == ours["hash_seed"] == theirs["seed"] == [1, 2, 3]
+        assert ours["exponent"] == one["condition"]["exponent"]
+        assert (json.loads(ours["options"]).get("d"), json.loads(theirs["options"]).get("d")) == (2, None)
+        assert program().items() <= ours.items()
+    (alone, *_) = invoke("compare", file, "--metric", "window_imbalance", "--json").splitlines()
+    assert json.loads(alone)["provenance"].keys() == found[0]["first_provenance"].keys()
     shown = invoke("compare", file, "pkg", "hashing")
     assert "mean over seeds with its 95% t interval" in shown
     assert "pkg - hashing" in shown

@@ -34,8 +34,15 @@ def settings_of(*, name: str = "q", wiring: str = "fused", instances: int = 1, *
     } | sections.pop("spark", {})
     partitioner = {"workers": 4, "routed_partitions": 8, "instances": instances}
     partitioner |= sections.pop("partitioner", {})
+    # The policy with the fewest needs, so that a test has to say little.
+    control = {"policy": "prompt-plus"} | sections.pop("control", {})
     return load_settings(
-        query=query, input={"partitions": 4}, partitioner=partitioner, spark=spark, **sections
+        query=query,
+        input={"partitions": 4},
+        partitioner=partitioner,
+        spark=spark,
+        control=control,
+        **sections,
     )
 
 

@@ -39,6 +39,8 @@ def test_pages_answer_200_or_503_with_the_reason() -> None:
     with served(instruments, "127.0.0.1", 0, setting="spark.web_port", health=lambda: said[0]) as port:
         assert asked(port, "/alive/") == (200, {"alive": True})
         assert asked(port, "/healthy") == (200, {"healthy": True})
+        said[0] = Checks(warnings=("look here",))
+        assert asked(port, "/healthy/") == (200, {"healthy": True, "warnings": ["look here"]})
         said[0] = Checks(unhealthy="it stands still")
         assert asked(port, "/alive/") == (200, {"alive": True})
         assert asked(port, "/healthy/") == (503, {"healthy": False, "reason": "it stands still"})

@@ -107,9 +107,12 @@ def test_every_metric_is_looked_at_somewhere() -> None:
         used |= metrics_in(rule["expr"])
     unseen = {name for name, metric in METRICS.items() if not used & set(metric.series)}
     assert unseen <= {
+        "evenflow_block_tuples",
         "evenflow_build_info",
         "evenflow_busy_seconds",
+        "evenflow_commit_interval_seconds",
         "evenflow_decision_timestamp_seconds",
+        "evenflow_linger_seconds",
         "evenflow_reading_from_queues",
         "evenflow_telemetry_records",
     }

@@ -66,7 +66,9 @@ class Member:
         self.sink = Sink(
             settings, session=self.session, rejected_limit=10_000, watchdog=Watchdog(clock=clock), clock=clock
         )
-        watch: Any = SimpleNamespace(partitions=lambda topic: len(kafka.input), check=lambda: None)
+        watch: Any = SimpleNamespace(
+            partitions=lambda topic: len(kafka.input), check=lambda: None, servers="b:9092", unanswered=0.0
+        )
         self.added = Added(settings, self.source, self.router, self.sink, watch=watch, clock=clock)
         nothing: Any = NOTHING
         skips: Any = SimpleNamespace(due=lambda stuck: [])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.telemetry import Standstill
-from partitioner_service.health import Health, standing_still
+from partitioner_service.health import Health, broker_gone, standing_still
 
 RUNNING: dict[str, Any] = {"state": "running", "seconds_since_progress": 0.1}
 
@@ -71,6 +71,13 @@ def test_a_data_plane_without_progress_is_unhealthy_after_12_s_and_dead_after_a_
         status, health = RUNNING | {"seconds_since_progress": seconds}, Health(Clock())
         assert health.healthy(status, control_joined=True)["healthy"] is healthy
         assert health.alive(status, control_joined=True)["alive"] is alive
+
+
+def test_a_broker_that_is_gone_is_unhealthy_after_7_s_though_the_data_plane_goes_round() -> None:
+    for seconds, reason in ((6.9, None), (8.0, "Kafka at b:9092 has not answered for 8 s")):
+        status, health = RUNNING | {"standing_still": broker_gone("b:9092", seconds)}, Health(Clock())
+        assert health.healthy(status, control_joined=True).get("reason") == reason
+        assert health.alive(status, control_joined=True)["alive"] is True, "no restart brings a broker back"
 
 
 def test_telemetry_says_what_the_page_says() -> None:

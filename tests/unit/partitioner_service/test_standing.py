@@ -52,7 +52,7 @@ class Instance:
         return standing
 
     def _step(self) -> list[dict[str, Any]]:
-        return self.talk.tell(self.status(), self.rejected, self.everyone())
+        return self.talk.tell(self.status(), self.rejected, self.everyone()).still
 
     def everyone(self) -> dict[int, PartitionState]:
         return {

@@ -29,6 +29,7 @@ MORE = [
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
     ("dalton", {"explore": "capped", "cap_growth": 0.2, "window_ms": 1000, "slide_ms": 100}),
     ("dalton", {"heavy_hitters": "sketch", "window_ms": 900, "slide_ms": 300, "stats_ms": 250}),
+    ("dalton", {"heavy_hitters": "hybrid", "sketch_from": 200, "stats_ms": 250}),
     ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
     ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
     ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),

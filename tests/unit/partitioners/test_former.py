@@ -12,6 +12,7 @@ import pytest
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners import create, restore
+from evenflow.partitioners.snapshots import pack, unpack
 from tests.unit.partitioners.cases import run
 from tests.unit.partitioners.streams import zipf
 
@@ -50,6 +51,17 @@ def test_a_snapshot_with_former_names_is_taken_where_one_of_the_same_make_is_wan
     assert (
         restore(SNAPSHOTS[label], like=create("pkg", workers=4, source=1, sources=2, **sliding)).workers == 4
     )
+
+
+def test_an_option_that_a_snapshot_lacks_has_its_default() -> None:
+    p = create("dalton", workers=4)
+    header, state = unpack(p.snapshot())
+    former = {name: value for name, value in header["options"].items() if name != "sketch_from"}
+    assert len(former) < len(header["options"])
+    snapshot = pack({**header, "options": former}, state)
+    assert restore(snapshot, like=p).options == p.options
+    with pytest.raises(IncompatibleStateError, match="other values of options"):
+        restore(snapshot, like=create("dalton", workers=4, sketch_from=5))
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_header_that_claims_more_workers_than_it_has_loads_makes_nothing() -> 
 
 
 @pytest.mark.parametrize(
-    "other", [{"name": "pkg"}, {"seed": 8}, {"sources": 2}, {"options": {}}, {"max_disorder_ms": 5}]
+    "other", [{"name": "pkg"}, {"seed": 8}, {"sources": 2}, {"options": {"eps": 0.5}}, {"max_disorder_ms": 5}]
 )
 def test_a_snapshot_of_what_was_made_otherwise_is_refused_where_one_of_the_same_make_is_wanted(
     other: dict,

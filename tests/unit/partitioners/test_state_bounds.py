@@ -22,6 +22,7 @@ CHANGES_HOT_KEYS = [
     ("dalton", {"eps": 1.0, "heavy_hitters": "sketch"}),
     ("dalton", {"eps": 1.0, "heavy_hitters": "exact"}),
     ("dalton", {"eps": 1.0, "heavy_hitters": "exact", "stats_ms": 70}),
+    ("dalton", {"eps": 1.0, "heavy_hitters": "hybrid", "sketch_from": 10}),
     ("dalton-cooperative", {"eps": 1.0, "dsync_ms": 12}),
 ]
 

@@ -28,7 +28,7 @@ PLACES: Mapping[str, Any] = {
 }
 """Every setting that may hold a secret -> a value with one. A file of secrets is named by its path."""
 NO_SECRETS = {
-    *("web.token_file", "web.tls_key", "kafka.ssl_key"),
+    *("web.token_file", "web.tls_key", "kafka.ssl_key", "kafka.sasl_token_file"),
     *(
         "query.key",
         "query.views.NAME.key",

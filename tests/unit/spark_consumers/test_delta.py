@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -127,6 +128,25 @@ def test_a_table_of_others_is_not_written_and_not_read(tmp_path: Path) -> None:
     for call in (partial(SINK.admit, settings, found()), partial(SINK.read_back, settings)):
         with pytest.raises(IncompatibleStateError, match="is not known to be this query's results"):
             call()
+
+
+def test_a_table_that_is_removed_or_replaced_is_a_loss_and_ends_the_application_in_words(
+    tmp_path: Path,
+) -> None:
+    settings = begun(tmp_path)
+    write(settings, 0)
+    assert SINK.loss(settings) is None
+    shutil.rmtree(tmp_path / "table")
+    said = SINK.loss(settings) or ""
+    assert said.startswith(
+        f"there is no Delta table in {tmp_path}/table, so the results that were in it are gone: "
+    )
+    with pytest.raises(DataLossError, match="was removed while it was used: it is not there any more"):
+        write(settings, 1)
+    begun(tmp_path, run="theirs")
+    with pytest.raises(DataLossError, match="another Delta table is in its place"):
+        write(settings, 1)
+    assert SINK.read_back(settings).read_all().num_rows == 0
 
 
 def test_a_folder_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def numbered(*numbers: int) -> list[bytes]:
 def test_what_was_read_up_to_the_last_frames_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     Topic(monkeypatch, [numbered(*range(60)), numbered(*range(3)), []])
     frames = {0: FrameAt(59, 1, 59), 1: FrameAt(2, 1, 2)}
-    check_complete(SETTINGS, Tally(frames=frames), {}, role="routed")
+    check_complete(SETTINGS, Tally(frames=frames), {}, stage="fused")
 
 
 @pytest.mark.parametrize(
@@ -197,16 +197,16 @@ def test_a_log_that_was_cut_and_grew_to_where_it_was_read_is_a_loss(
     with pytest.raises(
         DataLossError, match=rf"partition 0 .*at offset 2, but .* is {standing}: the log was cut"
     ):
-        check_complete(SETTINGS, tally, {}, role="routed")
+        check_complete(SETTINGS, tally, {}, stage="combine")
     # The reduce stage does not read that topic.
-    check_complete(SETTINGS, tally, {}, role="partials")
+    check_complete(SETTINGS, tally, {}, stage="reduce")
 
 
 def test_a_frame_that_retention_has_deleted_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(monkeypatch, [[], [], []])
     state = replace(topic.state, begin={0: 5, 1: 0, 2: 0}, end={0: 5, 1: 0, 2: 0})
     monkeypatch.setattr(ending, "describe", lambda kafka, names: {names[0]: state})
-    check_complete(SETTINGS, Tally(frames={0: FrameAt(4, 1, 4)}), {}, role="routed")
+    check_complete(SETTINGS, Tally(frames={0: FrameAt(4, 1, 4)}), {}, stage="fused")
 
 
 def test_a_frame_is_looked_for_behind_records_that_are_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_a_frame_is_looked_for_behind_records_that_are_none_of_ours(monkeypatch:
     topic = Topic(monkeypatch, [numbered(0), [], []])
     state = replace(topic.state, end={0: 500, 1: 0, 2: 0})
     monkeypatch.setattr(ending, "describe", lambda kafka, names: {names[0]: state})
-    check_complete(SETTINGS, Tally(frames={0: FrameAt(0, 1, 0)}), {}, role="routed")
+    check_complete(SETTINGS, Tally(frames={0: FrameAt(0, 1, 0)}), {}, stage="fused")
 
 
 def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
@@ -222,7 +222,23 @@ def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
 ) -> None:
     Topic(monkeypatch, [[], [], []])
     over = Stand(windows=0, panes=0, next_end=None, marks=(END_MARK, END_MARK))
-    check_complete(SETTINGS, Tally(stands={0: over}), {}, role="partials")
+    check_complete(SETTINGS, Tally(stands={0: over}), {}, stage="reduce")
     tally = Tally(stands={0: over, 1: replace(over, windows=2, panes=2, next_end=9)})
     with pytest.raises(DataLossError, match="bucket 1 still has 2 open windows"):
-        check_complete(SETTINGS, tally, {}, role="partials")
+        check_complete(SETTINGS, tally, {}, stage="reduce")
+
+
+def test_a_bucket_that_has_not_read_the_end_lacks_blobs_that_were_cut_off() -> None:
+    """Partials may be cut and grow again to where they had been read, and the bucket may know of no open window."""
+    begun = Stand(windows=0, panes=0, next_end=None, marks=(END_MARK, 7))
+    with pytest.raises(DataLossError, match=r"partials was read .* bucket 1 has not read .* partition 1"):
+        check_complete(SETTINGS, Tally(stands={1: begun}), {}, stage="reduce")
+
+
+def test_a_combiner_is_over_before_the_buckets_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    Topic(monkeypatch, [numbered(0), [], []])
+    begun = Stand(windows=2, panes=2, next_end=9, marks=(END_MARK, 7))
+    tally = Tally(frames={0: FrameAt(0, 1, 0)}, stands={0: begun})
+    check_complete(SETTINGS, tally, {}, stage="combine")
+    with pytest.raises(DataLossError):
+        check_complete(SETTINGS, tally, {}, stage="fused")

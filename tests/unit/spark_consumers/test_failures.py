@@ -34,3 +34,12 @@ def test_a_folder_without_exec_is_named() -> None:
 def test_of_any_other_report_the_plan_is_left_out() -> None:
     error = translated("fused", "it broke\n=== Streaming Query ===\nIdentifier: a plan of many lines")
     assert error.message == "fused stopped: it broke"
+
+
+def test_a_python_process_that_was_slow_to_start_is_named_with_what_to_do() -> None:
+    error = translated("reduce", "Python worker failed to connect back.\n=== Streaming Query ===\n")
+    assert (
+        error.message
+        == "reduce stopped: a Python process did not start within the 10 s that Spark waits for it"
+    )
+    assert "more CPU" in str(error.hint)

@@ -24,7 +24,7 @@ from evenflow.twostep import readable_schema
 from evenflow.wire.avro_rows import decode_rows, header
 from evenflow.wire.result_frames import decode_results
 from partitioner_service.parse import Parser
-from spark_consumers.result_files import MARKER, Owner, file_name
+from spark_consumers.result_files import MARKER, Owner, ResultFiles, file_name
 from spark_consumers.sinks import SINKS, ResultSink, checking, sink_of
 from spark_consumers.sinks.avro import avro_form, with_json
 from spark_consumers.sinks.base import JSON_RECORDS
@@ -126,6 +126,47 @@ def typed_of(settings: Settings, shaped: pa.Table) -> list[dict[str, Any]]:
 def test_no_two_sinks_write_to_one_place(tmp_path: Path) -> None:
     places = {sink.place(settings_for(sink, tmp_path)) for sink in WITHOUT_SERVER.values()}
     assert len(places) == len(WITHOUT_SERVER)
+
+
+def test_a_folder_of_results_that_was_removed_or_emptied_is_a_loss_and_one_that_others_see_is_not_judged(
+    tmp_path: Path,
+) -> None:
+    sink, place = SINKS["parquet"], tmp_path / "results"
+    settings = settings_for(sink, tmp_path, path=str(place))
+    place.mkdir()
+    (place / MARKER).write_text("{}")
+    assert sink.loss(settings) is None
+    (place / MARKER).unlink()
+    assert f"results.path {place} has no {MARKER}" in (sink.loss(settings) or "")
+    place.rmdir()
+    said = sink.loss(settings) or ""
+    assert said.startswith(
+        f"results.path {place} is not there, so the results that the query has written there are gone: "
+    )
+    assert "Rebuild after data loss" in said
+    assert sink.loss(settings_for(sink, tmp_path, path="s3a://bucket/results")) is None
+    assert SINKS["kafka"].loss(settings_for(SINKS["kafka"], tmp_path)) is None, (
+        "status looks at topics itself"
+    )
+
+
+def test_a_folder_that_was_removed_while_the_application_ran_ends_it_before_spark_makes_the_folder_anew(
+    tmp_path: Path,
+) -> None:
+    class Local:
+        location = str(tmp_path / "results")
+
+        def exists(self, name: str) -> bool:
+            return Path(self.location, name).exists()
+
+    folder, nothing = Local(), None
+    files = ResultFiles(folder, Owner(query="q", fingerprint="f", run="r"), epoch=1)  # type: ignore[arg-type]
+    with pytest.raises(
+        DataLossError, match="was removed or emptied, with the results that were in it"
+    ) as caught:
+        files.write(nothing, 3)  # type: ignore[arg-type]
+    assert "restore it from a copy" in str(caught.value.hint)
+    assert not (tmp_path / "results").exists()
 
 
 @EVERY_SINK

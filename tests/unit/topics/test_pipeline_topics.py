@@ -30,6 +30,7 @@ def test_every_role_has_a_topic_with_its_partitions(settings: Settings) -> None:
         "telemetry": ("q.telemetry", 1),
         "plan": ("q.plan", 1),
         "snapshots": ("q.snapshots", 1),
+        "audit": ("q.audit", 1),
     }
 
 
@@ -48,6 +49,18 @@ def test_instances_that_tell_each_other_have_a_topic_for_it_and_no_others_have()
     assert (spec.name, spec.partitions) == (f"{how.query.name}.sync", 1)
     assert (spec.config["cleanup.policy"], spec.config["retention.ms"]) == ("delete", "3600000")
     assert spec.config["max.message.bytes"] == pipeline_topics(how)["snapshots"].config["max.message.bytes"]
+
+
+def test_rejected_records_are_kept_for_as_long_as_asked_by_the_clock_of_the_broker() -> None:
+    asked = load_settings(input={"partitions": 3, "rejected_retention": "30d"})
+    config = pipeline_topics(asked)["rejected"].config
+    assert config["retention.ms"] == str(30 * 24 * 3_600_000)
+    assert config["message.timestamp.type"] == "LogAppendTime"
+    assert (
+        config["max.message.bytes"]
+        == pipeline_topics(load_settings(input={"partitions": 3}))["rejected"].config["max.message.bytes"]
+    )
+    assert asked.fingerprint == load_settings(input={"partitions": 3}).fingerprint
 
 
 def test_topics_that_hold_event_time_in_the_timestamp_keep_records_for_ever(settings: Settings) -> None:

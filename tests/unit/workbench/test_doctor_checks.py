@@ -155,7 +155,7 @@ def test_an_input_topic_that_is_missing_names_the_likely_one() -> None:
         (None, []),
         ({"policy": "ds2"}, [("ok", "'ds2' decides about workers and reducers")]),
         ({"policy": "ds3"}, [("problem", "unknown policy 'ds3'; did you mean 'ds2'?")]),
-        ({"options": {"tresh": 1}}, [("problem", "unknown option 'tresh' of prompt-plus; did you mean 'thres'?")]),
+        ({"options": {"tarjet": 1}}, [("problem", "unknown option 'tarjet' of ds2; did you mean 'target'?")]),
     ],
 )  # fmt: skip
 def test_a_policy_that_cannot_be_used_is_a_problem(control: dict | None, said: list) -> None:

@@ -36,6 +36,7 @@ from partitioner_service.rejected import EVERY_REASON
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
 LABELS = {
     "part",
+    "setting",
     "version",
     "python",
     "reason",
@@ -90,6 +91,7 @@ STATUS: dict[str, Any] = {
     "busy_seconds": 1.5,
     "rebalances": 2,
     "reading": "queues",
+    "rhythm": {"block_tuples": 50_000, "linger": 50, "commit_interval": 500},
     "workers": 2,
     "worker_tuples": [600, 400],
     "worker_costs": [6_000, 9_000],

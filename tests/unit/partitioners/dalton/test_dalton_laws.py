@@ -78,6 +78,49 @@ def test_it_routes_as_a_plain_second_writing_of_the_rule(
 
 
 @few
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 120)), max_size=200),
+    st.integers(4, 12),
+    st.integers(1, 9),
+    st.sampled_from([None, 50]),
+)
+def test_hybrid_counts_take_the_sketch_after_a_window_with_many_keys_and_decide_as_exact_counts(
+    tuples: list[tuple[int, int]], workers: int, sketch_from: int, stats_ms: int | None
+) -> None:
+    """So few keys that no two share all of their counters: the sketch then counts exactly, too."""
+    keys = np.array([key for key, _ in tuples], np.uint64) * SPREAD
+    times = np.cumsum([pause for _, pause in tuples], dtype=np.int64)
+    options = {"eps": 0.3, "stats_ms": stats_ms}
+    hybrid = {"heavy_hitters": "hybrid", "sketch_from": sketch_from}
+    compare((keys, times), workers, {**options, **hybrid}, options)
+    p, of_window = fast(workers, **options, **hybrid), dict[int, set[int]]()
+    for row, (key, _) in enumerate(tuples):
+        p.assign(keys[row : row + 1], times[row : row + 1])
+        window = int(times[row]) // (stats_ms or 100)
+        of_window.setdefault(window, set()).add(key)
+        assert p._exact == (len(of_window.get(window - 1, ())) < sketch_from)
+
+
+def test_hybrid_is_exact_below_its_border_and_the_sketch_above_it() -> None:
+    stream = zipf(30_000, keys=5000, z=1.2)
+    for border, same in ((1 << 40, "exact"), (1, "sketch")):
+        hybrid = fast(20, heavy_hitters="hybrid", sketch_from=border, eps=0.5)
+        assert (
+            hybrid.assign(*stream).tolist() == fast(20, heavy_hitters=same, eps=0.5).assign(*stream).tolist()
+        )
+
+
+def test_hybrid_gives_the_memory_of_exact_counts_back_and_finds_its_way_back_to_them() -> None:
+    p = fast(8, heavy_hitters="hybrid", sketch_from=2000)
+    sizes = []
+    for window, keys in enumerate((50_000, 50_000, 50_000, 100, 100)):
+        p.assign(all_distinct(keys)[0], np.full(keys, window * 100))
+        sizes.append((p._exact, p._counts.nbytes))
+    assert [exact for exact, _ in sizes] == [True, False, False, False, True]
+    assert all(size < 10_000 for _, size in sizes[1:])
+
+
+@few
 @given(small, st.integers(2, 12), st.integers(1, 3), st.sampled_from([0.2, 0.7, 1.0]))
 def test_capped_exploration_too(stream: Stream, workers: int, cap: int, growth: float) -> None:
     ours = {"explore": "capped", "cap": cap, "cap_growth": growth, "eps": 0.4, "p1": 0.8, "p2": 0.2}

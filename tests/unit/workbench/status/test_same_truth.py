@@ -1,17 +1,26 @@
-"""Status, the live page and the health page of the Spark application call the same stage ok, slow or wrong."""
+"""Status, the live page and the health pages say the same of a stage, and of windows that do not close for long."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import pytest
+
+from evenflow.due import ResultDelays
 from evenflow.settings import load_settings
-from evenflow.telemetry import HeartbeatRecord
+from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.live.picture import Picture
+from partitioner_service.health import Health as PartitionerHealth
+from partitioner_service.health import warnings_of
+from partitioner_service.rejected import Rejected
+from partitioner_service.talk import Talk
 from spark_consumers.health import Health
 from tests.unit.talking.clock import Clock
-from tests.unit.workbench.status.test_status import NOW, facts, partition, state
+from tests.unit.workbench.status.test_status import NOW, PARTITIONER, SPARK, facts, partition, state
 from workbench.alive import Part
+from workbench.status.facts import PartitionFacts, windows_of
 from workbench.status.judging import findings, state_of
 
 SETTINGS = load_settings(query={"name": "w"}, input={"partitions": 1})
@@ -55,3 +64,72 @@ def judge(silent: int, running: int | None, *, batch: int | None, interval: int)
         assert trouble.text.startswith(verdict.text.removesuffix(": does Kafka answer?"))
     if silent < 12:  # a stage is silent to others, not to itself
         assert (health.checks().healthy is None) == (level != "wrong")
+
+
+WEEK = 7 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("query", "largest", "says"),
+    [
+        (
+            {"out_of_orderness": "7d"},
+            NOW,
+            'no window closes before 2023-11-21 22:13:24 UTC, in 7 d: query.out_of_orderness is "7d", for windows of 4s; ',
+        ),
+        (
+            {"max_ahead_of_clock": "8d"},
+            NOW + WEEK,
+            "no window closes before 2023-11-21 22:13:24 UTC, in 7 d: event times that were read lie ahead of the clock",
+        ),
+        ({}, NOW, None),
+    ],
+)
+def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_on_every_page(
+    query: dict[str, Any], largest: int, says: str | None
+) -> None:
+    settings = load_settings(
+        query={"name": "w", "window": "4s", "out_of_orderness": 0, **query}, input={"partitions": 1}
+    )
+    committed = state(largest, first=largest)
+    only = PartitionFacts.of(settings.query, 0, (0, 100), committed)
+    windows = windows_of(settings.query, (only,), None)
+    found = facts(only, windows=windows, delays=ResultDelays.of(settings.query))
+    sentences = [trouble.text for trouble in findings(found)]
+    assert state_of(findings(found)) == ("ok" if says is None else "warning")
+    assert [text.startswith(says or "") for text in sentences] == [True] * (says is not None)
+
+    wall = Clock()
+    wall.now = NOW / 1_000
+    shown = {"lag": 0, "at_end_s": None, "max_time": largest, "ended": False, "idle": False, "paused": False}
+    status: dict[str, Any] = {
+        "state": "running", "seconds_since_progress": 0.1, "input_partitions": 1, "read": 100, "filtered": 0, "tuples": 100,
+        "rejected": 0, "rejected_by_reason": {}, "loads": [1], "assignment": {"0": shown | {"read": 100, "watermark": 0}},
+    }  # fmt: skip
+    standings = Talk(settings, clock=Clock(), wall=wall).tell(status, Rejected(settings), {0: committed})
+    status |= {"standing_still": standings.still, "warnings": standings.warnings}
+    answer = PartitionerHealth(Clock()).healthy(status, control_joined=True)
+    assert (answer["healthy"], answer.get("warnings", [])) == (True, sentences)
+
+    who = {"fingerprint": settings.fingerprint}
+    batch = SPARK.said.model_copy(update={**who, "next_window_end": windows.next})
+    assert isinstance(batch, BatchRecord)
+    picture = Picture(settings, clock=Clock(), wall=wall)
+    picture.add(PARTITIONER.model_copy(update={**who, "warnings": warnings_of(status)}))
+    picture.add(batch)
+    verdict = picture.glance().verdicts["keeping up"]
+    assert verdict.word == ("good" if says is None else "warn")
+    assert says is None or verdict.text == sentences[0]
+    picture.add(batch.model_copy(update={"load": 1.3}))
+    assert picture.glance().verdicts["keeping up"].word == "bad", "what is worse is said first"
+
+    health = Health(Clock(), delays={"w": ResultDelays.of(settings.query)}, wall=wall)
+    health.loop.turned()
+    health.batch(batch)
+    checks = health.checks()
+    assert (checks.healthy, checks.warnings) == (None, tuple(f"w: {text}" for text in sentences))
+
+    over = replace(
+        found, partitions=(replace(only, state=replace(committed, ended_producers=("p",), announced=1)),)
+    )
+    assert says is None or not [one for one in findings(over) if says in one.text]

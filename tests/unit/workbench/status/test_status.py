@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from evenflow.due import ResultDelays
 from evenflow.progress import PartitionState
-from evenflow.settings import load_settings
+from evenflow.settings import Settings, load_settings
 from evenflow.settings.query import Query
 from evenflow.talking import silent_after
 from evenflow.telemetry import (
@@ -26,10 +28,11 @@ from evenflow.telemetry import (
 from partitioner_service.rejected import EVERY_REASON
 from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
-from workbench.status.facts import Delays, Facts, PartitionFacts, Rejected, StageFacts, windows_of
+from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of, wrong
-from workbench.status.read import _reason, leap_of
+from workbench.status.read import _reason, leap_of, losses
+from workbench.status.results import can_look
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
 from workbench.verify.inputs import REASONS
@@ -93,6 +96,9 @@ def test_a_query_in_which_all_is_well_has_nothing_wrong() -> None:
     assert found.windows.due == 20_000
     assert (found.windows.missing, found.windows.next, found.windows.needs) == (0, 21_000, 21_500)
     assert shown(found).endswith("nothing is wrong\n")
+    assert wrong(replace(found, ending=("kafka.ssl_ca: ca.pem ended on 2030-06-15",))) == [
+        "kafka.ssl_ca: ca.pem ended on 2030-06-15: replace the file and restart what uses it"
+    ]
 
 
 def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
@@ -120,16 +126,17 @@ def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
         ({"max_ahead_of_clock": "off"}, NOW + 86_400_000, None),
     ],
 )
-def test_windows_that_stay_open_far_too_long_are_wrong_and_the_setting_is_named(
+def test_windows_that_stay_open_far_too_long_are_a_warning_and_the_setting_is_named(
     query: dict[str, Any], largest: int, said: str | None
 ) -> None:
     slow = Query(window=4_000, slide=1_000, **query)
     only = PartitionFacts.of(slow, 0, (0, 100), state(largest, first=largest))
-    found = facts(only, windows=windows_of(slow, (only,), None), delays=Delays.of(slow))
+    found = facts(only, windows=windows_of(slow, (only,), None), delays=ResultDelays.of(slow))
     assert (said is None) == (wrong(found) == [])
     if said is not None:
         (sentence,) = wrong(found)
         assert said in sentence
+        assert level(found) == "warning"
         assert "nothing is wrong" not in shown(found)
     over = replace(found, partitions=(PartitionFacts.of(slow, 0, (0, 100), ended(largest)),))
     assert not [line for line in wrong(over) if "out_of_orderness" in line or "no window closes" in line]
@@ -153,7 +160,7 @@ def test_with_updates_windows_are_due_when_the_watermark_has_passed_them() -> No
 def test_with_updates_status_says_when_windows_come_out_and_not_when_they_close() -> None:
     query = QUERY.model_copy(update={"allowed_lateness": 3_000, "late": "update"})
     one = PartitionFacts.of(query, 0, (0, 9), state(20_500))
-    text = shown(facts(one, windows=windows_of(query, (one,), (20_000, NOW)), delays=Delays.of(query)))
+    text = shown(facts(one, windows=windows_of(query, (one,), (20_000, NOW)), delays=ResultDelays.of(query)))
     assert "windows: due up to 1970-01-01 00:00:20" in text
     (upcoming,) = (line for line in text.splitlines() if line.startswith("next: "))
     assert "comes out when every partition is past" in upcoming
@@ -243,6 +250,24 @@ def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
     assert wrong(replace(late, parts=(silent,), stages=(at_work,))) == []
 
 
+def test_windows_whose_results_lie_where_status_cannot_look_are_not_called_missing() -> None:
+    over = (partition(0, ended(20_700)), partition(1, ended(12_000)))
+    silent = {"members": (), "parts": (replace(SPARK, at=NOW - 120_000),)}
+    found = facts(*over, windows=windows_of(QUERY, over, None, looked=False), **silent)
+    assert wrong(found) == []
+    assert "written where status cannot look" in shown(found)
+    timeless = facts(*over, windows=windows_of(QUERY, over, (24_000, None)), **silent)
+    assert wrong(timeless) == []
+    assert "written up to 1970-01-01 00:00:24\n" in shown(timeless), "a table of Postgres does not say when"
+    for results, looks in (
+        ({"sink": "kafka"}, True),
+        ({"sink": "parquet", "path": "/results"}, True),
+        ({"sink": "parquet", "path": "s3a://bucket/results"}, False),
+        ({"sink": "postgres", "path": "postgresql://evenflow@127.0.0.1:1/rows/table"}, True),
+    ):
+        assert can_look(load_settings(query={"name": "w"}, input={"partitions": 1}, results=results)) is looks
+
+
 def level(found: Facts) -> str:
     return state_of(findings(found))
 
@@ -305,6 +330,36 @@ def test_topics_that_are_gone_are_named() -> None:
     assert level(found) == "wrong"
 
 
+def test_results_that_are_gone_from_a_folder_are_named_where_the_query_has_written_to_it(
+    tmp_path: Path,
+) -> None:
+    settings = load_settings(
+        query={"name": "w", "key": "k", "aggregates": {"n": "count"}},
+        input={"partitions": 1},
+        results={"sink": "parquet", "path": str(tmp_path / "none")},
+    )
+
+    def seen(
+        one: Settings = settings, *, parts: tuple[Part, ...] = (SPARK,), here: bool = True, begun: bool = True
+    ) -> list[Any]:
+        return list(losses([one], checkpoint=here, parts=parts, begun=lambda _: begun))
+
+    (loss,) = seen()
+    assert loss.level == "wrong"
+    assert "is not there, so the results that the query has written there are gone" in loss.text
+    assert wrong(facts(partition(0, state(20_700)), written=(20_000, NOW), losses=(loss,)))[0] == loss.text
+    assert seen(begun=False) == [], "a relative path means another folder here"
+    assert seen(here=False) == [], "Spark runs on another machine, and so is the folder"
+    elsewhere = {"sink": "postgres", "path": "postgresql://evenflow@127.0.0.1:1/rows/table"}
+    far = settings.model_copy(update={"results": settings.results.model_copy(update=elsewhere)})
+    (unknown,) = seen(far, here=False)
+    assert unknown.level == "warning"
+    assert unknown.text.startswith("whether the results are there is not known: Postgres refuses the table")
+    assert (
+        seen(far, here=False, parts=(replace(SPARK, said=WAITING.model_copy(update={"batch": None})),)) == []
+    )
+
+
 def test_a_query_whose_spark_was_never_started_has_a_warning() -> None:
     assert level(facts(partition(0, state(20_700)), parts=())) == "warning"
 
@@ -364,7 +419,7 @@ def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
     fields = json.loads(json.dumps(as_json(found)))
     assert fields["windows"] == {
         "due": 20_000, "written": 20_000, "written_at": NOW, "missing": 0, "next": 21_000, "needs": 21_500,
-        "sparse": False,
+        "sparse": False, "looked": True,
     }  # fmt: skip
     assert fields["members"] == [{"client_id": "evenflow-w-0", "host": "127.0.0.1", "partitions": [0, 1]}]
     text = shown(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
-from benchmarks.scale.shape import Load, Shape
+from evenflow.scale.shape import Load, Shape
 
 Place = Literal["instances", "brokers", "executors", "driver", "controller", "table reducer"]
 BUDGET = 0.1
@@ -15,9 +15,9 @@ BUDGET = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """CPU seconds of one thing of each kind, or bytes if the name ends so. `pages.WORDS` says what each is.
+    """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says what each is.
 
-    The values are found by `frames`, `control`, `broker` and `spark`, or taken from `documented`.
+    The values are measured by `evenflow bench scale`, or by other benchmarks (`benchmarks/scale/documented.py`).
     """
 
     tuple_partitioned: float
@@ -44,6 +44,7 @@ class Units:
     bucket: float
     lane_state: float
     task: float
+    micro_batch: float
     telemetry_written: float
     telemetry_read: float
     load_read: float
@@ -144,6 +145,7 @@ def _blobs(shape: Shape, units: Units) -> list[Term]:
         Term("segments", "executors", segments, segments * units.segment),
         Term("marks in blobs", "executors", marks, marks * units.mark),
         Term("tasks", "driver", tasks, tasks * units.task),
+        Term("micro-batches", "driver", 1 / shape.batch, units.micro_batch / shape.batch),
     ]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+RANGE_END = 0.005
+"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -33,14 +36,14 @@ class Shape:
     broker_cores: int = 16
     executor_cores: int = 1_000
 
-    def part(self, groups: int) -> Shape:
-        """One of `groups` pipelines that share the keys, the input and the machines.
+    def part(self, parts: int) -> Shape:
+        """One of `parts` pipelines that share the keys, the input and the machines.
 
         The brokers are not divided: each pipeline uses all of them.
         """
         names = ("inputs", "routed", "instances", "buckets", "tasks", "executor_cores")
-        shares = {name: max(1, getattr(self, name) // groups) for name in names}
-        return replace(self, rate=self.rate / groups, **shares)
+        shares = {name: max(1, getattr(self, name) // parts) for name in names}
+        return replace(self, rate=self.rate / parts, **shares)
 
     @property
     def block_tuples(self) -> float:
@@ -118,7 +121,7 @@ def touched(partitions: int, tuples: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """The keys of a stream with a given law, and their routing, as `benchmarks.scale.load` finds them.
+    """The keys of a stream with a given law, and their routing, as `law` and `measurements` have them.
 
     law: name of the law. slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a
     slide over its keys. imbalance: fullest worker over the mean, less 1. hot: keys with a worker's fair share or more.

@@ -1,0 +1,112 @@
+"""The lines of a planned pipeline: for `evenflow.toml`, and for an overlay of Kubernetes."""
+
+from __future__ import annotations
+
+import math
+
+from evenflow.scale.sizes import Sizes
+
+_MIB, _GIB = 2**20, 2**30
+_FIRST_TRANSACTION = 0.06
+"""Seconds for each routed partition that the first transaction registers: a minute for 1,000 on a busy broker."""
+_DEFAULT_TIMEOUT = 10.0
+_BLOCK_WORK = 1.0
+
+
+def settings_lines(sizes: Sizes) -> str:
+    """The tables of `evenflow.toml` that the plan rests on. The query, and where Kafka is, are not among them."""
+    how = sizes.shape
+    timeout = max(_DEFAULT_TIMEOUT, how.commit + how.linger + _BLOCK_WORK, _FIRST_TRANSACTION * how.routed)
+    tables: dict[str, dict[str, int | str]] = {
+        "kafka": {"replication_factor": how.replicas},
+        "input": {"partitions": how.inputs},
+        "partitioner": {
+            "workers": how.routed,
+            "instances": how.instances,
+            "block_tuples": how.block,
+            "linger": _duration(how.linger),
+            "commit_interval": _duration(how.commit),
+            "transaction_timeout": _duration(math.ceil(timeout)),
+        },
+        "spark": {
+            "buckets": how.buckets,
+            "batch_interval": _duration(how.batch),
+            # Twice what comes, so that a backlog shrinks.
+            "max_frames_per_batch": max(400, _two_digits(2 * sizes.frames_per_batch)),
+            "combine_tasks": how.tasks,
+            "executor_cores": sizes.demand.executor_cores,
+            "partitions_per_slot": sizes.partitions_per_slot,
+            "executor_memory": _memory(sizes.memory.executor_heap, "m"),
+            "driver_memory": _memory(sizes.memory.driver_heap, "m"),
+        },
+        "spark.conf": {
+            '"spark.executor.memoryOverhead"': _memory(sizes.memory.executor_overhead, "m"),
+        },
+    }
+    return "\n\n".join(
+        f"[{table}]\n" + "\n".join(f"{name} = {_toml(value)}" for name, value in fields.items())
+        for table, fields in tables.items()
+    )
+
+
+def overlay_lines(sizes: Sizes) -> str:
+    """Patches for an overlay of Kubernetes: requests and limits of partitioners and drivers, and the brokers.
+
+    How many partitioners run is the controller's to say, so it stands in the settings (`control.replicas_min`).
+    """
+    memory, how = sizes.memory, sizes.shape
+    driver = _memory(memory.driver_heap + _GIB, "Mi")
+    parts = [
+        _workload("evenflow-partitioner", "partitioner", "1", _memory(memory.instance, "Mi")),
+        _workload("evenflow-combiner", "driver", "1", driver),
+        _workload("evenflow-reducer", "driver", "1", driver),
+    ]
+    broker = _memory(8 * _GIB + math.ceil(memory.page_cache / _GIB) * _GIB, "Mi")
+    pool = (
+        "# kafka/kafka.yaml, KafkaNodePool brokers\n"
+        "spec:\n"
+        f"  replicas: {how.brokers}\n"
+        "  resources:\n"
+        f'    requests: {{cpu: "{how.broker_cores}", memory: {broker}}}\n'
+        f"    limits: {{memory: {broker}}}"
+    )
+    settings = (
+        "# evenflow.toml of the overlay, besides the lines above\n"
+        "# [spark.conf]\n"
+        f'# "spark.kubernetes.executor.request.cores" = "{sizes.demand.executor_cores}"\n'
+        "# [control]\n"
+        f"# replicas_min = {how.instances}"
+    )
+    return "# parts.yaml\n" + "\n---\n".join(parts) + "\n\n" + pool + "\n\n" + settings
+
+
+def _workload(name: str, container: str, cpu: str, memory: str) -> str:
+    return (
+        "apiVersion: apps/v1\n"
+        "kind: StatefulSet\n"
+        f"metadata: {{name: {name}}}\n"
+        "spec:\n"
+        "  template:\n"
+        "    spec:\n"
+        "      containers:\n"
+        f"        - name: {container}\n"
+        f'          resources: {{requests: {{cpu: "{cpu}", memory: {memory}}}, limits: {{memory: {memory}}}}}'
+    )
+
+
+def _toml(value: int | str) -> str:
+    return str(value) if isinstance(value, int) else f'"{value}"'
+
+
+def _duration(seconds: float) -> str:
+    milliseconds = round(1000 * seconds)
+    return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+
+
+def _memory(size: float, unit: str) -> str:
+    return f"{math.ceil(size / _MIB)}{unit}"
+
+
+def _two_digits(number: float) -> int:
+    digit = 10 ** max(0, math.floor(math.log10(max(1.0, number))) - 1)
+    return math.ceil(number / digit) * digit

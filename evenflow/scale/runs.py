@@ -1,0 +1,209 @@
+"""The model beside measured runs: what was measured, what the model gives, and how far it is off.
+
+A run is a setting that was measured as a whole. The unit costs were measured apart from it, except where `fitted` says that
+they were fitted to this very run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+from evenflow.scale.costs import Place, Units, terms
+from evenflow.scale.law import Law
+from evenflow.scale.measurements import Measurements
+from evenflow.scale.shape import Load, Shape
+
+TASKS = 2
+"""Tasks of the combiner in the scenarios `growth-lanes` and `service-end-to-end-fused`."""
+_EVENT_RATE = 50_000
+"""Tuples in a second of event time, in all scenarios of the services (`benchmarks/stream.py`)."""
+_ROW_IN_CORE = 0.016 / 85_080
+"""CPU seconds of a result row in the reducer's core, without Spark and the sink (`growth-keys`)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A measured figure beside the model's, in CPU seconds. setting, what: where it was measured, and what of it."""
+
+    setting: str
+    what: str
+    measured: float
+    model: float
+    fitted: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Model over measured."""
+        return self.model / self.measured
+
+
+class Service(NamedTuple):
+    """A run of the partitioner service on one broker without replicas: a full topic is worked off.
+
+    block, commit: the settings block_tuples and commit_interval (seconds). rate: tuples a second that were reached.
+    partitioner, broker: CPU seconds per million tuples, None where it was not measured or is where a unit cost is from.
+    """
+
+    source: str
+    routed: int
+    inputs: int
+    block: int
+    commit: float
+    rate: float
+    partitioner: float | None
+    broker: float | None
+
+
+SERVICES = (
+    Service("growth-service", 1_000, 100, 50_000, 0.5, 306_000, 1.7, 4.2),
+    Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 1_140_000, 0.65, None),
+    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 1_020_000, 0.86, None),
+    Service("growth-shapes", 8, 4, 50_000, 0.5, 271_000, 1.87, 0.522),
+    Service("growth-shapes", 64, 16, 50_000, 0.5, 194_000, 2.46, 1.96),
+    Service("growth-shapes", 256, 16, 50_000, 0.5, 65_000, 1.91, 5.63),
+    Service("growth-shapes", 256, 16, 200_000, 2.0, 111_000, 1.82, 2.85),
+    Service("growth-shapes", 1_000, 16, 50_000, 0.5, 24_000, 4.22, 24.3),
+    Service("growth-shapes", 1_000, 16, 200_000, 2.0, 47_000, 2.84, 11.4),
+)
+"""docs/measurements.md has the first three. The others are one turn of `growth-service` in each of six settings, while other
+programs used both cores and the broker's JVM was cold."""
+
+FULL_BATCHES = ((8, 4, 2, 0.033), (64, 16, 8, 0.052), (1_000, 100, 2, 0.340), (1_000, 100, 64, 0.932))
+"""`growth-lanes`, micro-batches of 50,000 tuples in five blocks over 100,000 keys: routed partitions, input partitions,
+buckets, CPU seconds of combine and reduce."""
+
+_END_TO_END = ((1.0, 377_000, 739_000, 1.0, 0.8, 3.4), (1.4, 918_000, 632_000, 0.8, 0.5, 1.1))
+"""`service-end-to-end-fused`, catch-up: exponent, tuples and result rows a second, CPU seconds per million tuples of
+partitioner, broker and Spark (JVM and Python)."""
+
+
+def runs(measurements: Measurements) -> list[Run]:
+    """Every measured figure beside the model's."""
+    units = measurements.units
+    return [
+        *_empty_batches(measurements),
+        *_full_batches(units),
+        *(run for service in SERVICES for run in _service(service, units)),
+        *_end_to_end(units),
+        *_fitted(measurements),
+    ]
+
+
+def factor(compared: Sequence[Run]) -> tuple[float, float]:
+    """How far the model is off: the median and the largest factor between model and measured, each at least 1."""
+    factors = [math.exp(abs(math.log(run.ratio))) for run in compared]
+    return median(factors), max(factors)
+
+
+def empty_batch(routed: int, inputs: int, buckets: int, units: Units) -> float:
+    """CPU seconds of a micro-batch without tuples, by the model.
+
+    Each routed partition has one frame that tells, whose cost is part of `range`. There are two tasks, and each has one
+    line of marks.
+    """
+    blobs = TASKS * buckets
+    return (
+        routed * units.range
+        + blobs * units.blob
+        + buckets * routed * units.segment
+        + routed * inputs * units.lane
+        + buckets * (units.bucket + routed * inputs * units.lane_state)
+    )
+
+
+def _empty_batches(measurements: Measurements) -> Iterator[Run]:
+    for row in measurements.check:
+        routed, inputs, buckets = (round(row[name]) for name in ("routed", "inputs", "buckets"))
+        setting = f"growth-lanes, {routed:,} x {inputs}, {buckets} buckets, empty"
+        model = empty_batch(routed, inputs, buckets, measurements.units)
+        yield Run(setting, "combine and reduce", row["measured"], model)
+
+
+def _full_batches(units: Units) -> Iterator[Run]:
+    tuples, keys, blocks = 50_000, 100_000, 5
+    flat = Law("flat", 0.0, keys)
+    for routed, inputs, buckets, measured in FULL_BATCHES:
+        # The middle one of the measured micro-batches is the fourth, and each of them closes a window.
+        rows = flat.distinct(4 * tuples)
+        model = (
+            empty_batch(routed, inputs, buckets, units)
+            + blocks * (routed * units.frame_decoded + TASKS * units.header_decoded)
+            + tuples * units.tuple_combined
+            + flat.distinct(tuples) * units.partial_merged
+            + rows * _ROW_IN_CORE
+        )
+        setting = f"growth-lanes, {routed:,} x {inputs}, {buckets} buckets, 50,000 tuples"
+        yield Run(setting, "combine and reduce", measured, model)
+
+
+def _service(service: Service, units: Units) -> Iterator[Run]:
+    shape = Shape(
+        rate=service.rate,
+        inputs=service.inputs,
+        routed=service.routed,
+        instances=1,
+        slide=_EVENT_RATE / service.rate,
+        commit=service.commit,
+        block=service.block,
+        linger=math.inf,  # the topic is full, so blocks are
+        replicas=1,
+    )
+    load = Load(law="", slide_keys=0, window_keys=0, ksr=1, imbalance=0, hot=0)
+    setting = (
+        f"{service.source}, {service.routed:,} x {service.inputs}, blocks of {service.block:,}, "
+        f"commits of {service.commit:g} s"
+    )
+    for place, measured in (("instances", service.partitioner), ("brokers", service.broker)):
+        if measured is not None:
+            what = {"instances": "partitioner", "brokers": "broker"}[place]
+            yield Run(setting, what, measured, _per_million(shape, load, units, place))  # type: ignore[arg-type]
+
+
+def _end_to_end(units: Units) -> Iterator[Run]:
+    for zipf, rate, rows, partitioner, broker, spark in _END_TO_END:
+        law = Law(f"Zipf {zipf}", zipf, 100_000)
+        shape = Shape(
+            rate=rate,
+            inputs=4,
+            routed=8,
+            instances=1,
+            buckets=2,
+            tasks=TASKS,
+            slide=_EVENT_RATE / rate,
+            block=50_000,
+            linger=math.inf,
+            replicas=1,
+        )
+        load = Load(
+            law=law.name,
+            slide_keys=law.distinct(_EVENT_RATE),
+            window_keys=rows * shape.slide,
+            ksr=1,
+            imbalance=0,
+            hot=0,
+        )
+        setting = f"service-end-to-end-fused, Zipf {zipf}, {rate:,} tuples/s"
+        yield Run(setting, "partitioner", partitioner, _per_million(shape, load, units, "instances"))
+        yield Run(setting, "broker", broker, _per_million(shape, load, units, "brokers"))
+        yield Run(setting, "Spark", spark, _per_million(shape, load, units, "executors", "driver"))
+
+
+def _fitted(measurements: Measurements) -> Iterator[Run]:
+    units = measurements.units
+    for row in measurements.transactions:
+        partitions, frames = row["partitions"], row["partitions"] * row["frames_a_partition"]
+        setting = f"transaction, {partitions:,.0f} partitions, {row['frames_a_partition']:.0f} frames to each"
+        broker = units.transaction_broker + partitions * units.marker + frames * units.frame_appended
+        client = units.transaction_client + partitions * units.enlisted + frames * units.frame_produced
+        yield Run(setting, "broker", row["broker_cpu"], broker, fitted=True)
+        yield Run(setting, "client", row["client_cpu"], client, fitted=True)
+
+
+def _per_million(shape: Shape, load: Load, units: Units, *places: Place) -> float:
+    """CPU seconds per million tuples at these places."""
+    cores = sum(term.cores for term in terms(shape, load, units) if term.place in places)
+    return 1e6 * cores / shape.rate

@@ -1,0 +1,73 @@
+"""When the certificates that the settings name come to their end, read from their PEM files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+
+from evenflow.settings import Settings
+
+SOON_SECONDS = 14 * 24 * 3_600
+"""A certificate that ends earlier than this from now should be replaced."""
+_MOST_BYTES = 4_000_000
+"""Larger than the system's bundle of all authorities."""
+
+
+@dataclass(frozen=True)
+class CertificateEnd:
+    """The earliest end of the certificates in a file. setting: names the file. end: seconds since 1970."""
+
+    setting: str
+    file: Path
+    end: float
+
+    def left(self, now: float) -> str:
+        """How long it still counts, in words. now: seconds since 1970."""
+        day = time.strftime("%Y-%m-%d", time.gmtime(self.end))
+        days = int((self.end - now) // 86_400)
+        if self.end <= now:
+            return f"{self.setting}: {self.file} ended on {day}"
+        return f"{self.setting}: {self.file} ends on {day}, in {days} days"
+
+
+def certificate_ends(settings: Settings) -> list[CertificateEnd]:
+    """The earliest end in each file of certificates that the settings name. The system's authorities are left out.
+
+    A file that cannot be read, or holds something else, is left out: the client that needs it refuses it by name.
+    """
+    ends = []
+    for name, file in _files(settings):
+        try:
+            with file.open("rb") as opened:
+                content = opened.read(_MOST_BYTES)
+            certificates = x509.load_pem_x509_certificates(content)
+        except (OSError, ValueError):
+            continue
+        end = min(one.not_valid_after_utc.timestamp() for one in certificates)
+        ends.append(CertificateEnd(name, file, end))
+    return ends
+
+
+def ending_soon(settings: Settings, *, now: Callable[[], float] = time.time) -> list[CertificateEnd]:
+    """The files whose certificates end within `SOON_SECONDS`, or have ended. now: seconds since 1970."""
+    moment = now()
+    return [one for one in certificate_ends(settings) if one.end - moment < SOON_SECONDS]
+
+
+def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    kafka, web = settings.kafka, settings.web
+    registries = (("input", settings.input.registry), ("results", settings.results.registry))
+    files = {
+        "kafka.ssl_ca": kafka.ssl_ca,
+        "kafka.ssl_certificate": kafka.ssl_certificate,
+        "web.tls_certificate": web.tls_certificate,
+        "web.tls_ca": web.tls_ca,
+        **{f"{section}.registry.ssl_ca": one.ssl_ca for section, one in registries if one is not None},
+    }
+    for name, file in files.items():
+        if file is not None:
+            yield name, file
