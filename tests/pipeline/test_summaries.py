@@ -67,7 +67,7 @@ def test_a_summary_is_a_direct_aggregation_of_the_input_with_two_instances_and_t
         for instance in ("a", "b"):
             pipeline.start("partition", "--until-ended", "--instance", instance, name=instance)
         pipeline.start("aggregate", "--until-ended")
-        pipeline.wait_until(lambda: batches_done(areas, "fused") > 1, timeout=150)
+        pipeline.wait_until(lambda: batches_done(areas, "fused") > 0, timeout=150)
         pipeline.kill("aggregate")
         stream.write(1_500)
         stream.end()
