@@ -152,7 +152,7 @@ def results(
 
 def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
     """These settings with the columns that the key has in the results that are there."""
-    if len(settings.query.key_columns) < 2:
+    if len(settings.query.group_columns) < 2:
         return settings
     if settings.results.sink == "parquet":
         columns = _columns_of_files(spark, str(settings.results.path))

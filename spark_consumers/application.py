@@ -205,8 +205,9 @@ def _watched(topics: Iterable[Mapping[str, TopicState]]) -> list[TopicState]:
 
 
 def _of_views(settings: Settings) -> str:
-    views = settings.query.views
-    return f", of the query and of {len(views)} views ({', '.join(views)})" if views else ""
+    names = [*settings.query.views, *settings.query.summaries]
+    what = "views and summaries" if settings.query.summaries else "views"
+    return f", of the query and of {len(names)} {what} ({', '.join(names)})" if names else ""
 
 
 def _warn_of_waits(settings: Settings) -> None:

@@ -26,6 +26,8 @@ _ARROW = pa.schema(
 )
 Batches = Iterable[pa.RecordBatch]
 Waits = float | Sequence[float]
+Stretches = Iterable[tuple[int, Iterable[tuple[int, bytes | pa.Buffer]]]]
+"""Each routed partition of a task, with its (offset, frame) pairs."""
 
 
 def combined(
@@ -69,17 +71,46 @@ def combine_stream(
                 told(watch.timed(tally))
 
         # `tell` also does the waiting, so it is needed for `wait_us` even if nobody listens.
-        asked = told is not None or wait_us
-        blobs = combine_task(
-            layout.plan,
-            layout,
-            _Rows(batches).stretches(),
-            told=tell if asked else None,
-            clock=perf_counter if measured or wait_us else None,
-        )
+        asked = tell if told is not None or wait_us else None
+        clock = perf_counter if measured or wait_us else None
+        stretches = _Rows(batches).stretches()
+        if layout.parts:
+            blobs = _of_parts(layout, stretches, asked, clock)
+        else:
+            blobs = combine_task(layout.plan, layout, stretches, told=asked, clock=clock)
         yield blob_batch(blobs, layout.receivers)
 
     return task
+
+
+def _of_parts(
+    layout: Layout, stretches: Stretches, told: Told | None, clock: Callable[[], float] | None
+) -> list[BlobPart]:
+    """The blobs of all parts of a summary, each with its part's mark. The frames are held until the last part has read them.
+
+    told: is handed the tally of the first part, so that each tuple counts once.
+    """
+    held = [(routed, list(frames)) for routed, frames in stretches]
+    return [
+        blob._replace(data=marked(blob.data, number))
+        for number, part in enumerate(layout.parts)
+        for blob in combine_task(
+            part.plan, part, held, told=told if number == 0 else None, clock=clock if number == 0 else None
+        )
+    ]
+
+
+def marked(blob: bytes, part: int) -> bytes:
+    """The blob of a part of a summary, with the number of the part behind it."""
+    return blob + bytes([part])
+
+
+def by_part(blobs: Iterable[bytes], parts: int) -> list[list[memoryview]]:
+    """The blobs of each part, as they were before `marked`. parts: how many there are."""
+    found: list[list[memoryview]] = [[] for _ in range(parts)]
+    for blob in blobs:
+        found[blob[-1]].append(memoryview(blob)[:-1])
+    return found
 
 
 def _wait_of(wait_us: Waits, partition: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pydantic import ValidationError
@@ -11,6 +11,9 @@ from evenflow import twostep
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError
 from evenflow.settings import Query, Settings
+from evenflow.settings.summaries import OF_THE_QUERY_ITSELF
+from evenflow.settings.views import view
+from evenflow.twostep import SummaryPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,17 +21,27 @@ class Layout(twostep.Layout):
     """The shape of a running query and, as JSON, the query itself.
 
     It is pickled with every task, so it is small. query: the query that routes, as JSON. view: name of the
-    view of that query, None for the query itself. any_columns: `Query.any_columns`, which the JSON does not tell.
+    view or summary of that query, None for the query itself. any_columns: `Query.any_columns`, which the JSON does not tell.
+    part: whether this is a part of a summary, which emits all rows. parts: of a summary, the layouts of its parts.
     """
 
     query: str
     view: str | None = None
     any_columns: tuple[str, ...] = ()
+    part: bool = False
+    parts: tuple[Layout, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings, topic_id: str) -> Layout:
         """The layout of these settings. topic_id: of the routed topic."""
+        summary, whole = settings.query.summary, settings.origin
+        parts = (
+            [whole if name == OF_THE_QUERY_ITSELF else view(whole, name) for name in summary.of]
+            if summary
+            else []
+        )
         return cls(
+            parts=tuple(replace(cls.of(part, topic_id), part=True) for part in parts),
             query=settings.origin.query.model_dump_json(),
             view=settings.query.view_name,
             any_columns=tuple(sorted(settings.origin.query.any_columns)),
@@ -45,17 +58,34 @@ class Layout(twostep.Layout):
     @property
     def plan(self) -> AggregatePlan:
         """The plan of the aggregates. It is made once per process and query."""
-        return _plan(self.query, self.view, self.any_columns)
+        return _plan(self.query, self.view, self.any_columns, self.part)
+
+    @property
+    def summary(self) -> SummaryPlan:
+        """The plan of a summary. It is made once per process and query."""
+        return _summary(self.query, self.view, self.any_columns)
 
 
 @lru_cache(maxsize=16)
-def _plan(query: str, view: str | None, any_columns: tuple[str, ...]) -> AggregatePlan:
+def _plan(query: str, view: str | None, any_columns: tuple[str, ...], part: bool) -> AggregatePlan:
+    whole = _whole(query, any_columns)
+    if part:
+        return AggregatePlan.of(whole.part(OF_THE_QUERY_ITSELF if view is None else view))
+    return AggregatePlan.of(whole if view is None else whole.view(view))
+
+
+@lru_cache(maxsize=16)
+def _summary(query: str, view: str | None, any_columns: tuple[str, ...]) -> SummaryPlan:
+    assert view is not None
+    return SummaryPlan.of(_whole(query, any_columns).view(view))
+
+
+def _whole(query: str, any_columns: tuple[str, ...]) -> Query:
     try:
-        whole = Query.model_validate_json(query).with_any_columns(any_columns)
+        return Query.model_validate_json(query).with_any_columns(any_columns)
     except ValidationError as error:
         # The driver has read the same text. What differs here is which modules there are.
         raise ConfigError(
             f"a Python worker of Spark cannot read the query: {error.errors()[0]['msg']}",
             hint="executors need every module that the query names (docs/your-own-aggregates.md)",
         ) from None
-    return AggregatePlan.of(whole if view is None else whole.view(view))

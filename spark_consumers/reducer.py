@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -17,8 +18,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from evenflow.errors import DataLossError
-from evenflow.twostep import merge_leaders, reduce_leaders, reduce_windows
+from evenflow.twostep import (
+    BucketState,
+    Tally,
+    merge_leaders,
+    merge_parts,
+    reduce_leaders,
+    reduce_part,
+    reduce_windows,
+)
 from evenflow.twostep.stored import DAMAGED
+from spark_consumers.combiner import by_part
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
@@ -34,8 +44,11 @@ def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told
 
     shape: turns result tables into tables of `schema`. told: is handed the tally of what each bucket has
     emitted, None if nobody listens. With `emit = "top"` the buckets send their leaders to one task of the
-    same micro-batch, which merges the leaders.
+    same micro-batch, which merges the leaders. A summary's buckets send partials to one task in the same way.
     """
+    if layout.parts:
+        partials = _stateful(blobs, PartBuckets(layout, told), "label int, blob binary")
+        return _stateful(partials, MergeParts(layout, shape, told), schema)
     if layout.plan.emission.mode != "top":
         return _stateful(blobs, ReduceBucket(layout, shape, told), schema)
     leaders = _stateful(blobs, LeadBucket(layout, told), "label int, blob binary")
@@ -123,6 +136,66 @@ class MergeLeaders(ReduceBucket):
         yield from self._shape(
             merge_leaders(self._layout.plan, self._layout, state, blobs, told=told), bucket
         )
+
+
+class PartBuckets(_Processor):
+    """The reducer's core for one bucket of every part of a summary: each sends partials of its rows to the task that merges.
+
+    Each part has a state of its own within that of the bucket.
+    """
+
+    def _tables(
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+    ) -> Iterator[pa.Table]:
+        layout, tallies = self._layout, [Tally()]
+        label = bucket_labels(layout.buckets)[0]
+        mine = by_part(blobs, len(layout.parts))
+        for number, part in enumerate(layout.parts):
+            # The stand of a bucket is told by bucket, and each part has one: to telemetry these are buckets of their own.
+            offset = number * layout.buckets
+
+            def note(tally: Tally, offset: int = offset) -> None:
+                stands = {bucket + offset: stand for bucket, stand in tally.stands.items()}
+                tallies.append(replace(tally, stands=stands, closed={}))
+
+            within = Within(state, f"{number}/")
+            for blob in reduce_part(layout.summary, number, part, within, mine[number], told=note):
+                yield pa.table(
+                    {"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())}
+                )
+        if told is not None and len(tallies) > 1:
+            told(sum(tallies[1:], tallies[0]))  # once, because it counts as one task
+
+
+class MergeParts(ReduceBucket):
+    """Merges what all buckets of all parts of a summary send, in one task. The rows count as rows of bucket 0."""
+
+    def _tables(
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+    ) -> Iterator[pa.Table]:
+        yield from self._shape(
+            merge_parts(self._layout.summary, self._layout, state, blobs, told=told), bucket
+        )
+
+
+class Within:
+    """BucketState over the names of another one that begin with `prefix`."""
+
+    def __init__(self, state: BucketState, prefix: str) -> None:
+        self._state = state
+        self._prefix = prefix
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes of this name, or None."""
+        return self._state.get(self._prefix + name)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Set the bytes of this name."""
+        self._state.put(self._prefix + name, value)
+
+    def delete(self, name: str) -> None:
+        """Remove this name."""
+        self._state.delete(self._prefix + name)
 
 
 class MapOfBytes:

@@ -146,12 +146,16 @@ def _uncompared(settings: Settings) -> Iterator[Finding]:
 
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
-    """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count too."""
-    one, *views = (_kept(each, sample, whole=whole) for each in queries(settings))
+    """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count too.
+
+    Of summaries nothing is said: they keep what their parts keep, and the rows of windows that wait.
+    """
+    each = [one for one in queries(settings) if one.query.summary is None]
+    one, *views = (_kept(one, sample, whole=whole) for one in each)
     if one is None:
         return None
-    named = zip(queries(settings)[1:], views, strict=True)
-    return replace(one, views={str(each.query.view_name): kept for each, kept in named if kept is not None})
+    named = zip(each[1:], views, strict=True)
+    return replace(one, views={str(seen.query.view_name): kept for seen, kept in named if kept is not None})
 
 
 def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
@@ -224,9 +228,10 @@ def _sections(
         "verify compares": tuple(_compared(settings.query)),
     }
     for one in queries(settings)[1:]:
-        here = None if kept is None else kept.views[str(one.query.view_name)]
+        here = None if kept is None else kept.views.get(str(one.query.view_name))
         said = (_windows(one.query), _state(one, here), _results(one, here), _compared(one.query))
-        sections[f"view {one.query.view_name}"] = tuple(line for lines in said for line in lines)
+        kind = "view" if one.query.summary is None else "summary"
+        sections[f"{kind} {one.query.view_name}"] = tuple(line for lines in said for line in lines)
     return sections
 
 
@@ -239,6 +244,8 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     roles.setdefault(query.time, []).append("event time")
     for one in queries(settings):
         of_view = f"{one.query.view_name}: " if one.query.view_name else ""
+        if one.query.own_key is not None:
+            roles.setdefault(one.query.own_key, []).append(f"{of_view}key")
         for label, spec in one.query.aggregates.items():
             if spec.column is not None:
                 roles.setdefault(spec.column, []).append(f"{of_view}{label} = {spec}")

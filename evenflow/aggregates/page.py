@@ -25,6 +25,27 @@ In JSON rows a decimal has all its digits behind the point, a date is ISO text, 
 `top_k` an object. Arrow frames and Parquet have columns of these types.
 """
 _FOOT = """
+## Expressions over results
+
+A result column may be computed of others of the same row: `"= expression"`, in the language of [derived
+columns](expressions.md).
+
+    [query.aggregates]
+    total = "sum(price)"
+    n = "count"
+    discounted = "count(discount)"
+    share = "= discounted / n"
+
+* It reads aggregates of the same query, view or summary, not other expressions. It gives a number, a date, or true or false.
+* It reads numbers, dates, texts, and true or false. A sum of decimals has 38 digits, which is too many for an expression:
+  declare the column as float64.
+* A value that does not exist, such as that of a division by zero, is null, and is counted as unfit. `nullif(n, 0)` makes
+  it a null that is not counted.
+* It is computed when a row comes out, so it needs no state. It can be what `emit = "top(K, COLUMN)"` orders by.
+* `verify` computes it of the exact values if all that it reads is exact. Otherwise it computes it of the values that the row
+  holds, each of which is held to its own bound.
+* Spark's executors need Polars for it, as a partitioner needs it for derived columns.
+
 ## Room
 
 What one key may take is bounded, so that no row is too large for a record. A value that takes more is null, and is

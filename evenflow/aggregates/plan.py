@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, Aggregate, Call, PartialColumn
+from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, PartialColumn
 from evenflow.aggregates.count import COUNT
+from evenflow.aggregates.expressed import Output, ResultExpression, condition, expressed
 from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
@@ -45,14 +46,6 @@ Rule "a gap is noticed".
 """
 
 
-class Output(NamedTuple):
-    """A result column: its name (label), the aggregate that computes it, and what that is called with."""
-
-    label: str
-    aggregate: Aggregate
-    call: Call
-
-
 class Asked(Protocol):
     """What a plan is made of: the settings of a query (`evenflow.settings.Query` says what each of them means)."""
 
@@ -62,6 +55,10 @@ class Asked(Protocol):
     def routed_for(self) -> Sequence[AggregateSpec]: ...
     @property
     def value_columns(self) -> Mapping[str, ColumnType]: ...
+    @property
+    def own_key(self) -> str | None: ...
+    @property
+    def having(self) -> str | None: ...
     @property
     def emission(self) -> Emission: ...
     @property
@@ -84,14 +81,18 @@ class AggregatePlan:
 
     window, slide: in ms. slides_per_pane: how many panes of the frames are one pane here. It is above 1 for a
     view whose slide is longer than its query's. timed: whether frames hold event times, because an aggregate
-    of the query or of one of its views asks for them. emit_from: event time (ms) from which on windows are
-    emitted, None for all. emission: which rows of a window come out. outputs: the result columns.
+    of the query or of one of its views asks for them. own_key: the value column that a view groups by in place of
+    the key in frames, None for that key. having: the condition for rows of a summary to come out, None for all.
+    emit_from: event time (ms) from which on windows are emitted, None for all. emission: which rows of a window
+    come out. outputs: the result columns.
     """
 
     window: int
     slide: int
     slides_per_pane: int
     timed: bool
+    own_key: str | None
+    having: ResultExpression | None
     emit_from: int | None
     emission: Emission
     outputs: tuple[Output, ...]
@@ -109,7 +110,7 @@ class AggregatePlan:
         """
         kinds = query.value_columns
         room = _room(query)
-        outputs = [_output(label, spec, kinds, room) for label, spec in query.aggregates.items()]
+        outputs = outputs_of(query, room)
         partials = {ROWS: ROWS_COLUMN}
         for output in outputs:
             for partial in output.aggregate.partials(output.call):
@@ -121,7 +122,13 @@ class AggregatePlan:
             window=query.window,
             slide=query.slide_ms,
             slides_per_pane=query.slides_per_pane,
-            timed=any(_asks_for_times(_output(str(spec), spec, kinds)) for spec in query.routed_for),
+            timed=any(
+                _asks_for_times(_output(str(spec), spec, kinds))
+                for spec in query.routed_for
+                if spec.expression is None
+            ),
+            own_key=query.own_key,
+            having=None if query.having is None else condition(query.having, outputs),
             emit_from=query.emit_from,
             emission=emission,
             outputs=tuple(outputs),
@@ -138,6 +145,11 @@ class AggregatePlan:
     def invertible(self) -> bool:
         """Whether every partial column can be subtracted exactly, so that panes can be taken off totals."""
         return all(partial.invertible for partial in self.partials)
+
+    @property
+    def grows(self) -> bool:
+        """Whether a result row has texts or lists, whose size is bounded by settings alone."""
+        return any(_grows(type_) for type_ in self.output_schema.types)
 
     @property
     def frame_schema(self) -> pa.Schema:
@@ -194,8 +206,11 @@ class AggregatePlan:
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance.
 
-        Tuples have the panes of frames, and partials have this plan's own panes (see `slides_per_pane`).
+        Tuples have the panes and keys of frames. Partials have this plan's own panes (see `slides_per_pane`) and keys: a
+        tuple without its `own_key` is in no partial.
         """
+        if self.own_key is not None:
+            rows = _regrouped(rows, _VALUE + self.own_key)
         if self.slides_per_pane > 1:
             panes = np.floor_divide(rows["pane"].to_numpy(), self.slides_per_pane)
             rows = rows.set_column(0, _PANE, pa.array(panes))
@@ -281,6 +296,13 @@ class AggregatePlan:
         return pa.Table.from_arrays(columns, schema=schema)
 
 
+def _regrouped(rows: pa.Table, column: str) -> pa.Table:
+    """The tuples that have a value in this column, with the value as their key: text in UTF-8, as keys of one column are."""
+    rows = rows.filter(pc.is_valid(rows[column]))
+    keys = rows[column].cast(pa.string()).cast(pa.binary())
+    return rows.set_column(rows.schema.get_field_index("key"), _KEY, keys)
+
+
 def _check_order(emission: Emission, outputs: Sequence[Output]) -> None:
     """Raise ConfigError if `top` orders by no result column, or by a column whose values have no order."""
     if emission.mode != "top":
@@ -319,9 +341,21 @@ def _output(
     return Output(label, function, call if room is None else replace(call, room=room))
 
 
+def outputs_of(query: Asked, room: Room | None = None) -> list[Output]:
+    """The result columns in the order of the settings: aggregates, and expressions over these."""
+    kinds, specs = query.value_columns, query.aggregates
+    made = {
+        label: _output(label, spec, kinds, room) for label, spec in specs.items() if spec.expression is None
+    }
+    return [
+        made[label] if spec.expression is None else expressed(label, spec.expression, made)
+        for label, spec in specs.items()
+    ]
+
+
 def _room(query: Asked) -> Room:
     """What one column may take: the columns of a kind share what the settings allow evenly."""
-    outputs = [_output(label, spec, query.value_columns) for label, spec in query.aggregates.items()]
+    outputs = outputs_of(query)
     partials = {
         partial.name: partial for output in outputs for partial in output.aggregate.partials(output.call)
     }

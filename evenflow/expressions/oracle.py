@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -21,6 +23,8 @@ def opened(db: duckdb.DuckDBPyConnection) -> None:
 
     for name, change in (("lower", str.lower), ("upper", str.upper)):
         own = f"evenflow_{name}"
+        if db.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [own]).fetchone():
+            continue  # prepared before
         db.create_function(
             own, _null_safe(change), ["VARCHAR"], "VARCHAR", null_handling=FunctionNullHandling.SPECIAL
         )
@@ -38,6 +42,20 @@ def derived_sql(expression: Typed) -> tuple[str, str]:
     value = f"(TRY([({rewritten(expression)})]))[1]"
     narrow = narrowed_sql(value, expression.type)
     return narrow, f"(({value}) IS NULL OR ({narrow}) IS NOT NULL)"
+
+
+def renamed(expression: Typed, names: Mapping[str, str], *, table: str | None = None) -> Typed:
+    """The expression with each column under another name, and of this table. names: column -> its name."""
+    tree = expression.tree.copy()
+
+    def change(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        column = exp.column(names[node.name], table=table, quoted=True)
+        column.meta.update(node.meta)
+        return column
+
+    return replace(expression, tree=from_below(tree, change))
 
 
 def narrowed_sql(value: str, type_: str) -> str:

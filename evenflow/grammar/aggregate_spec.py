@@ -11,13 +11,19 @@ _NAME = r"[^\W\d][\w.-]*(?::[^\W\d][\w.]*)?"
 """A name, or `module:Class` for an aggregate of one's own. Whether it is known is for the registry to say."""
 _CALL = re.compile(rf"^\s*({_NAME})\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+EXPRESSION = "="
+"""What stands before an expression over other result columns, and is the function of its `AggregateSpec`."""
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 HIDDEN_COLUMN = "_tuples"
 """Names of the columns with which `verify` counts tuples begin so (`AggregatePlan.tuples_schema`)."""
 
 
 class AggregateSpec(BaseModel):
-    """One aggregate as written in `[query.aggregates]`: `count`, `function(column)` or `function(column, option, ...)`."""
+    """One result column as written in `[query.aggregates]`.
+
+    `count`, `function(column)`, `function(column, option, ...)`, or `= expression` over other result columns. The last has
+    the function `EXPRESSION` and the expression as its only option.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -33,6 +39,8 @@ class AggregateSpec(BaseModel):
         """
         if not isinstance(text, str):
             return text
+        if text.lstrip().startswith(EXPRESSION):
+            return cls(function=EXPRESSION, options=(text.lstrip().removeprefix(EXPRESSION).strip(),))
         match = _CALL.match(text)
         if match is None:
             raise ValueError(f"{text!r} is not an aggregate; write 'count' or 'function(column)'")
@@ -41,7 +49,14 @@ class AggregateSpec(BaseModel):
             raise ValueError(f"{text!r} names no column; write 'function(column, option)'")
         return cls(function=match[1], column=column or None, options=tuple(options))
 
+    @property
+    def expression(self) -> str | None:
+        """The expression over other result columns. None for an aggregate."""
+        return self.options[0] if self.function == EXPRESSION and self.options else None
+
     def __str__(self) -> str:
+        if self.expression is not None:
+            return f"{EXPRESSION} {self.expression}"
         return (
             self.function
             if self.column is None

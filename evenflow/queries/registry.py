@@ -10,6 +10,7 @@ from evenflow.queries.builtin import BuiltInQuery
 from evenflow.queries.clusters import CLUSTERS
 from evenflow.queries.debs_q1_fares import DEBS_Q1_FARES
 from evenflow.queries.debs_q1_routes import DEBS_Q1_ROUTES
+from evenflow.queries.debs_q2 import DEBS_Q2
 from evenflow.queries.debs_q2_areas import DEBS_Q2_AREAS
 from evenflow.queries.debs_q2_distance import DEBS_Q2_DISTANCE
 from evenflow.queries.flights import FLIGHTS
@@ -32,6 +33,7 @@ _ALL = {
         FLIGHTS,
         DEBS_Q1_ROUTES,
         DEBS_Q1_FARES,
+        DEBS_Q2,
         DEBS_Q2_AREAS,
         DEBS_Q2_DISTANCE,
         GCM_Q1,

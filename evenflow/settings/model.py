@@ -473,9 +473,14 @@ class Settings(BaseSettings):
                     f"text records have the one column 'value', but the query reads {', '.join(extra)}; "
                     "use time = '@timestamp'"
                 )
-        if self.query.views:
+        if self.query.views or self.query.summaries:
             place_of_views(self.results)
             self._check_places()
+        if self.query.summaries and (self.spark.wiring != "fused" or self.spark.reduce != "hash"):
+            raise ValueError(
+                f"a summary (query.summaries.{next(iter(self.query.summaries))}) needs spark.wiring = 'fused' and "
+                "spark.reduce = 'hash'"
+            )
         return self
 
     def _check_batches(self) -> None:
@@ -751,13 +756,21 @@ class Settings(BaseSettings):
 
     def _of_view(self) -> dict[str, Any]:
         query = self.query
-        fields = {
+        fields: dict[str, Any] = {
             "name": query.view_name,
             "aggregates": {name: str(spec) for name, spec in query.aggregates.items()},
             "window": query.window,
             "slide": query.slide_ms,
         }
-        # Left out at its default: state of views that was written without `emit` keeps its fingerprint.
+        # Left out at their defaults: state of views that was written without these settings keeps its fingerprint.
+        if query.own_key is not None:
+            fields["key"] = query.own_key
+        if query.summary is not None:
+            fields["of"] = [
+                [by, {name: str(spec) for name, spec in part.aggregates.items()}, part.window, part.own_key]
+                for part, by in query.parts
+            ]
+            fields |= {} if query.having is None else {"having": query.having}
         return fields if query.emit == "all" else fields | {"emit": query.emit}
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:

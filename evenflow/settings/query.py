@@ -30,6 +30,7 @@ from evenflow.limits import (
 from evenflow.nearest import did_you_mean
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.lookup import Lookup
+from evenflow.settings.summaries import KEY, OF_THE_QUERY_ITSELF, Summary, exact
 from evenflow.settings.views import View, check_name
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
@@ -192,7 +193,14 @@ class Query(BaseModel):
         description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md). "
         "[query.views.NAME] is emitted as a query '<query name>.NAME' would be.",
     )
+    summaries: dict[str, Summary] = Field(
+        default_factory=dict,
+        description="Second aggregations, of the rows of closed windows of the query and its views (docs/summaries.md). "
+        "[query.summaries.NAME] is emitted as a query '<query name>.NAME' would be.",
+    )
     _origin: Query | None = PrivateAttr(default=None)
+    _summary: Summary | None = PrivateAttr(default=None)
+    _own_key: str | None = PrivateAttr(default=None)
     _one_key_column: bool = PrivateAttr(default=False)
     _filter_first: bool = PrivateAttr(default=True)
     _begun_any_columns: tuple[str, ...] | None = PrivateAttr(default=None)
@@ -305,7 +313,7 @@ class Query(BaseModel):
             raise ValueError(f"{wrong[0]!r} cannot be aggregated: only columns of the record's value can")
         paths.check(
             name
-            for name in (*self.key_columns, self.time, *self._aggregated, *self.lookup_key)
+            for name in (*self.key_columns, self.time, *self._carried, *self.lookup_key)
             if not name.startswith("@")
         )
         self._check_lookup()
@@ -347,7 +355,7 @@ class Query(BaseModel):
     def _check_types(self, columns: Columns) -> None:
         typed = {
             *self.key_columns,
-            *self._aggregated,
+            *self._carried,
             *self.lookup_key,
             *(set(columns.read) - {self.time} if self._expressions else ()),
         } - set(self.looked_up)
@@ -376,7 +384,7 @@ class Query(BaseModel):
             raise ValueError(
                 f"time = {self.time!r} is a derived column; the event time is a column of the record"
             )
-        used = {*self.key_columns, *self._aggregated}.union(
+        used = {*self.key_columns, *self._carried}.union(
             *(derived.columns for derived in columns.derived.values())
         )
         used |= set(columns.where.columns) if columns.where is not None else set()
@@ -497,19 +505,161 @@ class Query(BaseModel):
                 # `view` makes a copy, which pydantic does not validate.
                 seen._check_window()
                 seen._check_aggregates()
+                seen._check_own_key()
             except ValueError as error:
                 raise ValueError(f"views.{name}: {error}") from None
         return self
+
+    @model_validator(mode="after")
+    def _summaries_are_queries(self) -> Query:
+        for name, said in self.summaries.items():
+            check_name(name, "summary")
+            if name in self.views:
+                raise ValueError(f"{name!r} cannot name a summary: a view has that name")
+            if self.late == "update":
+                raise ValueError(
+                    f"summaries.{name}: late = 'update' does not go with summaries, whose parts must be closed: leave late "
+                    "out"
+                )
+            for part, column in said.of.items():
+                if part != OF_THE_QUERY_ITSELF and part not in self.views:
+                    meant = did_you_mean(part, (OF_THE_QUERY_ITSELF, *self.views))
+                    raise ValueError(
+                        f"summaries.{name}: of names {part!r}, which is neither 'query' nor a view{meant}"
+                    )
+                if column != KEY and column not in self.part(part).aggregates:
+                    columns = (KEY, *self.part(part).aggregates)
+                    raise ValueError(
+                        f"summaries.{name}: {part} has no result column {column!r}{did_you_mean(column, columns)}; its "
+                        f"columns: {', '.join(columns)}"
+                    )
+            try:
+                self.view(name)._check_summary()
+            except ConfigError as error:
+                raise ValueError(f"summaries.{name}: {error}") from None
+            except ValueError as error:
+                raise ValueError(f"summaries.{name}: {error}") from None
+        return self
+
+    def _check_summary(self) -> None:
+        """Raise ValueError if this summary cannot be computed from the rows of its parts."""
+        from evenflow.aggregates.plan import AggregatePlan, outputs_of
+
+        summary = self._summary
+        assert summary is not None
+        self.emission.check_names(self.aggregates)
+        slides = {part.slide_ms for part, _ in self.parts}
+        if len(slides) > 1:
+            raise ValueError(
+                f"its parts slide by {', '.join(map(format_duration, sorted(slides)))}; parts of a summary have one slide"
+            )
+        kinds = set()
+        for part, column in self.parts:
+            outputs = {output.label: output for output in outputs_of(part)}
+            said = [spec.column for spec in self.aggregates.values()]
+            read = {label for label in outputs if label in said} | ({column} - {KEY})
+            rounded = [label for label in sorted(read) if not exact(label, part.aggregates, outputs)]
+            if rounded:
+                raise ValueError(
+                    f"{rounded[0]} = '{part.aggregates[rounded[0]]}' of {part.name} is not exact, so a summary cannot read "
+                    "it: take count, min, max, first, last, a sum that is no double, or an aggregate with the option exact"
+                )
+            if column == KEY and len(part.group_types) != 1:
+                raise ValueError(
+                    f"the rows of {part.name} cannot be grouped by their key, which is {part.key_name}: take a key of one "
+                    "column"
+                )
+            kinds.add(self._kind_in(part, column))
+        if len(kinds) > 1:
+            raise ValueError(f"its parts are grouped by values of several types ({', '.join(sorted(kinds))})")
+        kind = kinds.pop()
+        if kind not in _KEY_TYPES:
+            raise ValueError(
+                f"its rows are grouped by {kind}: take text, whole numbers, dates, or true or false"
+            )
+        for label, spec in self.aggregates.items():
+            if spec.column is None and spec.expression is None:
+                raise ValueError(
+                    f"{label} = '{spec}' names no column: write count(column) to count the rows that have a value there"
+                )
+            owners = [part.name for part, _ in self.parts if spec.column in part.aggregates]
+            if spec.column is not None and len(owners) != 1:
+                raise ValueError(
+                    f"{label} = '{spec}' reads {spec.column!r}, which is a result column of "
+                    f"{' and of '.join(owners) or 'none of its parts'}; it must be one of exactly one part"
+                )
+        plan = AggregatePlan.of(self)
+        if any(partial.timed for partial in plan.partials):
+            raise ValueError(
+                "rows of one window have no order in time: first, last and collect cannot be taken of them"
+            )
+        if plan.having is not None:
+            outputs = {output.label: output for output in plan.outputs}
+            rounded = [
+                output.label
+                for output in plan.having.reads
+                if not exact(output.label, self.aggregates, outputs)
+            ]
+            if rounded:
+                raise ValueError(f"having reads {rounded[0]!r}, which is not exact")
+        self._check_rows(kind, "the rows are grouped by")
+
+    def _kind_in(self, part: Query, column: str) -> str:
+        """The type of the column by which a summary groups the rows of this part."""
+        from evenflow.aggregates.expressed import column_type
+        from evenflow.aggregates.plan import outputs_of
+
+        if column == KEY:
+            return next(iter(part.group_types.values()), "raw bytes")
+        output = next(output for output in outputs_of(part) if output.label == column)
+        result = output.aggregate.result_type(output.call)
+        return column_type(result) or str(result)
+
+    def _check_own_key(self) -> None:
+        """Raise ValueError if the column that this view groups by can be no key, or is the query's key."""
+        name = self.own_key
+        if name is None:
+            return
+        if not name or name.startswith("@"):
+            raise ValueError(f"key = {name!r} is no column that frames carry: write a column's name")
+        if (name,) == self.key_columns:
+            raise ValueError(f"key = {name!r} is the key of the query already: leave it out")
+        kind = self.value_columns[name]
+        if kind not in _KEY_TYPES:
+            raise ValueError(
+                f"key = {name!r} cannot be {kind}: a view groups by text, whole numbers, dates, or true or false"
+            )
+        self._check_rows(kind, f"key = {name!r} is")
+
+    def _check_rows(self, kind: str, what_is: str) -> None:
+        """Raise ValueError if a row is too large whose key is a value of this type, which is bounded as a value only."""
+        from evenflow.aggregates import AggregatePlan
+
+        key = self.max_value_bytes if kind == "string" else self.max_key_bytes
+        result = self.max_result_bytes if AggregatePlan.of(self).grows else 0
+        rows = {
+            "a row of partials": partial_row(key=key, state=self.max_state_bytes, result=result),
+            "a result in JSON": json_row(key=key, result=result),
+        }
+        for what, size in rows.items():
+            if size > ROW_BYTES:
+                raise ValueError(
+                    f"{what_is} a text of up to query.max_value_bytes = {self.max_value_bytes:,} bytes, so {what} "
+                    f"could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
+                    "query.max_value_bytes or query.max_result_bytes"
+                )
 
     def _with_views(self, *names: str) -> Query:
         """The query with only these of its views."""
         return self.model_copy(update={"views": {name: self.views[name] for name in names}})
 
     def view(self, name: str) -> Query:
-        """This view as a query with the name `<query>.<view>`, whose `origin` is this query.
+        """This view or summary as a query with the name `<query>.<name>`, whose `origin` is this query.
 
-        KeyError if there is no such view.
+        KeyError if there is no such view or summary.
         """
+        if name in self.summaries:
+            return self._as_summary(name)
         said = self.views[name]
         changed = {
             "name": f"{self.name}.{name}",
@@ -518,10 +668,74 @@ class Query(BaseModel):
             "slide": self.slide_ms if said.slide is None else said.slide,
             "emit": said.emit,
             "views": {},
+            "summaries": {},
         }
         seen = self.model_copy(update=changed)
         seen._origin = self
+        seen._own_key = said.key
         return seen
+
+    def _as_summary(self, name: str) -> Query:
+        said = self.summaries[name]
+        parts = [self.part(part) for part in said.of]
+        changed = {
+            "name": f"{self.name}.{name}",
+            "aggregates": said.aggregates,
+            "window": max(part.window for part in parts),
+            "slide": parts[0].slide_ms,
+            "emit": said.emit,
+            "views": {},
+            "summaries": {},
+        }
+        seen = self.model_copy(update=changed)
+        seen._origin = self
+        seen._summary = said
+        return seen
+
+    def part(self, name: str) -> Query:
+        """A part of a summary: 'query' or a view of this query, with all rows of all windows. KeyError for another name."""
+        whole = self.origin
+        found = whole if name == OF_THE_QUERY_ITSELF else whole.view(name)
+        return found.model_copy(update={"emit": "all", "emit_from": None})
+
+    @property
+    def summary(self) -> Summary | None:
+        """What makes this query a summary. None for a query and for a view."""
+        return self._summary
+
+    @property
+    def parts(self) -> list[tuple[Query, str]]:
+        """The parts of this summary, each with the column by which its rows are grouped. Empty if it is none."""
+        return (
+            [] if self._summary is None else [(self.part(name), by) for name, by in self._summary.of.items()]
+        )
+
+    @property
+    def having(self) -> str | None:
+        """The condition for rows to come out. None: all do."""
+        return None if self._summary is None else self._summary.having
+
+    @property
+    def own_key(self) -> str | None:
+        """The column that this view groups by. None for a query, and for a view that groups by its query's key.
+
+        `key` and `key_columns` stay those of the query: by these the tuples are read, judged and routed.
+        """
+        return self._own_key
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Columns that results are grouped by: `own_key`, or else `key_columns`. Empty for '@key'."""
+        if self._summary is not None:
+            return (next((by for by in self._summary.of.values() if by != KEY), KEY),)
+        return self.key_columns if self._own_key is None else (self._own_key,)
+
+    @property
+    def group_types(self) -> dict[str, str]:
+        """The `group_columns`, each with its type."""
+        if self._summary is not None:
+            return {self.group_columns[0]: self._kind_in(*self.parts[0])}
+        return {name: self.column_type(name) for name in self.group_columns}
 
     @property
     def origin(self) -> Query:
@@ -553,13 +767,20 @@ class Query(BaseModel):
     def slides_per_pane(self) -> int:
         """How many panes of the routed frames make one pane of this query: 1 unless a view's slide is longer.
 
-        The panes of the routed frames are the slides of `origin`.
+        The panes of the routed frames are the slides of `origin`. A summary aggregates no frames, but rows of its panes.
         """
+        if self._summary is not None:
+            return 1
         return self.slide_ms // self.origin.slide_ms
 
     @property
     def routed_for(self) -> list[AggregateSpec]:
-        """All aggregates for which the routed frames must hold the columns: those of the query and of its views."""
+        """All aggregates for which the routed frames must hold the columns: those of the query and of its views.
+
+        Of a summary its own, which are over rows and not over frames.
+        """
+        if self._summary is not None:
+            return list(self.aggregates.values())
         asked = [self.origin.aggregates, *(seen.aggregates for seen in self.origin.views.values())]
         return [spec for aggregates in asked for spec in aggregates.values()]
 
@@ -583,11 +804,14 @@ class Query(BaseModel):
 
     @property
     def key_kind(self) -> Literal["raw", "int64", "string"]:
-        """What a key is as one column: the bytes of '@key', a whole number, or text. A key of several columns is text."""
-        if self.key == "@key":
+        """What a key is as one column of results: the bytes of '@key', a whole number, or text.
+
+        A key of several columns is text.
+        """
+        types = list(self.group_types.values())
+        if not types:
             return "raw"
-        names = self.key_columns
-        return "int64" if len(names) == 1 and self.column_type(names[0]) == "int64" else "string"
+        return "int64" if types == ["int64"] else "string"
 
     @property
     def result_keys(self) -> tuple[str, ...]:
@@ -595,7 +819,8 @@ class Query(BaseModel):
 
         A query that began before results had a column for each part goes on with `key` (`with_one_key_column`).
         """
-        return self.key_columns if len(self.key_columns) > 1 and not self._one_key_column else ("key",)
+        several = len(self.group_columns) > 1 and not self._one_key_column
+        return self.group_columns if several else ("key",)
 
     def with_one_key_column(self) -> Query:
         """This query with results whose key is the one column `key`, however many parts it has."""
@@ -606,8 +831,8 @@ class Query(BaseModel):
 
     @property
     def key_name(self) -> str:
-        """The name of the key for people."""
-        return ", ".join(self.key_columns) or "@key"
+        """The name of the key in results for people."""
+        return ", ".join(self.group_columns) or "@key"
 
     @property
     def emission(self) -> Emission:
@@ -656,7 +881,7 @@ class Query(BaseModel):
         if self.explode is None:
             return []
         elements, columns = self.element_columns, self.resolved
-        needed = [*self.key_columns, *self._aggregated]
+        needed = [*self.key_columns, *self._carried]
         outer = set(columns.read) - set(elements) | set(() if columns.each else columns.looked_up)
         if self._expressions:
             from evenflow.expressions.apart import apart
@@ -671,13 +896,14 @@ class Query(BaseModel):
         """The type of a column.
 
         A derived column has the type of its expression. Any other column has its declared type. Without a declaration,
-        a key column is string, one of `any_columns` has any value, and any other aggregated column is float64.
+        a key column of the query or of a view is string, one of `any_columns` has any value, and any other aggregated
+        column is float64.
         """
         if column in self.columns:
             return self.resolved.type_of(column)
         if column in self.any_columns:
             return ANY_VALUE
-        text = column in (*self.key_columns, *self.lookup_key)
+        text = column in (*self.key_columns, *self.lookup_key, *self._view_keys)
         return self._declared.get(column, "string" if text else "float64")
 
     @property
@@ -749,6 +975,7 @@ class Query(BaseModel):
         counted = {spec.column for spec in self.routed_for if spec.function == _DISTINCT}
         others = {spec.column for spec in self.routed_for if spec.function != _DISTINCT}
         known = {*self.key_columns, self.time, *self._declared, *self.columns, *self.lookup_key}
+        known |= self._view_keys
         found = {name for name in counted - others - known if name is not None}
         return frozenset(found if self._begun_any_columns is None else found & {*self._begun_any_columns})
 
@@ -757,22 +984,40 @@ class Query(BaseModel):
         return sorted({spec.column for spec in self.routed_for if spec.column is not None})
 
     @property
+    def _view_keys(self) -> frozenset[str]:
+        """Columns that views group by in place of the query's key."""
+        return frozenset(seen.key for seen in self.origin.views.values() if seen.key is not None)
+
+    @property
+    def _carried(self) -> list[str]:
+        """Columns that frames carry beside the key: those of aggregates, and those that views group by."""
+        return sorted({*self._aggregated, *self._view_keys})
+
+    @property
     def _expressions(self) -> bool:
         return bool(self.columns) or self.where is not None
 
     @property
     def value_columns(self) -> dict[str, ColumnType]:
-        """Columns that the aggregates of the query and of all its views read, with their types, sorted by name."""
+        """Columns that the aggregates of the query and of all its views read, and those that views group by.
+
+        Name -> type, sorted by name. Of a summary these are the result columns of its parts that its aggregates read.
+        """
+        if self._summary is not None:
+            read = sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
+            owners = {
+                name: next((part for part, _ in self.parts if name in part.aggregates), None) for name in read
+            }
+            return {name: self._kind_in(part, name) for name, part in owners.items() if part is not None}
         derived = self.resolved.derived if self.columns else {}
         types = self._declared
         undeclared = dict.fromkeys(self.any_columns, ANY_VALUE)
+        texts = {*self.lookup_key, *self._view_keys}
         return {
             column: derived[column].type
             if column in derived
-            else types.get(
-                column, undeclared.get(column, "string" if column in self.lookup_key else "float64")
-            )
-            for column in self._aggregated
+            else types.get(column, undeclared.get(column, "string" if column in texts else "float64"))
+            for column in self._carried
         }
 
     @property
@@ -791,15 +1036,16 @@ class Query(BaseModel):
         ValueError or ConfigError if they contradict each other (`columns.resolved`).
         """
         uses: dict[str, dict[str, str]] = {}
-        counted, types = self._only_counted, self._declared
+        counted, types, view_keys = self._only_counted, self._declared, self._view_keys
         for column, use, kind in (
             *((name, "the key", types.get(name, "string")) for name in self.key_columns),
             *((name, "the lookup", types.get(name, "string")) for name in self.lookup_key),
+            *((name, "the key of a view", types.get(name, "string")) for name in sorted(view_keys)),
             (self.time, "the event time", _TIME_TYPES[self.time_unit]),
             *(
                 (column, "values to count", ANY_VALUE)
                 if column in counted
-                else (column, "a number", types.get(column, "float64"))
+                else (column, "a number", types.get(column, "string" if column in view_keys else "float64"))
                 for column in self._aggregated
             ),
         ):
@@ -843,7 +1089,7 @@ class Query(BaseModel):
         Of the views, it holds only what frames carry for views alone. Adding a view that finds its columns in the frames
         does not make another query.
         """
-        fields = self.model_dump(mode="json", exclude={"name", "views"})
+        fields = self.model_dump(mode="json", exclude={"name", "views", "summaries"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
         first = self.first_max_jump
         fields["max_jump"] = None if first is None else format_duration(first)
@@ -874,10 +1120,12 @@ class Query(BaseModel):
         from evenflow.aggregates import AggregatePlan
 
         alone = self._with_views()
+        before = alone.value_columns
         timed = AggregatePlan.of(self).timed and not AggregatePlan.of(alone).timed
         values = {
             name: "float64" if kind == ANY_VALUE else kind
             for name, kind in self.value_columns.items()
-            if name not in alone.value_columns
+            # A view that groups by a column may make a text of what was a number.
+            if name not in before or (name in self._view_keys and before[name] != kind)
         }
         return values | ({"@time": "int64"} if timed else {})

@@ -28,9 +28,13 @@ def key_bytes(query: Query, typed: bytes) -> bytes:
     Raises ConfigError, with the form in `hint`, for what cannot be a key of this query.
     """
     key = typed if query.key_kind == "raw" else _of_columns(query, typed)
-    if len(key) > query.max_key_bytes:
+    own = query.own_key is not None or query.summary is not None
+    most, setting = (
+        (query.max_value_bytes, "max_value_bytes") if own else (query.max_key_bytes, "max_key_bytes")
+    )
+    if len(key) > most:
         raise ConfigError(
-            f"the key has {len(key):,} bytes, and max_key_bytes is {query.max_key_bytes:,}",
+            f"the key has {len(key):,} bytes, and {setting} is {most:,}",
             hint="records with such a key are rejected",
         )
     return key
@@ -40,15 +44,14 @@ def example(query: Query) -> str:
     """What a key of this query looks like when it is typed."""
     if query.key_kind == "raw":
         return "any bytes"
-    examples = [_EXAMPLES.get(query.column_type(name), "DE") for name in query.key_columns]
+    examples = [_EXAMPLES.get(kind, "DE") for kind in query.group_types.values()]
     if len(examples) > 1:
         return json.dumps(examples, separators=(",", ":"))
     return examples[0] if isinstance(examples[0], str) else json.dumps(examples[0])
 
 
 def _of_columns(query: Query, typed: bytes) -> bytes:
-    names = query.key_columns
-    kinds = [query.column_type(name) for name in names]
+    names, kinds = query.group_columns, list(query.group_types.values())
     try:
         text = typed.decode()
         values = [text] if len(names) == 1 else json.loads(text)

@@ -3,7 +3,8 @@
 For the Spark stages, the results and `verify`, a view is a query of its own. Its name is `<query>.<view>`, and `view`
 makes its settings. A view has its own partials, results, telemetry and checkpoint. It shares with its query what it
 reads: the input, the routed frames, the plan and the rejected records. So the query's slide decides whether a tuple is
-late, whatever the view's slide is.
+late, whatever the view's slide is. Tuples are routed by the query's key, also for a view that groups by another column:
+both steps together are exact for any routing.
 """
 
 from __future__ import annotations
@@ -44,11 +45,16 @@ RESERVED_VIEW_NAMES = OF_THE_QUERY | {
 
 
 class View(BaseModel):
-    """One view. Its key, event time, lateness, filter and derived columns are those of its query."""
+    """One view. Its event time, lateness, filter and derived columns are those of its query."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     aggregates: Aggregates = Field(description="Result column = aggregate, as in [query.aggregates].")
+    key: str | None = Field(
+        default=None,
+        description="Column that the view groups by: of the record, derived or of the lookup file. A tuple without it is in "
+        "no window of the view. None: the query's key.",
+    )
     window: Duration | None = Field(
         default=None,
         description="Window length (event time), a multiple of the view's slide. None: the query's.",
@@ -69,31 +75,31 @@ class View(BaseModel):
         return self
 
 
-def check_name(name: str) -> None:
-    """Raise ValueError for a name that no view can have."""
+def check_name(name: str, what: str = "view") -> None:
+    """Raise ValueError for a name that no view can have. what: for messages."""
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} cannot name a view: lower case letters, digits, '_' and '-' can (at most 41)"
+            f"{name!r} cannot name a {what}: lower case letters, digits, '_' and '-' can (at most 41)"
         )
     if name in RESERVED_VIEW_NAMES:
-        raise ValueError(f"{name!r} cannot name a view: the query has a topic or a group of that name")
+        raise ValueError(f"{name!r} cannot name a {what}: the query has a topic or a group of that name")
 
 
 def view(settings: Settings, name: str) -> Settings:
-    """The settings of this view, as if it were a query of its own. ConfigError if there is no such view."""
-    views = settings.query.views
+    """The settings of this view or summary, as if it were a query of its own. ConfigError if there is none of that name."""
+    views = {**settings.query.views, **settings.query.summaries}
     if name not in views:
         raise ConfigError(
-            f"the query has no view {name!r}{did_you_mean(name, views)}",
-            hint=f"its views: {', '.join(views) or 'none'}",
+            f"the query has no view or summary {name!r}{did_you_mean(name, views)}",
+            hint=f"it has: {', '.join(views) or 'none'}",
         )
     results = _results(settings.results, name)
     return settings.as_view(settings.query.view(name), results)
 
 
 def queries(settings: Settings) -> list[Settings]:
-    """These settings, and then the settings of each view."""
-    return [settings, *(view(settings, name) for name in settings.query.views)]
+    """These settings, and then the settings of each view and of each summary."""
+    return [settings, *(view(settings, name) for name in (*settings.query.views, *settings.query.summaries))]
 
 
 def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:

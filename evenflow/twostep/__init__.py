@@ -17,9 +17,10 @@ from evenflow.twostep.readable import (
     with_key_columns,
 )
 from evenflow.twostep.reduce_task import reduce_task
-from evenflow.twostep.reducer import reduce, reduce_leaders, reduce_windows
+from evenflow.twostep.reducer import reduce, reduce_leaders, reduce_part, reduce_windows
 from evenflow.twostep.results import json_rows
 from evenflow.twostep.stored import BucketState
+from evenflow.twostep.summary import SummaryPlan, merge_parts
 from evenflow.twostep.tally import FrameAt, Part, Stand, Tally, Work
 from evenflow.twostep.top import merge_leaders
 
@@ -30,6 +31,7 @@ __all__ = [
     "Layout",
     "Part",
     "Stand",
+    "SummaryPlan",
     "Tally",
     "Work",
     "combine_task",
@@ -37,11 +39,13 @@ __all__ = [
     "key_schema",
     "key_type",
     "merge_leaders",
+    "merge_parts",
     "never_null",
     "readable",
     "readable_schema",
     "reduce",
     "reduce_leaders",
+    "reduce_part",
     "reduce_task",
     "reduce_windows",
     "typed_keys",

@@ -35,6 +35,7 @@ from evenflow.twostep.since import since
 from evenflow.twostep.sliding import advance
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
+from evenflow.twostep.summary import SummaryPlan, sent_partials
 from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
 from evenflow.twostep.top import Said, leaders, told_leaders
 from evenflow.twostep.updates import Updates
@@ -102,15 +103,49 @@ def reduce_leaders(
         came = [(pane, came) for pane, came, _ in leading.came]
         return Said(bucket=meta.bucket, closed=meta.closed, came=came, tuples=leading.tuples)
 
+    tables = _reduced(plan, layout, bucket, decoded, leading, _none_emitted(told))
+    yield from told_leaders(plan, tables, said)
+
+
+def reduce_part(
+    summary: SummaryPlan,
+    number: int,
+    layout: Layout,
+    state: BucketState,
+    blobs: Iterable[bytes | pa.Buffer],
+    *,
+    told: Callable[[Tally], object] | None = None,
+) -> Iterator[bytes]:
+    """As `reduce_leaders`, for a part of a summary: yields what a bucket of this part sends to the task that merges.
+
+    number: that of the part. layout: the part's own. That task is `merge_parts`.
+    """
+    part = summary.parts[number]
+    bucket, decoded = _opened(part.plan, layout, state, blobs)
+    if bucket is None:
+        return
+    meta, emitted = bucket.meta, _Emitted()
+
+    def said(tuples: dict[int, int]) -> Said:
+        came = [(pane, came) for pane, came, _ in emitted.came if pane in tuples]
+        # To the task that merges, a bucket of each part is a bucket of its own.
+        of_all = number * layout.buckets + meta.bucket
+        return Said(bucket=of_all, closed=meta.closed, came=came, tuples=sorted(tuples.items()))
+
+    tables = _reduced(part.plan, layout, bucket, decoded, emitted, _none_emitted(told))
+    yield from sent_partials(summary, part, tables, said)
+
+
+def _none_emitted(told: Callable[[Tally], object] | None) -> Callable[[Tally], object] | None:
+    """A listener that passes tallies on to `told` as those of a bucket that emits nothing itself. None stays None."""
+    if told is None:
+        return None
+
     def still_to_come(tally: Tally) -> None:
         work = {at: replace(done, emitted={}) for at, done in tally.work.items()}
-        if told is not None:
-            told(
-                replace(tally, rows=0, unfit=0, closed=dict.fromkeys(tally.closed, 0), emitted={}, work=work)
-            )
+        told(replace(tally, rows=0, unfit=0, closed=dict.fromkeys(tally.closed, 0), emitted={}, work=work))
 
-    tables = _reduced(plan, layout, bucket, decoded, leading, None if told is None else still_to_come)
-    yield from told_leaders(plan, tables, said)
+    return still_to_come
 
 
 def _opened(

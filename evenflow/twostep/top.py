@@ -30,7 +30,7 @@ from evenflow.twostep.stored import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import NO_BATCH, Tally, Work
 from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
 
-_SAID, _STAND, _ROWS = b"evenflow", "stand", "rows"
+SAID, STAND, _ROWS = b"evenflow", "stand", "rows"
 _PANE, _UNFIT, _KEY, _VALUES = range(4)
 """Places of the columns in a table of leaders. Their names do not identify them: an aggregate may be called "key", too."""
 
@@ -93,7 +93,7 @@ def told_leaders(
     for table in tables:
         yield table_bytes(table)
     text = json.dumps(vars(said()), separators=(",", ":"))
-    yield table_bytes(leaders_schema(plan).empty_table().replace_schema_metadata({_SAID: text}))
+    yield table_bytes(leaders_schema(plan).empty_table().replace_schema_metadata({SAID: text}))
 
 
 def merge_leaders(
@@ -110,10 +110,10 @@ def merge_leaders(
     bucket sent comes in one piece. The state is saved when the iterator is exhausted. told: called once at
     the end with what was emitted.
     """
-    stand = _Stand.load(state)
+    stand = Heard.load(state)
     waiting = [_rows(state, plan)]
     for table in map(table_of, sent):
-        said = (table.schema.metadata or {}).get(_SAID)
+        said = (table.schema.metadata or {}).get(SAID)
         if said is None:
             waiting.append(table)
         else:
@@ -124,7 +124,7 @@ def merge_leaders(
     emitted: list[tuple[int | None, int]] = []
     unfit, end, kept = 0, None, []
     for pane in np.unique(panes).tolist():
-        first = _merged(plan, rows.filter(pa.array(panes == pane)))
+        first = first_rows(plan, rows.filter(pa.array(panes == pane)))
         if pane >= due:
             kept.append(first)  # no more than K rows: what cannot be among the first K is dropped here
             continue
@@ -132,7 +132,7 @@ def merge_leaders(
         end = bounds[1]
         unfit += pc.sum(first.column(_UNFIT)).as_py()
         emitted.append((stand.came.pop(pane, None), first.num_rows))
-        yield _ranked(plan, first, bounds, stand.tuples.pop(pane))
+        yield ranked(plan, first, bounds, stand.tuples.pop(pane))
     tally = Tally(
         rows=sum(count for _, count in emitted),
         unfit=unfit,
@@ -150,7 +150,7 @@ def merge_leaders(
 
 
 @dataclass(kw_only=True)
-class _Stand:
+class Heard:
     """What the task that merges remembers besides rows.
 
     closed: by bucket, the pane below which it has closed all. came: by last pane of a window that waits, time
@@ -163,14 +163,14 @@ class _Stand:
     tuples: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, state: BucketState) -> _Stand:
-        data = state.get(_STAND)
+    def load(cls, state: BucketState) -> Heard:
+        data = state.get(STAND)
         said = {} if data is None else json.loads(data)
         return cls(**{name: {int(at): one for at, one in pairs} for name, pairs in said.items()})
 
     def save(self, state: BucketState) -> None:
         fields = {name: sorted(pairs.items()) for name, pairs in vars(self).items()}
-        state.put(_STAND, json.dumps(fields, separators=(",", ":")).encode())
+        state.put(STAND, json.dumps(fields, separators=(",", ":")).encode())
 
     def hears(self, said: Said) -> None:
         self.closed[said.bucket] = said.closed
@@ -192,12 +192,12 @@ def _rows(state: BucketState, plan: AggregatePlan) -> pa.Table:
     return leaders_schema(plan).empty_table() if data is None else table_of(data)
 
 
-def _merged(plan: AggregatePlan, rows: pa.Table) -> pa.Table:
+def first_rows(plan: AggregatePlan, rows: pa.Table) -> pa.Table:
     values = one_column(rows.column(_VALUES + plan.output_schema.get_field_index(plan.emission.column)))
     return rows.take(pa.array(_first(plan.emission, values, one_column(rows.column(_KEY)))))
 
 
-def _ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int], of_all: int) -> pa.Table:
+def ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int], of_all: int) -> pa.Table:
     size = rows.num_rows
     times = [pa.array(np.full(size, bound, np.int64)) for bound in bounds]
     rank = pa.array(np.arange(1, size + 1))

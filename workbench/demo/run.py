@@ -26,15 +26,17 @@ from workbench.demo.screen import Bars, Screen
 from workbench.demo.services import Services
 from workbench.demo.windows import busiest
 from workbench.provenance import provenance_of_pipeline
-from workbench.verify.report import Report
-from workbench.verify.shell import verify
+from workbench.verify.views import Reports, verify_all
 
 BUSIEST = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
-    """The figures of one demo, as `--json` prints them. Latencies are None, because event times are not live."""
+    """The figures of one demo, as `--json` prints them. Latencies are None, because event times are not live.
+
+    windows, rows: those of the query. differences: those of the query, its views and its summaries together.
+    """
 
     tuples: int
     routed: int
@@ -79,9 +81,9 @@ def run(options: DemoOptions, console: Console, *, opened: Opener = open_source)
             with Services(settings, folder, instances=options.instances, interrupts=interrupts) as services:
                 seconds = _stream(options, settings, source, services, screen)
             screen.say("recomputing every window with DuckDB ...")
-            report = verify(settings)
+            reports = verify_all(settings)
             interrupts.check()
-            result = _show(settings, report, seconds, screen)
+            result = _show(settings, reports, seconds, screen)
             return replace(result, provenance=provenance_of_pipeline(settings, source.name))
 
 
@@ -110,7 +112,8 @@ def _look(settings: Settings, states: dict[int, Any], total: int, bars: Bars) ->
         bars.show("result rows", sum(topic.records for topic in results.values()), None)
 
 
-def _show(settings: Settings, report: Report, seconds: float, screen: Screen) -> DemoResult:
+def _show(settings: Settings, reports: Reports, seconds: float, screen: Screen) -> DemoResult:
+    report = reports.by_query[settings.query.name]
     tuples = figures.read_tuples(settings)
     routing = figures.as_routed(settings, tuples)
     screen.windows(settings, busiest(settings, BUSIEST))
@@ -121,14 +124,14 @@ def _show(settings: Settings, report: Report, seconds: float, screen: Screen) ->
         f"{report.read:,} tuples in {seconds:.1f} s, Spark's start included ({rate:,.0f} tuples/s); "
         f"every one of {report.windows:,} windows ({report.rows:,} rows) compared with a direct aggregation:"
     )
-    screen.say(report.text())
+    screen.say(reports.text())
     return DemoResult(
         tuples=report.read,
         routed=report.routed,
         rejected=report.rejected,
         windows=report.windows,
         rows=report.rows,
-        differences=report.differences,
+        differences=reports.differences,
         window_imbalance=routing.window_imbalance,
         ksr=routing.ksr,
         seconds=round(seconds, 3),

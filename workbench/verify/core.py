@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Settings
-from workbench.verify import delays, lost, reach, records, rejections, results, windows
+from workbench.verify import delays, lost, reach, records, rejections, results, summaries, windows
 from workbench.verify.ahead import check_ahead
 from workbench.verify.counters import check_counters
 from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
@@ -111,13 +111,15 @@ class Recomputed:
     ) -> None:
         oracles(settings.query)  # refuses what cannot be recomputed before anything is read
         self._settings = settings
+        # A summary reads no columns of records: its parts do, which are the query and its views.
+        self._reading = settings if settings.query.summary is None else settings.origin
         self._mark = min(state.mark for state in committed)
         self._ended = all(state.ended for state in committed)
         self._found = Findings(limit=limit)
         self._db = _database(scratch, memory)
         try:
             self._recompute(inputs, rejected, committed, kept)
-            check_ahead(self._db, settings.query, clocks, self._found)
+            check_ahead(self._db, self._reading.query, clocks, self._found)
         except BaseException:
             # The caller's `with` has not begun yet, so nothing else would close the database.
             self._db.close()
@@ -132,7 +134,7 @@ class Recomputed:
         self._db.close()
 
     def _recompute(self, inputs: Table, rejected: Table, committed: Sequence[Committed], kept: Kept) -> None:
-        db, settings, found = self._db, self._settings, self._found
+        db, settings, found = self._db, self._reading, self._found
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]
         _keep(db, "committed", pa.Table.from_pylist(states, schema=_COMMITTED_SCHEMA))
         _keep(db, "rejected", rejected, _REJECTED)
@@ -151,7 +153,9 @@ class Recomputed:
         self._counters = check_counters(db, settings.query, committed, self._lost, found)
         until = [gone.until for gone in self._lost.values() if gone.until is not None]
         self._compared_from = max(until) + 1 if until else None
-        self._open = windows.recompute(db, settings, self._mark, self._compared_from)
+        of_summary = self._settings.query.summary is not None
+        recompute = summaries.recompute if of_summary else windows.recompute
+        self._open = recompute(db, self._settings, self._mark, self._compared_from)
 
     def compare(
         self,

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import duckdb
 
+from evenflow.aggregates import AggregatePlan
+from evenflow.expressions.oracle import renamed, rewritten
 from evenflow.settings import Query
 from workbench.verify.buckets import place_keys
 from workbench.verify.oracle import Oracle
@@ -28,10 +30,12 @@ def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, buckets: int
     """
     mode = query.emission.mode
     if mode == "all":
+        _having(db, query, "expected")
         db.execute("ALTER TABLE expected ADD COLUMN sure BOOLEAN DEFAULT true")
         return
     db.execute("ALTER TABLE expected RENAME TO whole")
     _of_all(db, buckets if mode == "changes" else 1)
+    _having(db, query, "whole")
     if mode == "changes":
         _changes(db, query, mark)
     else:
@@ -45,6 +49,16 @@ def compared_from(query: Query, begin: int | None) -> int | None:
     With `changes`, a row also depends on the window one slide before, which must be exact too.
     """
     return begin if begin is None or query.emission.mode != "changes" else begin + query.slide_ms
+
+
+def _having(db: duckdb.DuckDBPyConnection, query: Query, table: str) -> None:
+    """Delete from this table the rows for which the condition of a summary is not true. It reads exact values only."""
+    having = AggregatePlan.of(query).having
+    if having is not None:
+        places = {name: f"a{number}" for number, name in enumerate(query.aggregates)}
+        db.execute(
+            f"DELETE FROM {table} WHERE NOT coalesce({rewritten(renamed(having.typed, places))}, false)"
+        )
 
 
 def _of_all(db: duckdb.DuckDBPyConnection, buckets: int) -> None:

@@ -56,7 +56,8 @@ class Oracle:
     unfit: SQL, whether the value is null because it does not fit int64, or its room. It is over what `value` is over.
     kind: type of the result. wrong: SQL, whether result `g` is wrong beside the exact value `e`. It is for values that
     a tolerance cannot judge. None: the tolerance judges. function: the function of Python that `value` calls, None for
-    SQL alone.
+    SQL alone. after: whether `value` and `unfit` are over the other values (`a0`, ...) of the same row. of_row: SQL of the
+    value over the values (`a0`, ...) that result row `s` holds, by which the row alone is judged. None: by `value`.
     """
 
     value: str
@@ -66,3 +67,5 @@ class Oracle:
     unfit: str = "false"
     wrong: str | None = None
     function: Function | None = None
+    after: bool = False
+    of_row: str | None = None

@@ -7,15 +7,17 @@ an aggregate of one's own: DuckDB calls its `oracle` in Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import Call
-from evenflow.aggregates.plan import Output
+from evenflow.aggregates.expressed import Output, ResultExpression, expression_of
 from evenflow.errors import ConfigError
+from evenflow.expressions.oracle import derived_sql, renamed
+from evenflow.grammar.aggregate_spec import EXPRESSION
 from evenflow.limits import ENTRY_BYTES
 from evenflow.settings import Query
 from workbench.verify.oracle import Function, Oracle
@@ -34,10 +36,16 @@ def oracles(query: Query) -> list[Oracle]:
     Raises ConfigError for an aggregate of one's own without an oracle.
     """
     columns = list(query.value_columns)
-    found = []
+    found: list[Oracle] = []
+    waiting: list[tuple[int, ResultExpression, pa.DataType]] = []
     plan = AggregatePlan.of(query)
     for number, (output, field) in enumerate(zip(plan.outputs, plan.output_schema, strict=True)):
         _, aggregate, call = output
+        expression = expression_of(output)
+        if expression is not None:
+            waiting.append((number, expression, field.type))
+            found.append(Oracle(value="NULL", kind=field.type, after=True))
+            continue
         at = columns.index(call.column) if call.column else -1  # count() has no column
         if aggregate.name not in _MAKERS:
             found.append(_own(number, output, at, field.type))
@@ -46,7 +54,28 @@ def oracles(query: Query) -> list[Oracle]:
         if aggregate.name == "top_k" and call.options[1]:
             oracle = _counted(at, call, field.type)
         found.append(within_room(oracle, aggregate.name, at, call))
+    places = {output.label: number for number, output in enumerate(plan.outputs)}
+    for number, expression, kind in waiting:
+        found[number] = _expressed(expression, places, found, kind)
     return found
+
+
+def _expressed(
+    expression: ResultExpression, places: Mapping[str, int], oracles: list[Oracle], kind: pa.DataType
+) -> Oracle:
+    """An expression over other result columns. places: label -> number among `oracles`.
+
+    If all that it reads is known exactly, its value is, too. Otherwise it is held to what its own row holds.
+    """
+    read = [oracles[places[output.label]] for output in expression.reads]
+    of_any = {label: f"a{number}" for label, number in places.items()}
+    value, fits = derived_sql(renamed(expression.typed, of_any))
+    if all(oracle.wrong is None and oracle.tolerance == "0" for oracle in read):
+        return Oracle(value=value, kind=kind, after=True, unfit=f"NOT {fits}")
+    of_row, _ = derived_sql(renamed(expression.typed, of_any, table="s"))
+    return Oracle(
+        value=value, kind=kind, after=True, unfit=f"NOT {fits}", tolerance="'-inf'::DOUBLE", of_row=of_row
+    )
 
 
 def sql_type(kind: pa.DataType) -> str:
@@ -242,5 +271,5 @@ _MAKERS: dict[str, Callable[..., Oracle]] = {
     ),
 }
 
-FUNCTIONS = frozenset(_MAKERS)
-"""Names of the aggregates that verify recomputes in SQL."""
+FUNCTIONS = frozenset({*_MAKERS, EXPRESSION})
+"""Names of the aggregates that verify recomputes in SQL, and that of an expression over results."""

@@ -203,7 +203,7 @@ def _json_key(query: Query) -> str:
     kinds = "('BIGINT', 'UBIGINT')" if query.key_kind == "int64" else "('VARCHAR')"
     plain = f"WHEN kinds[3] IN {kinds} AND kinds[4] IS NULL THEN encode(cells[3])"
     raw = "WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4]))"
-    return f"CASE {plain} {raw if query.key == '@key' else ''} END"
+    return f"CASE {plain} {raw if query.key_kind == 'raw' else ''} END"
 
 
 def _json_part(type_: str, at: int) -> str:
@@ -233,7 +233,7 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
 def key_of_results(query: Query) -> str:
     """SQL of the key's bytes from the typed columns that hold the key in results."""
     if query.result_keys == ("key",):
-        return "key" if query.key == "@key" else "encode(key::VARCHAR)"
+        return "key" if query.key_kind == "raw" else "encode(key::VARCHAR)"
     return array_key({identifier(name): query.column_type(name) for name in query.result_keys})
 
 
@@ -391,6 +391,11 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
             else f"CASE WHEN {gone} THEN s.a{i} IS NOT NULL ELSE {wrong} END"
         )
     unequal = f"e.a{i} IS DISTINCT FROM s.a{i}"
+    if oracle.of_row is not None:
+        right = f"s.a{i} IS NOT DISTINCT FROM ({oracle.of_row})"
+        # With emit = "changes" a retraction holds no values.
+        gone = f"e.a{len(query.aggregates) + 1}" if query.emission.mode == "changes" else "false"
+        return f"CASE WHEN {gone} THEN s.a{i} IS NOT NULL ELSE NOT {right} END"
     if is_number(oracle.kind):
         close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= abs(e.t{i})"
         # An infinite tolerance accepts every value but null. One below 0 accepts null as well.

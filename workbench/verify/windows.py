@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import duckdb
 
+from evenflow.expressions.oracle import opened
 from evenflow.grammar.column_types import ColumnType, decimal_scale
 from evenflow.settings import Query, Settings
 from workbench.verify import emissions
@@ -32,20 +33,34 @@ def recompute(
     all windows are expected.
     """
     query = settings.query
-    _panes(db, query)
+    every_row(db, query, mark)
+    emit(db, settings, mark, compared_from)
+    return open_windows(db, query, mark)
+
+
+def every_row(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, tuples: str = "tuples") -> None:
+    """Make `panes`, `keys` and `expected`, which has every row of every window that is due.
+
+    tuples: name of the table with the tuples.
+    """
+    _panes(db, query, tuples)
     db.execute(
         "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM (SELECT DISTINCT key FROM panes)"
     )
     db.execute("ALTER TABLE panes RENAME TO panes_by_key")
     db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")
     db.execute("DROP TABLE panes_by_key")
-    _windows(db, query, mark)
+    _windows(db, query, mark, tuples)
+
+
+def emit(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None) -> None:
+    """Reduce `expected` to the rows that come out and are compared, and make `skipped`. Parameters as in `recompute`."""
+    query = settings.query
     emissions.pick(db, query, mark, buckets=settings.spark.buckets)
     begin = emissions.compared_from(query, compared_from)
     early = "false" if begin is None else f"window_end < {begin + query.window}"
     db.execute(f"CREATE TABLE skipped AS SELECT DISTINCT window_end FROM expected WHERE {early}")
     db.execute(f"DELETE FROM expected WHERE {early}")
-    return _open_windows(db, query, mark)
 
 
 def last_due_pane(query: Query, mark: int) -> int:
@@ -61,7 +76,7 @@ def first_emitted_pane(query: Query) -> int:
     return -((-(query.emit_from + query.window)) // query.slide_ms) - 1
 
 
-def _panes(db: duckdb.DuckDBPyConnection, query: Query) -> None:
+def _panes(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None:
     parts = ["count(*)::BIGINT AS rows"]
     for i, kind in enumerate(query.value_columns.values()):
         parts += [f"count(v{i})::BIGINT AS n{i}", f"min(v{i}) AS lo{i}", f"max(v{i}) AS hi{i}"]
@@ -69,12 +84,20 @@ def _panes(db: duckdb.DuckDBPyConnection, query: Query) -> None:
             total = "fsum" if kind == "float64" else "sum"
             parts += [f"{total}(v{i}) AS s{i}", f"sum(abs(v{i}::DOUBLE)) AS m{i}"]
     db.execute(
-        f"CREATE TABLE panes AS SELECT key, {floor_divided('time', query.slide_ms)} AS pane, {', '.join(parts)} "
-        "FROM tuples WHERE reason IS NULL AND chosen GROUP BY ALL"
+        f"CREATE TABLE panes AS SELECT {_group(query)} AS key, {floor_divided('time', query.slide_ms)} AS pane, "
+        f"{', '.join(parts)} FROM {tuples} AS tuples "
+        f"WHERE reason IS NULL AND chosen AND {_group(query)} IS NOT NULL GROUP BY ALL"
     )
 
 
-def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
+def _group(query: Query) -> str:
+    """SQL of the bytes that a tuple is grouped by: its key, or the value of the column that a view has for it."""
+    if query.own_key is None:
+        return "tuples.key"
+    return f"encode(v{list(query.value_columns).index(query.own_key)}::VARCHAR)"
+
+
+def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str) -> None:
     span = query.panes_per_window
     columns = list(query.value_columns)
     names = ["rows"]
@@ -112,7 +135,7 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
     due = oracles(query)
     joined = "totals"
     if any(oracle.whole for oracle in due):
-        _whole(db, query, due, first, last)
+        _whole(db, query, due, (first, last), tuples)
         joined = "totals LEFT JOIN wholes USING (id, last)"
     values = [
         f"CAST({f'a{i}' if oracle.whole else oracle.value} AS {sql_type(oracle.kind)}) AS a{i}, "
@@ -120,19 +143,37 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
         if oracle.wrong is None
         else f"a{i}, t{i}"
         for i, oracle in enumerate(due)
+        if not oracle.after
     ]
     unfit = " + ".join(
         f"coalesce({f'u{i}' if oracle.whole else oracle.unfit}, false)::INTEGER"
         for i, oracle in enumerate(due)
+        if not oracle.after
     )
-    db.execute(
-        f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, "
-        f"rows::HUGEINT AS tuples, {unfit} AS unfit FROM {joined}"
+    made = (
+        f"SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, rows::HUGEINT AS tuples, "
+        f"{unfit} AS unfit FROM {joined}"
     )
+    after = {i: oracle for i, oracle in enumerate(due) if oracle.after}
+    if after:
+        opened(db)
+        more = ", ".join(
+            f"CAST({oracle.value} AS {sql_type(oracle.kind)}) AS a{i}, {oracle.tolerance} AS t{i}"
+            for i, oracle in after.items()
+        )
+        wrong = " + ".join(f"coalesce({oracle.unfit}, false)::INTEGER" for oracle in after.values())
+        made = f"SELECT * EXCLUDE (unfit), {more}, unfit + {wrong} AS unfit FROM ({made})"
+    db.execute(f"CREATE TABLE expected AS {made}")
 
 
-def _whole(db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], first: int, last: int) -> None:
-    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends with pane `last`."""
+def _whole(
+    db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], ends: tuple[int, int], tuples: str
+) -> None:
+    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends with pane `last`.
+
+    ends: the first and the last pane that a window ends with. tuples: name of the table with the tuples.
+    """
+    first, last = ends
     columns = "".join(f", v{i}" for i in range(len(query.value_columns)))
     told = [
         f"{oracle.value} AS a{i}, {oracle.tolerance} AS t{i}, {oracle.unfit} AS u{i}"
@@ -146,7 +187,8 @@ def _whole(db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], first
                 functions.enter_context(oracle.function.known(db))
         db.execute(
             f"""CREATE TABLE wholes AS
-                WITH placed AS (SELECT id, time, {pane} AS pane{columns} FROM tuples JOIN keys USING (key)
+                WITH placed AS (SELECT id, time, {pane} AS pane{columns} FROM {tuples} AS tuples
+                                JOIN keys ON keys.key = {_group(query)}
                                 WHERE reason IS NULL AND chosen),
                 members AS (SELECT id, time, unnest(range(pane, pane + {query.panes_per_window})) AS last{columns}
                             FROM placed)
@@ -164,7 +206,7 @@ def _folded(name: str, columns: list[str], query: Query) -> str:
     return "fsum" if is_float_sum else "sum"
 
 
-def _open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:
+def open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:
     """Distinct windows that have a tuple but are not due yet."""
     last, span = last_due_pane(query, mark), query.panes_per_window
     # A pane is in the windows that end with the `span` panes from it on. Each pane's count stops at the next pane that

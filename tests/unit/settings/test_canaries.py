@@ -29,7 +29,13 @@ PLACES: Mapping[str, Any] = {
 """Every setting that may hold a secret -> a value with one. A file of secrets is named by its path."""
 NO_SECRETS = {
     *("web.token_file", "web.tls_key", "kafka.ssl_key", "kafka.sasl_token_file"),
-    *("query.key", "query.max_key_bytes", "query.lookup.key", "query.lookup.file_key"),
+    *(
+        "query.key",
+        "query.views.NAME.key",
+        "query.max_key_bytes",
+        "query.lookup.key",
+        "query.lookup.file_key",
+    ),
 }
 """Settings whose names look as if they held one: paths of files, and keys of tuples."""
 OTHERS: Mapping[str, Any] = {

@@ -85,9 +85,45 @@ def test_each_view_has_a_fingerprint_that_its_query_is_part_of() -> None:
     assert not set(seen) & set(others)
 
 
+def test_a_view_may_group_by_a_column_of_its_own_which_frames_then_carry_as_text() -> None:
+    grouped = {"v": {"aggregates": {"hi": "max(x)"}, "key": "shop"}}
+    settings = settings_with(grouped)
+    seen = view(settings, "v").query
+    assert AggregatePlan.of(settings.query).frame_schema.names == ["pane", "key", "v:shop", "v:x"]
+    assert AggregatePlan.of(seen).frame_schema == AggregatePlan.of(settings.query).frame_schema
+    assert settings.query.canonical()["carried_for_views"] == {"shop": "string"}
+    assert settings.needed_columns == ["key", "shop", "time", "x"]
+    assert (seen.own_key, seen.key_columns, seen.group_columns) == ("shop", ("key",), ("shop",))
+    assert (seen.key_kind, seen.result_keys, seen.key_name) == ("string", ("key",), "shop")
+    assert settings.query.own_key is None
+
+
+def test_the_key_of_a_view_is_part_of_its_identity_and_may_make_another_column_of_what_frames_carry() -> None:
+    """A number that nobody declared is a text once a view groups by it, and then the frames are others."""
+    grouped = {"v": HOURLY | {"key": "x"}}
+    more = {"aggregates": {"n": "count_distinct(x)"}}
+    without = settings_with({"v": HOURLY}, types={"x": "int64"})
+    there = settings_with(grouped, types={"x": "int64"})
+    assert there.fingerprint == without.fingerprint
+    assert len({view(one, "v").fingerprint for one in (without, there)}) == 2
+    assert settings_with({"v": {"aggregates": {"n": "count"}, "key": "x"}}, **more).query.canonical()[
+        "carried_for_views"
+    ] == {"x": "string"}
+
+
 @pytest.mark.parametrize(
     ("views", "problem"),
     [
+        ({"v": HOURLY | {"key": "key"}}, "views.v: key = 'key' is the key of the query already"),
+        ({"v": HOURLY | {"key": "@key"}}, "views.v: key = '@key' is no column that frames carry"),
+        (
+            {"v": {"key": "p", "aggregates": {"n": "count"}}},
+            "views.v: key = 'p' cannot be decimal.2.: a view groups",
+        ),
+        (
+            {"v": {"key": "s", "aggregates": {"s": "last(s)"}}},
+            "key = 's' is a text of up to query.max_value_bytes = 1,000,000 bytes, so a result in JSON could have",
+        ),
         (
             {"v": HOURLY | {"slide": "15s"}},
             "views.v: slide .15s. must be a multiple of the query's slide .10s.",
@@ -107,8 +143,9 @@ def test_each_view_has_a_fingerprint_that_its_query_is_part_of() -> None:
     ],
 )
 def test_views_that_cannot_be_are_refused(views: dict[str, Any], problem: str) -> None:
+    keys = {seen.get("key") for seen in views.values()}
     with pytest.raises(ConfigError, match=problem):
-        settings_with(views)
+        settings_with(views, types={"p": "decimal(2)"} if "p" in keys else {})
 
 
 def test_every_role_of_a_topic_is_reserved() -> None:

@@ -21,9 +21,9 @@ TIMES = st.integers(-80, 120)
 ROWS = st.tuples(TIMES, st.sampled_from([b"a", b"b", b"c"]), st.none() | st.integers(-9, 9), st.none())
 
 
-def view_of(*, slides: int, panes: int, aggregates: dict[str, str]) -> AggregatePlan:
-    """Its pane is so many slides of the query, its window so many of its panes."""
-    seen = {"aggregates": aggregates, "slide": slides * SLIDE, "window": panes * slides * SLIDE}
+def view_of(*, slides: int, panes: int, aggregates: dict[str, str], key: str | None = None) -> AggregatePlan:
+    """Its pane is so many slides of the query, its window so many of its panes. key: the column that it groups by."""
+    seen = {"aggregates": aggregates, "slide": slides * SLIDE, "window": panes * slides * SLIDE, "key": key}
     query = Query(
         window=3 * SLIDE, slide=SLIDE, aggregates={"f": "last(f)"}, types={"i": "int64"}, views={"v": seen}
     )
@@ -39,7 +39,10 @@ class Direct:
     def results(self, rows: list[Row]) -> dict[tuple[int, bytes], dict[str, Any]]:
         members: dict[tuple[int, bytes], list[int | None]] = defaultdict(list)
         slide, window = self.plan.slide, self.plan.window
-        for time, key, value, _ in rows:
+        for time, of_query, value, _ in rows:
+            if self.plan.own_key is not None and value is None:
+                continue
+            key = of_query if self.plan.own_key is None else str(value).encode()
             last = time - time % slide
             for start in range(last - window + slide, last + 1, slide):
                 members[start, key].append(value)
@@ -57,12 +60,14 @@ class Direct:
     slides=st.integers(1, 4),
     panes=st.integers(1, 3),
     aggregates=st.sampled_from([AGGREGATES, INVERTIBLE]),
+    key=st.sampled_from([None, "i"]),
     cut=st.integers(1, 7),
 )
-def test_a_view_gives_what_a_direct_aggregation_with_its_windows_gives(
-    rows: list[Row], slides: int, panes: int, aggregates: dict[str, str], cut: int
+def test_a_view_gives_what_a_direct_aggregation_with_its_windows_and_its_key_gives(
+    rows: list[Row], slides: int, panes: int, aggregates: dict[str, str], key: str | None, cut: int
 ) -> None:
-    plan = view_of(slides=slides, panes=panes, aggregates=aggregates)
+    """Tuples are routed by the query's key, and a view may group by another column, which may be null."""
+    plan = view_of(slides=slides, panes=panes, aggregates=aggregates, key=key)
     pipe = Pipe(plan)
     ordered = sorted(rows, key=lambda row: row[0])
     for number, begin in enumerate(range(0, len(ordered), cut)):

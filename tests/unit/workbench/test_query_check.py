@@ -259,3 +259,22 @@ def test_a_sample_of_which_no_record_has_a_row_is_a_problem(tmp_path: Path) -> N
     lookup = {"file": file, "key": "user", "columns": {"city": "string"}, "missing": "null"}
     found = checked([order(number) for number in range(100)], lookup=lookup)
     assert [finding.status for finding in found.findings if finding.name == "lookup"] == ["problem"]
+
+
+def test_a_summary_is_told_as_a_query_of_the_rows_of_its_parts() -> None:
+    views = {"by-size": {"key": "big", "window": "2s", "aggregates": {"n": "count", "who": "max(user)"}}}
+    summary = {"of": {"by-size": "who"}, "aggregates": {"most": "max(n)"}, "having": "most > 1"}
+    found = checked(
+        [order(number) for number in range(100)],
+        views=views,
+        summaries={"busy": summary},
+        columns={"big": "amount > 10"},
+        types={"user": "string"},
+        **SLIDING,
+    )
+    told = dict(found.sections["summary busy"])
+    assert told["window"].startswith("2s sliding by 1s")
+    assert told["most"] == "max(n): exact"
+    assert found.kept is not None
+    assert list(found.kept.views) == ["by-size"]
+    assert any("by-size: key" in line for _, line in found.sections["columns"])

@@ -182,39 +182,85 @@ def _partition(
 
 
 def windows_of(
-    settings: Settings, tuples: list[tuple[bytes, int, dict[str, Any]]], mark: int
+    settings: Settings, tuples: list[tuple[bytes, int, dict[str, Any]]], mark: int, *, rows: bool = False
 ) -> list[dict[str, Any]]:
+    """rows: whether the tuples of a summary are rows of its parts already."""
     query = settings.query
+    if query.summary is not None and not rows:
+        return _of_summary(settings, tuples, mark)
     members: dict[tuple[int, bytes], list[dict[str, Any]]] = defaultdict(list)
     times: dict[tuple[int, bytes], list[int]] = defaultdict(list)
-    for key, time, values in tuples:
+    for routed, time, values in tuples:
+        value = None if query.own_key is None else values[query.own_key]
+        if query.own_key is not None and value is None:
+            continue  # a tuple without the key of the view is in none of its windows
+        key = routed if value is None else str(value).encode()
         first = (math.floor(time / query.slide_ms) + 1) * query.slide_ms
         for window_end in range(first, first + query.window, query.slide_ms):
             start = window_end - query.window
             if window_end <= mark and (query.emit_from is None or start >= query.emit_from):
                 members[window_end, key].append(values)
                 times[window_end, key].append(time)
-    rows = []
+    found: list[dict[str, Any]] = []
     counts = AggregatePlan.of(query).tuples_schema.names
     for (window_end, key), inside in members.items():
         row: dict[str, Any] = {"window_start": window_end - query.window, "window_end": window_end}
         try:
-            row["key"] = int(key) if query.types.get(query.key) == "int64" else key.decode()
+            row["key"] = int(key) if query.key_kind == "int64" else key.decode()
         except UnicodeDecodeError:
             row["key_base64"] = base64.b64encode(key).decode()
         for name, spec in query.aggregates.items():
             column = [v.get(spec.column or "") for v in inside]
             plain = spec.function in _PLAIN and not (spec.function == "count" and spec.column)
             plain = plain and query.types.get(spec.column or "") != "string"
-            row[name] = (
-                _aggregate(spec.function, column)
-                if plain
-                else _by_the_engine(query, name, column, times[window_end, key])
-            )
+            if spec.expression is None:
+                row[name] = (
+                    _aggregate(spec.function, column)
+                    if plain
+                    else _by_the_engine(query, name, column, times[window_end, key])
+                )
+        _express(query, row)
         if "_tuples" in counts:
             row["_tuples"] = len(inside)
-        rows.append(row)
-    return rows
+        found.append(row)
+    return found
+
+
+def _express(query: Query, row: dict[str, Any]) -> None:
+    """Put the expressions over the row's values into the row, in the order of the settings."""
+    outputs = {output.label: output for output in AggregatePlan.of(query).outputs}
+    made = {}
+    for name, spec in query.aggregates.items():
+        made[name] = row.pop(name, None)
+        if spec.expression is not None:
+            text, names = spec.expression, [other for other in query.aggregates if other in spec.expression]
+            assert outputs[name].label == name
+            values = {other: made.get(other, row.get(other)) for other in names}
+            try:
+                made[name] = eval(text, {}, values)
+            except (TypeError, ZeroDivisionError):  # null, or a value that no double has
+                made[name] = None
+    row |= made
+
+
+def _of_summary(
+    settings: Settings, tuples: list[tuple[bytes, int, dict[str, Any]]], mark: int
+) -> list[dict[str, Any]]:
+    """The rows of a summary without `having`: those of its parts are tuples of windows of one slide."""
+    query = settings.query
+    rows, weights = [], defaultdict(int)
+    for part, by in query.parts:
+        for row in windows_of(settings.as_view(part, settings.results), tuples, mark):
+            key = row["key"] if by == "key" else row[by]
+            if key is not None:
+                rows.append((str(key).encode(), row["window_end"] - query.slide_ms, {**row, "key": None}))
+                weights[row["window_end"], str(key)] += row.get("_tuples", row.get("n"))
+    once = query.model_copy(update={"window": query.slide_ms})
+    found = []
+    for row in windows_of(settings.as_view(once, settings.results), rows, END, rows=True):
+        end_, key = row["window_end"], str(row["key"])
+        found.append({**row, "window_start": end_ - query.window, "_tuples": weights[end_, key]})
+    return found
 
 
 _PLAIN = ("count", "sum", "mean", "min", "max")
@@ -223,7 +269,8 @@ _PLAIN = ("count", "sum", "mean", "min", "max")
 def _by_the_engine(query: Query, name: str, values: list[Any], times: list[int]) -> Any:
     """The engine's own value, of two parts merged: verify is another implementation."""
     spec = query.aggregates[name]
-    types = {spec.column: query.column_type(spec.column)}
+    of_summary = query.summary is not None
+    types = {spec.column: query.value_columns[spec.column] if of_summary else query.column_type(spec.column)}
     # Alone, the aggregate has the room that it has beside the others.
     room = next(output.call.room for output in AggregatePlan.of(query).outputs if output.label == name)
     bounds = {"max_state_bytes": room.state, "max_result_bytes": room.result}

@@ -49,7 +49,7 @@ def topics(made: Topics) -> Topics:
 
 
 def test_every_aggregate_has_an_oracle() -> None:
-    assert set(AGGREGATES) == FUNCTIONS
+    assert set(AGGREGATES) == FUNCTIONS - {"="}  # that of expressions over results is no aggregate
 
 
 @pytest.mark.parametrize("typed", [False, True])
