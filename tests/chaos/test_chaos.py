@@ -121,7 +121,7 @@ def test_a_process_that_is_left_running_is_seen_by_its_mark_and_its_memory() -> 
 @pytest.mark.pipeline
 @pytest.mark.more
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("seed", [101, 102])
+@pytest.mark.parametrize("seed", [101, pytest.param(102, marks=pytest.mark.long)])
 def test_after_fifteen_faults_the_results_are_those_of_brute_force_and_nothing_is_left_running(
     tmp_path: Path, seed: int
 ) -> None:

@@ -95,7 +95,7 @@ def test_ids_of_any_kind_are_counted_by_kind_and_value(
         assert min(found.values()) > 50
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_query_that_began_with_doubles_goes_on_with_them_in_all_its_services(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

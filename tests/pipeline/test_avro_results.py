@@ -118,7 +118,7 @@ def test_the_rows_of_a_query_and_its_view_are_those_of_json_also_when_spark_is_k
         assert report.rows == len(found)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_updates_and_typed_columns_in_the_split_wiring_are_exact(
     kafka_settings: Any, query_name: str, tmp_path: Path, registry: RegistryInMemory
 ) -> None:

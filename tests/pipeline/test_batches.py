@@ -36,7 +36,7 @@ REDUCE_TASKS = {"wiring": "fused", "reduce": "prompt"}
             "dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split", marks=pytest.mark.more
         ),
         pytest.param("partly", EVENT, REDUCE_TASKS, id="partly-reduce-tasks", marks=pytest.mark.more),
-        pytest.param("time-based", PROCESSING, FUSED, id="time-based", marks=pytest.mark.more),
+        pytest.param("time-based", PROCESSING, FUSED, id="time-based", marks=pytest.mark.long),
         pytest.param("partly", PROCESSING, SPLIT, id="partly-split", marks=pytest.mark.long),
         pytest.param("prompt", PROCESSING, SPLIT, id="prompt-processing-split", marks=pytest.mark.long),
         pytest.param("dalton-batch", EVENT, FUSED, id="dalton-batch-event", marks=pytest.mark.long),

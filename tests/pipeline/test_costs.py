@@ -97,8 +97,8 @@ def routed_by_two(settings: list[Settings], stream: Parcels, count: int) -> None
 @pytest.mark.parametrize(
     ("several", "expression", "by_hand"),
     [
-        (False, "weight * 2 / 2", weight),
-        (True, "items.weight", weight),
+        pytest.param(False, "weight * 2 / 2", weight, marks=pytest.mark.long),
+        pytest.param(True, "items.weight", weight, marks=pytest.mark.long),
         (True, "size(items) * size(items.parts)", sizes),
     ],
     ids=["records", "elements", "sizes"],

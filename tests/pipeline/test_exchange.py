@@ -198,7 +198,7 @@ def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_noth
     instances.finish()
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.parametrize("instances", [{"name": "evenflow"}], indirect=True)
 def test_every_panel_and_metric_of_the_exchange_has_data_under_a_real_prometheus(
     instances: Instances, tmp_path: Path

@@ -143,6 +143,7 @@ def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_
     assert max(rows.values()) == 1
 
 
+@pytest.mark.long
 def test_a_delta_table_in_an_object_store_has_each_row_once_although_the_application_is_killed_in_mid_stream(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
 ) -> None:

@@ -156,7 +156,9 @@ def test_a_decompression_bomb_is_named_and_an_order_goes_past_it(
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy"])
+@pytest.mark.parametrize(
+    "codec", ["gzip", *(pytest.param(name, marks=pytest.mark.long) for name in ("lz4", "snappy"))]
+)
 def test_a_decompression_bomb_of_another_codec_is_read_and_its_records_are_rejected(
     kafka_settings: KafkaSettings, query_name: str, codec: str
 ) -> None:

@@ -14,6 +14,7 @@ from tests.pipeline.routed import records
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
 
 
+@pytest.mark.long
 def test_a_slow_worker_of_the_real_pipeline_gets_less_and_results_are_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
@@ -47,7 +48,7 @@ def test_a_slow_worker_of_the_real_pipeline_gets_less_and_results_are_exact(
     assert_exact(stream)
 
 
-@pytest.mark.parametrize("wiring", ["fused", "split"])
+@pytest.mark.parametrize("wiring", ["fused", pytest.param("split", marks=pytest.mark.long)])
 def test_both_instances_are_told_how_long_tuples_take_and_results_are_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, wiring: str
 ) -> None:

@@ -58,7 +58,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
     [
         pytest.param("kafka", marks=pytest.mark.more),
         pytest.param("frames", marks=pytest.mark.long),
-        pytest.param("parquet", marks=pytest.mark.more),
+        pytest.param("parquet", marks=pytest.mark.long),
     ],
 )
 def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_results_are_exact(
