@@ -9,6 +9,7 @@ from controller.plan_log import PlanLog
 from evenflow import elasticity
 from evenflow.elasticity import Bounds, Decision, Policy
 from evenflow.elasticity.groups import GroupPlanner
+from evenflow.errors import ConfigError
 from evenflow.plans import LAST_EPOCH, LONGEST_REASON, Plan
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord
@@ -17,7 +18,15 @@ from evenflow.telemetry import DecisionRecord
 def policy_of(settings: Settings) -> Policy:
     """The configured policy in its first state. Raises ConfigError for an unknown name or option."""
     control = settings.control
-    return elasticity.create(control.policy, bounds=bounds_of(settings), seed=control.seed, **control.options)
+    try:
+        return elasticity.create(
+            control.policy, bounds=bounds_of(settings), seed=control.seed, **control.options
+        )
+    except ConfigError as error:
+        if not control.options or "policy" in control.model_fields_set:
+            raise
+        why = f"control.policy is not set, and is {control.policy} then: name the policy that these options are of"
+        raise ConfigError(error.message, hint=f"{error.hint}; {why}" if error.hint else why) from None
 
 
 def bounds_of(settings: Settings) -> Bounds:

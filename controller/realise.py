@@ -69,7 +69,7 @@ class Published:
 
     def repeat(self, plan: Plan) -> None:
         """As `Realiser` says. Raises what `realise` raises."""
-        self._writer.write(plan)
+        self._writer.write(plan, audit=entry_of(plan, by=IDENTITY))
 
     def close(self, policy: Policy) -> None:
         """As `Realiser` says. Raises what `realise` raises."""

@@ -90,7 +90,9 @@ def _of_parts(
 
     told: is handed the tally of the first part, so that each tuple counts once.
     """
-    held = [(routed, list(frames)) for routed, frames in stretches]
+    held: Stretches = stretches
+    if len(layout.parts) > 1:
+        held = [(routed, list(frames)) for routed, frames in stretches]
     return [
         blob._replace(data=marked(blob.data, number))
         for number, part in enumerate(layout.parts)

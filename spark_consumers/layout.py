@@ -66,7 +66,7 @@ class Layout(twostep.Layout):
         return _summary(self.query, self.view, self.any_columns)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def _plan(query: str, view: str | None, any_columns: tuple[str, ...], part: bool) -> AggregatePlan:
     whole = _whole(query, any_columns)
     if part:
@@ -74,12 +74,13 @@ def _plan(query: str, view: str | None, any_columns: tuple[str, ...], part: bool
     return AggregatePlan.of(whole if view is None else whole.view(view))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def _summary(query: str, view: str | None, any_columns: tuple[str, ...]) -> SummaryPlan:
     assert view is not None
     return SummaryPlan.of(_whole(query, any_columns).view(view))
 
 
+@lru_cache(maxsize=16)
 def _whole(query: str, any_columns: tuple[str, ...]) -> Query:
     try:
         return Query.model_validate_json(query).with_any_columns(any_columns)

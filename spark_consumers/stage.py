@@ -97,7 +97,7 @@ class RunningStage:
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
         )
-        self._starts = 0
+        self._starts, self._begun_at = 0, 0
         self.query: StreamingQuery = self._start(frame)
         self._start_again = partial(self._start, frame)
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
@@ -163,6 +163,8 @@ class RunningStage:
         busy to start a Python process is started again. Raises FencedError.
         """
         self._watch.look()
+        if self._starts > 1 and self.query.isActive and self.query.lastProgress is not None:
+            self._starts = 1  # it works again: only failures in a row count
         if self._too_slow():
             _LOG.warning(
                 "%s: Spark waits 10 s for a Python process to start, and it took longer: the machine is too busy. "

@@ -47,7 +47,9 @@ def certificate_ends(settings: Settings) -> list[CertificateEnd]:
             certificates = x509.load_pem_x509_certificates(content)
         except (OSError, ValueError):
             continue
-        end = min(one.not_valid_after_utc.timestamp() for one in certificates)
+        times = [one.not_valid_after_utc.timestamp() for one in certificates]
+        # A file of authorities may hold former ones, which nobody uses any more. A chain is as good as its weakest link.
+        end = max(times) if name.endswith("_ca") else min(times)
         ends.append(CertificateEnd(name, file, end))
     return ends
 

@@ -138,8 +138,8 @@ class InputSettings(Section):
         default=None,
         ge=3_600_000,
         description="How long `<query>.rejected` keeps a record, by the broker's clock. It counts where evenflow makes the "
-        "topic: a topic that is there keeps its own settings. `verify` compares what is still there, and `partition "
-        "--from-routed` needs all of it. None: for ever.",
+        "topic: a topic that is there keeps its own settings. `verify` compares what is still there, and `rename` and "
+        "`partition --from-routed` need all of it. None: for ever.",
     )
     registry: RegistrySettings | None = Field(
         default=None,

@@ -512,6 +512,10 @@ class Query(BaseModel):
 
     @model_validator(mode="after")
     def _summaries_are_queries(self) -> Query:
+        if self.summaries and OF_THE_QUERY_ITSELF in self.views:
+            raise ValueError(
+                f"a summary means the query itself by {OF_THE_QUERY_ITSELF!r}: give the view of that name another one"
+            )
         for name, said in self.summaries.items():
             check_name(name, "summary")
             if name in self.views:

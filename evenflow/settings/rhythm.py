@@ -84,7 +84,11 @@ def commit_of(wishes: Wishes, workers: int) -> int:
     """The length (ms) of a transaction that writes to this many workers."""
     if wishes.commit_interval is not None:
         return wishes.commit_interval
-    most = _delay(wishes) - (wishes.linger if wishes.linger is not None else _delay(wishes) // 2)
+    delay = _delay(wishes)
+    most = delay - (wishes.linger if wishes.linger is not None else delay // 2)
+    if wishes.linger is not None:
+        # What was set may leave nothing of the delay. A transaction for each block would cost more than it saves.
+        most = max(most, min(LEAST_COMMIT, wishes.max_delay))
     wanted = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
     return max(1, min(most, max(LEAST_COMMIT, math.ceil(wanted))))
 
@@ -94,7 +98,9 @@ def most_frames(wishes: Wishes, workers: int) -> float:
     if wishes.linger is not None:
         frames = 1_000 * workers / max(1, wishes.linger)
     else:
-        frames = min(1_000 * workers / LEAST_LINGER, max(CHEAP_FRAMES, MOST_RATE / FRAME_TUPLES))
+        # A linger that may not be longer makes more frames, however few tuples they have.
+        shortest = 1_000 * workers / max(1, _linger_bound(wishes, commit_of(wishes, workers)))
+        frames = min(1_000 * workers / LEAST_LINGER, max(CHEAP_FRAMES, MOST_RATE / FRAME_TUPLES, shortest))
     return frames + 1_000 * workers / max(1, commit_of(wishes, workers))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from evenflow.strict_json import NotStrict
 from partitioner_service.committed import committed_states, state_reader
@@ -20,6 +21,7 @@ from topics.query_record import read_beginning, refuse_changed, with_lookup_cont
 from topics.settled import missing_input
 from topics.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
 
+_LOG = logging.getLogger("evenflow.skip")
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 10.0
 """How long the answer may take once the offsets are behind the partitioner. It is written right behind the commit."""
@@ -84,7 +86,10 @@ def skip(
         answers.close()
     if outcome.done is not None:
         done = "done" if outcome.done else "not done"
-        write_entry(settings, "skip", f"{offsets}: {done}: {outcome.words}", because=because)
+        try:
+            write_entry(settings, "skip", f"{offsets}: {done}: {outcome.words}", because=because)
+        except ServiceError as error:  # the outcome must be heard all the same
+            _LOG.warning("the audit log lacks the outcome: %s", error.message)
     return outcome
 
 

@@ -168,8 +168,10 @@ def _windows(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> Wind
     looked = can_look(settings)
     try:
         written = newest_written(settings) if looked else None
-    except EvenflowError:  # Postgres does not answer; `losses` says so
-        looked, written = False, None
+    except EvenflowError:
+        if settings.results.sink != "postgres":
+            raise
+        looked, written = False, None  # the server does not answer: `losses` says so
     return windows_of(settings.query, partitions, written, looked=looked)
 
 

@@ -4,6 +4,7 @@ from controller.decide import ReplicaDecider, policy_of
 from controller.plan_log import PlanLog
 from evenflow.errors import ConfigError
 from evenflow.plans import LAST_EPOCH, Plan
+from evenflow.settings import load_settings
 from evenflow.telemetry import DecisionRecord, parse
 from tests.unit.controller.parts import Pipeline, batch, partitioner, settings_of
 
@@ -104,6 +105,16 @@ def test_policies_stay_within_the_partitions_and_buckets_there_are() -> None:
 def test_without_a_cluster_manager_r_stays_as_it_is_set() -> None:
     bounds = policy_of(settings_of(spark={"master": "local[2]", "reducers": 3})).bounds
     assert (bounds.p_min, bounds.p_max, bounds.r_min, bounds.r_max) == (1, 8, 3, 3)
+
+
+def test_options_of_a_former_default_are_refused_with_what_to_set() -> None:
+    options = {"proportional": True}
+    with pytest.raises(ConfigError, match="unknown option 'proportional' of ds2") as refused:
+        policy_of(load_settings(control={"options": options}))
+    assert "control.policy is not set, and is ds2 then" in str(refused.value.hint)
+    with pytest.raises(ConfigError) as refused:
+        policy_of(settings_of(control={"policy": "ds2", "options": options}))
+    assert "not set" not in str(refused.value.hint)
 
 
 def test_an_unknown_policy_is_a_mistake_of_the_user() -> None:

@@ -13,6 +13,7 @@ from evenflow.settings.rhythm import (
     MOST_BLOCK,
     MOST_LINGER,
     Rhythm,
+    most_frames,
     rhythm,
 )
 
@@ -65,6 +66,23 @@ def test_no_choice_makes_a_transaction_time_out(w: int, rate: float, timeout: in
     now = rhythm(wishes, workers=w, rate=rate)
     assert now.linger + now.commit_interval + 1_000 <= timeout
     assert LEAST_BLOCK <= now.block_tuples <= MOST_BLOCK
+
+
+@given(workers, st.integers(0, 30_000), delays)
+def test_a_linger_that_is_set_leaves_a_transaction_its_length(w: int, linger: int, delay: int) -> None:
+    now = rhythm(of(linger=linger, max_delay=delay), workers=w)
+    assert now.commit_interval >= min(500, delay)
+
+
+@given(workers, st.floats(0, 1e6), st.integers(0, 30_000), delays)
+def test_a_micro_batch_may_hold_all_that_an_instance_writes_meanwhile(
+    w: int, rate: float, commit: int, delay: int
+) -> None:
+    wishes = of(commit_interval=commit, max_delay=delay)
+    now = rhythm(wishes, workers=w, rate=rate)
+    blocks = max(1_000 / now.linger, rate / now.block_tuples)
+    written = min(rate, w * blocks) + 1_000 * w / max(1, commit)
+    assert most_frames(wishes, w) >= min(written, 1_000 * w / LEAST_LINGER) * 0.99 - 1
 
 
 def test_a_small_pipeline_has_the_rhythm_that_it_always_had() -> None:

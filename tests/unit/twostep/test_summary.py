@@ -194,6 +194,10 @@ def test_a_summary_that_cannot_be_computed_is_refused_and_it_is_said_why(
             {"views": {"v": {"key": "i", "slide": "20ms", "window": "20ms", "aggregates": {"hi": "max(f)"}}}},
             "its parts slide by 10ms, 20ms; parts of a summary have one slide",
         ),
+        (
+            {"views": {"query": {"aggregates": {"hi": "max(f)"}}}},
+            "a summary means the query itself by 'query'",
+        ),
     ],
 )
 def test_parts_that_no_summary_can_have_are_refused(changes: dict[str, Any], problem: str) -> None:

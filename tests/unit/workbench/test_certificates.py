@@ -37,6 +37,15 @@ def test_the_first_end_in_each_file_counts_and_what_is_no_certificate_is_left_ou
     assert (one.setting, one.end) == ("kafka.ssl_certificate", END.timestamp())
 
 
+def test_of_authorities_the_last_to_end_counts(tmp_path: Path, settings: Settings) -> None:
+    authorities = [trustme.CA(), trustme.CA()]
+    file = tmp_path / "bundle.pem"
+    ended = authorities[0].issue_cert("former", not_after=datetime(2020, 1, 1, tzinfo=UTC))
+    file.write_bytes(ended.cert_chain_pems[0].bytes() + authorities[1].cert_pem.bytes())
+    kafka = settings.kafka.model_copy(update={"ssl_ca": file, "ssl_certificate": None})
+    assert ending_soon(settings.model_copy(update={"kafka": kafka})) == []
+
+
 def test_a_certificate_is_named_two_weeks_before_it_ends(settings: Settings) -> None:
     end = END.timestamp()
     assert ending_soon(settings, now=lambda: end - 15 * DAY) == []
