@@ -252,7 +252,7 @@ def run_until(
 def start(settings: Settings, log: Path, *words: str) -> Popen[bytes]:
     """The command line in a process group of its own, with these settings in its environment."""
     environment = dict(os.environ)
-    for section in ("query", "input", "kafka", "partitioner", "spark", "results"):
+    for section in ("query", "input", "kafka", "partitioner", "spark", "control", "results"):
         fields = getattr(settings, section).model_dump(mode="json", exclude_unset=True)
         if section == "query":
             fields["aggregates"] = {name: str(spec) for name, spec in settings.query.aggregates.items()}

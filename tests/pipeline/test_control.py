@@ -353,12 +353,12 @@ def test_the_command_decides_ends_with_2_when_another_takes_over_and_with_0_on_s
     logs = [tmp_path / name for name in ("first.log", "second.log", "dry.log")]
     first, *others = [start(pipeline.settings, logs[0], "control")]
     try:
-        wait_until(lambda: "policy 'ds2'" in logs[0].read_text() or first.poll() is not None)
+        wait_until(lambda: "policy 'prompt-plus'" in logs[0].read_text() or first.poll() is not None)
         others.append(start(pipeline.settings, logs[2], "control", "--dry-run", "--json"))
         wait_until(lambda: "nothing is written" in logs[2].read_text() or others[-1].poll() is not None)
         wait_until(lambda: pipeline.batch() or len(pipeline.decisions) > 0)
         others.append(start(pipeline.settings, logs[1], "control"))
-        wait_until(lambda: "policy 'ds2'" in logs[1].read_text() or others[-1].poll() is not None)
+        wait_until(lambda: "policy 'prompt-plus'" in logs[1].read_text() or others[-1].poll() is not None)
         wait_until(lambda: pipeline.batch() or first.poll() is not None)
         assert first.returncode == 2
         assert "another writer has taken over" in logs[0].read_text()
@@ -371,4 +371,4 @@ def test_the_command_decides_ends_with_2_when_another_takes_over_and_with_0_on_s
             process.kill()
     shown = [json.loads(line) for line in logs[2].read_text().splitlines() if line.startswith("{")]
     assert shown
-    assert {"kind": "decision", "epoch": None, "policy": "ds2"}.items() <= shown[-1].items()
+    assert {"kind": "decision", "epoch": None, "policy": "prompt-plus"}.items() <= shown[-1].items()

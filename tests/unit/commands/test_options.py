@@ -22,6 +22,9 @@ REQUIRED = {
     "partition": ["0"],
     "offset": ["7"],
     "because": ["--because", "x"],
+    "rate": ["--rate", "1M"],
+    "keys": ["--keys", "1e6"],
+    "delay": ["--delay", "5s"],
 }
 
 
