@@ -21,8 +21,7 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 BY_GROUP = --dist loadgroup --no-loadscope-reorder
 
 # Of benchmarks that share their code, one, and none that a test runs: a smoke run of all takes a quarter of an hour.
-SMOKE = topics-roundtrip service-end-to-end-fused service-instances service-expressions service-metrics \
-	growth reduce-prompt scale
+SMOKE = topics-roundtrip service-end-to-end-fused growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs queries clean broker doctor
@@ -68,11 +67,11 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 	.rl/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[rl]" -r requirements.lock
 	PYTHONPATH=$(CURDIR) .rl/bin/python -m pytest tests/rl $(FLAGS)
 
-test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and smoke runs of benchmarks
+test-more: setup ## the longer suites (marked `more`), some of them in containers, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
 	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
-	$(BIN)/python -m tests.ground prepare containers api-server
-	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
+	$(BIN)/python -m tests.ground prepare containers
+	$(BIN)/python -m pytest tests/containers -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)
 
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
