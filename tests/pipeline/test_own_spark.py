@@ -259,9 +259,9 @@ def test_the_results_of_a_view_are_read_by_its_name(
     write_results(totals)
     assert results(spark, settings, view="totals").count() == 4
     assert [at_ms(row.window_end) for row in function("newest")(spark, totals).collect()] == [5000]
-    with pytest.raises(ConfigError, match="no view 'total'") as refused:
+    with pytest.raises(ConfigError, match="no view or summary 'total'") as refused:
         results(spark, settings, view="total")
-    assert refused.value.hint == "its views: totals"
+    assert refused.value.hint == "it has: totals"
 
 
 @pytest.mark.more  # a second session of Spark
