@@ -194,7 +194,7 @@ def test_a_view_is_shown_by_its_name_and_another_name_is_refused(
     write_results(totals)
     assert "1 of 1 rows; 2 windows" in command(settings, "--view", "totals").stdout
     refused = str(command(settings, "--view", "total").exception)
-    assert "no view 'total'; did you mean 'totals'?" in refused
+    assert "no view or summary 'total'; did you mean 'totals'?" in refused
 
 
 def test_a_record_that_is_no_row_is_named_with_its_place(
