@@ -9,7 +9,7 @@ FROM ?= 0
 # Tests run in this many processes, each with a broker of its own: one more than cores, because many wait for services.
 JOBS ?= 3
 # The share of a law's examples that `make test` and `make test-more` draw. `make test-long` draws ten times all of them.
-EXAMPLES ?= 0.3
+EXAMPLES ?= 0.2
 # Each process of the tests would else compile the tests and the product anew: a third of the CPU time until they are collected.
 unexport PYTHONDONTWRITEBYTECODE
 # `make fuzz`: how long for each target.
