@@ -25,10 +25,18 @@ from evenflow.settings.query import Query
 from evenflow.settings.summaries import KEY
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.rows_out import result_rows, sliced
-from evenflow.twostep.since import since
 from evenflow.twostep.stored import BucketState, table_bytes, table_of
-from evenflow.twostep.tally import NO_BATCH, Tally, Work
-from evenflow.twostep.top import SAID, Heard, Said, first_rows, leaders, one_column, ranked
+from evenflow.twostep.tally import Tally
+from evenflow.twostep.top import (
+    SAID,
+    Heard,
+    Said,
+    first_rows,
+    leaders,
+    one_column,
+    ranked,
+    tally_of_windows,
+)
 from evenflow.windows import window_bounds
 
 _ROWS = "rows"
@@ -145,13 +153,7 @@ def merge_parts(
             end = bounds[1]
             unfit += plan.unfit(mine)
             emitted.append((came, count))
-    tally = Tally(
-        rows=sum(count for _, count in emitted),
-        unfit=unfit,
-        closed={0: len(emitted)},
-        emitted={} if end is None else {0: end},
-        work={("reduce", NO_BATCH): Work(emitted=since(emitted))},
-    )
+    tally = tally_of_windows(emitted, unfit=unfit, end=end)
     stand.save(state)
     kept = rows.filter(pa.array(panes >= due))
     if kept.num_rows:

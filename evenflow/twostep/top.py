@@ -133,13 +133,7 @@ def merge_leaders(
         unfit += pc.sum(first.column(_UNFIT)).as_py()
         emitted.append((stand.came.pop(pane, None), first.num_rows))
         yield ranked(plan, first, bounds, stand.tuples.pop(pane))
-    tally = Tally(
-        rows=sum(count for _, count in emitted),
-        unfit=unfit,
-        closed={0: len(emitted)},
-        emitted={} if end is None else {0: end},
-        work={("reduce", NO_BATCH): Work(emitted=since(emitted))},
-    )
+    tally = tally_of_windows(emitted, unfit=unfit, end=end)
     stand.save(state)
     if kept:
         state.put(_ROWS, table_bytes(pa.concat_tables(kept)))
@@ -147,6 +141,20 @@ def merge_leaders(
         state.delete(_ROWS)
     if told is not None:
         told(tally)
+
+
+def tally_of_windows(emitted: list[tuple[int | None, int]], *, unfit: int, end: int | None) -> Tally:
+    """What the task that merges has done in a micro-batch.
+
+    emitted: by window, time (ms) when its newest tuple came, and how many rows came out. end: of the newest window, ms.
+    """
+    return Tally(
+        rows=sum(count for _, count in emitted),
+        unfit=unfit,
+        closed={0: len(emitted)},
+        emitted={} if end is None else {0: end},
+        work={("reduce", NO_BATCH): Work(emitted=since(emitted))},
+    )
 
 
 @dataclass(kw_only=True)
