@@ -33,7 +33,7 @@ REDUCE_TASKS = {"wiring": "fused", "reduce": "prompt"}
     [
         pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks"),
         pytest.param(
-            "dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split", marks=pytest.mark.more
+            "dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split", marks=pytest.mark.long
         ),
         pytest.param("partly", EVENT, REDUCE_TASKS, id="partly-reduce-tasks", marks=pytest.mark.more),
         pytest.param("time-based", PROCESSING, FUSED, id="time-based", marks=pytest.mark.long),

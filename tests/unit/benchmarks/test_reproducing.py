@@ -48,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_quick_run_writes_every_section_with_its_claims_and_pictures(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for section in SECTIONS.values():
@@ -63,7 +63,7 @@ def test_a_quick_run_writes_every_section_with_its_claims_and_pictures(page: Pat
         assert 0 < (page.parent / picture).stat().st_size < 200_000
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_text_is_made_from_the_results_alone(page: Path) -> None:
     before = page.read_text(encoding="utf-8")
     page.unlink()
@@ -71,7 +71,7 @@ def test_the_text_is_made_from_the_results_alone(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == before
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_what_has_been_measured_is_not_measured_again(page: Path) -> None:
     store, plan = Store(page.parent / "page" / "results.json"), quick_plan(page.parent, 1)
     for name in SECTIONS:
@@ -80,7 +80,7 @@ def test_what_has_been_measured_is_not_measured_again(page: Path) -> None:
     assert {name_of(cell.partitioner) for cell in again} == {"cam"}
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_data_that_is_not_there_leaves_a_dash(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "| debs-routes (DEBS 2015, route) | - | - | - |" in text
@@ -190,7 +190,7 @@ def test_an_explanation_is_told_only_where_something_differs() -> None:
     assert judged(a_claim(), found, plan).why == "A N"
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
     found, plan = Found({}), quick_plan(Path(), 1)
     assert judged(a_claim(True, False, True), found, plan).parts == "2 of 3"
@@ -239,7 +239,7 @@ def test_a_reason_is_told_only_where_something_differs() -> None:
     assert judged(a_claim(), found, plan).reason is None
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_page_counts_the_reasons_and_shows_each(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     differing = re.search(r"Of the (\d+) that are not fully reproduced", text)
