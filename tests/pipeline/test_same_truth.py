@@ -105,11 +105,15 @@ def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_w
 
             def named() -> bool:
                 code, said = page(live, "/healthy/")
-                return code == 503 and said["reason"].startswith(gone) and keeping_up(live)["word"] == "bad"
+                return code == 503 and said["reason"].startswith(gone) and no_kafka(keeping_up(live))
 
-            wait_for(named, lambda: (page(live, "/healthy/"), keeping_up(live)), timeout=30.0)
+            def no_kafka(verdict: dict[str, str]) -> bool:
+                # Silence of all parts, or the page's own client that reaches no broker: whichever is noticed first.
+                silent = verdict["word"] == "bad" and "does Kafka answer?" in verdict["text"]
+                return silent or settings.kafka.bootstrap_servers in verdict["text"]
+
+            wait_for(named, lambda: (page(live, "/healthy/"), keeping_up(live)), timeout=90.0)
             assert page(live, "/alive/")[0] == 200
-            assert "does Kafka answer?" in keeping_up(live)["text"]
             pipeline.kill("partition")
             pipeline.wait_until(lambda: gone in spark.output())
             code, said = page(own, "/healthy/")
