@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, cast
 
 from pyspark import Accumulator
@@ -97,18 +96,17 @@ class RunningStage:
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
         )
-        self._starts, self._begun_at = 0, 0
-        self.query: StreamingQuery = self._start(frame)
-        self._start_again = partial(self._start, frame)
+        self._starts, self._frame = 0, frame
+        self.query: StreamingQuery = self._start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
         say_where_it_begins(settings, name, reads=role, writes=writes, before=begun)
 
-    def _start(self, frame: DataFrame) -> StreamingQuery:
+    def _start(self) -> StreamingQuery:
         """Start the query from its checkpoint."""
         self._starts += 1
         pool = f"{self._settings.query.name} {self.name}"
         writer: Any = (
-            frame.writeStream.queryName(pool)
+            self._frame.writeStream.queryName(pool)
             .outputMode("append")
             .option("checkpointLocation", self._checkpoint.location)
             .trigger(processingTime=f"{self._settings.spark.batch_interval} milliseconds")
@@ -173,7 +171,7 @@ class RunningStage:
                 self._starts + 1,
                 _STARTS,
             )
-            self.query = self._start_again()
+            self.query = self._start()
 
     def finish(self, *, in_vain: Callable[[], bool]) -> None:
         """Let the running micro-batch end, then end the query.

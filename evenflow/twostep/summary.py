@@ -10,7 +10,6 @@ A window of the summary is known by the pane with which the windows of its parts
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -28,13 +27,14 @@ from evenflow.twostep.rows_out import result_rows, sliced
 from evenflow.twostep.stored import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import Tally
 from evenflow.twostep.top import (
-    SAID,
     Heard,
     Said,
     first_rows,
     leaders,
     one_column,
     ranked,
+    said_bytes,
+    said_in,
     tally_of_windows,
 )
 from evenflow.windows import window_bounds
@@ -113,8 +113,7 @@ def sent_partials(
             pane = made["pane"][0].as_py()  # a table holds rows of one window
             tuples[pane] = tuples.get(pane, 0) + pc.sum(made[ROWS]).as_py()
             yield table_bytes(made)
-    text = json.dumps(vars(said(tuples)), separators=(",", ":"))
-    yield table_bytes(summary.plan.partial_schema.empty_table().replace_schema_metadata({SAID: text}))
+    yield said_bytes(said(tuples), summary.plan.partial_schema)
 
 
 def merge_parts(
@@ -172,11 +171,10 @@ def _pieces(stand: Heard, sent: Iterable[bytes]) -> list[pa.Table]:
     pieces: dict[int, list[pa.Table]] = {}
     waiting: list[pa.Table] = []
     for table in map(table_of, sent):
-        text = (table.schema.metadata or {}).get(SAID)
-        if text is None:
+        said = said_in(table)
+        if said is None:
             waiting.append(table)
             continue
-        said = Said(**json.loads(text))
         stand.hears(said)
         pieces.setdefault(said.bucket, []).extend(waiting)
         waiting = []

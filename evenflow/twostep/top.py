@@ -30,7 +30,7 @@ from evenflow.twostep.stored import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import NO_BATCH, Tally, Work
 from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
 
-SAID, STAND, _ROWS = b"evenflow", "stand", "rows"
+_SAID, STAND, _ROWS = b"evenflow", "stand", "rows"
 _PANE, _UNFIT, _KEY, _VALUES = range(4)
 """Places of the columns in a table of leaders. Their names do not identify them: an aggregate may be called "key", too."""
 
@@ -92,8 +92,19 @@ def told_leaders(
     """
     for table in tables:
         yield table_bytes(table)
-    text = json.dumps(vars(said()), separators=(",", ":"))
-    yield table_bytes(leaders_schema(plan).empty_table().replace_schema_metadata({SAID: text}))
+    yield said_bytes(said(), leaders_schema(plan))
+
+
+def said_bytes(said: Said, schema: pa.Schema) -> bytes:
+    """What a bucket says, as an empty table of this schema behind the tables that it sends."""
+    text = json.dumps(vars(said), separators=(",", ":"))
+    return table_bytes(schema.empty_table().replace_schema_metadata({_SAID: text}))
+
+
+def said_in(table: pa.Table) -> Said | None:
+    """What a bucket says, if this is the table that carries it (`said_bytes`)."""
+    text = (table.schema.metadata or {}).get(_SAID)
+    return None if text is None else Said(**json.loads(text))
 
 
 def merge_leaders(
@@ -113,11 +124,11 @@ def merge_leaders(
     stand = Heard.load(state)
     waiting = [_rows(state, plan)]
     for table in map(table_of, sent):
-        said = (table.schema.metadata or {}).get(SAID)
+        said = said_in(table)
         if said is None:
             waiting.append(table)
         else:
-            stand.hears(Said(**json.loads(said)))
+            stand.hears(said)
     rows = pa.concat_tables([table.replace_schema_metadata(None) for table in waiting]).combine_chunks()
     panes = rows.column(_PANE).to_numpy()
     due = stand.closed_by_all(layout.buckets, plan)

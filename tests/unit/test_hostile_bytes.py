@@ -409,7 +409,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/training/learner.py": "tests/unit/commands/test_train.py",
     "evenflow/training/measured.py": "tests/unit/training/test_measured.py",
     "evenflow/twostep/state.py": "tests/unit/twostep",
-    "evenflow/twostep/summary.py": "tests/unit/twostep/test_summary.py",
     "evenflow/twostep/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
     "evenflow/wire/sync.py": ("sync record", "header of a sync record"),
