@@ -29,7 +29,7 @@ from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.glance import Glance
 from monitoring.live.picture import Picture
 from monitoring.serving import served
-from topics.admin import ensure_topics, may_write, pipeline_topics
+from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.follower import Follower, offset_of
 from topics.plans import PlanFollower
 from topics.records import Record
@@ -167,11 +167,7 @@ class Controller:
             specs = pipeline_topics(settings)
             ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
             # A plan is written with its entry or not at all, so a missing right must not show at the first plan only.
-            if not may_write(settings.kafka, specs["audit"].name):
-                raise ServiceError(
-                    f"{settings.kafka.who} has no right to write topic {specs['audit'].name}",
-                    hint=f"the broker must grant the ACL WRITE on topic {specs['audit'].name} (audit)",
-                )
+            refuse_unwritable(settings.kafka, specs["audit"].name, "audit")
         # Rule "the beginning is locked before it is read": first the controller before this one is fenced,
         # then the log is read, and only then is anything decided.
         self._realiser: Realiser = Untouched() if dry_run else Published(settings, saves=given is None)

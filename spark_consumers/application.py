@@ -39,7 +39,7 @@ from spark_consumers.stage import RunningStage
 from spark_consumers.talk import Talk
 from spark_consumers.tallies import Tallies
 from spark_consumers.upstream import unread
-from topics.admin import ensure_topics, may_write, pipeline_topics
+from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.plans import PlanFollower
 from topics.settled import admitted
 from topics.state import TopicState
@@ -190,11 +190,7 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
         roles.append("partials")
     states = ensure_topics(settings.kafka, [specs[role] for role in roles])
     for role in written:
-        if not may_write(settings.kafka, specs[role].name):
-            raise ServiceError(
-                f"{settings.kafka.who} has no right to write topic {specs[role].name}",
-                hint=f"the broker must grant the ACL WRITE on topic {specs[role].name} ({role})",
-            )
+        refuse_unwritable(settings.kafka, specs[role].name, role)
     return {role: states[specs[role].name] for role in roles}
 
 

@@ -209,6 +209,15 @@ def may_write(kafka: KafkaSettings, topic: str) -> bool:
     return description is not None and AclOperation.WRITE in (description.authorized_operations or [])
 
 
+def refuse_unwritable(kafka: KafkaSettings, topic: str, role: TopicRole) -> None:
+    """Raise ServiceError if the user of these settings may not write to this topic, which must exist."""
+    if not may_write(kafka, topic):
+        raise ServiceError(
+            f"{kafka.who} has no right to write topic {topic}",
+            hint=f"the broker must grant the ACL WRITE on topic {topic} ({role})",
+        )
+
+
 def _create(client: AdminClient, kafka: KafkaSettings, specs: list[TopicSpec]) -> None:
     topics = [
         NewTopic(
