@@ -9,7 +9,11 @@ FROM ?= 0
 # Tests run in this many processes, each with a broker of its own: one more than cores, because many wait for services.
 JOBS ?= 3
 # The share of a law's examples that `make test` and `make test-more` draw. `make test-long` draws ten times all of them.
-EXAMPLES ?= 0.2
+EXAMPLES ?= 0.1
+# The share of the cases of each family (tests/families.py) that `make test` and `make test-more` run, and which part.
+FAMILIES ?= 0.25
+PART ?= 0
+SHARES = EVENFLOW_EXAMPLES=$(EXAMPLES) EVENFLOW_FAMILIES=$(FAMILIES) EVENFLOW_PART=$(PART)
 # Each process of the tests would else compile the tests and the product anew: a third of the CPU time until they are collected.
 unexport PYTHONDONTWRITEBYTECODE
 # `make fuzz`: how long for each target.
@@ -48,7 +52,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 
 test: setup ## lint, types, layers, and the tests, in three processes on two cores (JOBS=...)
 	@$(MAKE) --no-print-directory -j 2 lint kernels
-	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
+	$(SHARES) $(PYTEST) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -69,13 +73,13 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
-	EVENFLOW_EXAMPLES=$(EXAMPLES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+	$(SHARES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers
 	$(BIN)/python -m pytest tests/containers -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)
 
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
-	$(PYTEST) tests -m long $(FLAGS)
+	$(PYTEST) tests -m "long or family" $(FLAGS)
 	EVENFLOW_EXAMPLES=10 $(PYTEST) tests/unit -m hypothesis --timeout 3000 $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 

@@ -12,6 +12,8 @@ from uuid import uuid4
 import pytest
 
 from evenflow.settings import KafkaSettings
+from tests.families import families, outside
+from tests.patience import PATIENCE
 from workbench.broker import EmbeddedBroker
 
 
@@ -26,6 +28,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"pytest-xdist does not group {alone[0]}: pytest and it do not fit each other"
             )
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        seconds = limit.args[0] if limit else float(config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(seconds * PATIENCE), append=False)
+    left = outside(
+        families(items),
+        float(os.environ.get("EVENFLOW_FAMILIES", "1")),
+        int(os.environ.get("EVENFLOW_PART", "0")),
+    )
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+        items[:] = [item for item in items if item.nodeid not in left]
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = side_by_side(items)
 

@@ -1,6 +1,6 @@
 """How many examples a law gets: the number that stands at it, times `EVENFLOW_EXAMPLES` (1 by default).
 
-`make test` takes a third of them, and `make test-long` ten times as many. They are drawn anew in each run, so many runs see
+`make test` takes a tenth of them, and `make test-long` ten times as many. They are drawn anew in each run, so many runs see
 many of them.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import settings
 
-_LEAST = 5
+_LEAST = 3
 
 
 def scaled(many: int) -> int:

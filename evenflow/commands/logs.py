@@ -24,12 +24,19 @@ def configure(*, quiet: bool, verbose: bool, as_json: bool) -> None:
     quiet: only warnings and errors. verbose: everything, also messages of the clients. as_json: JSON lines.
     """
     handler = logging.StreamHandler(sys.stderr)
+    if not verbose:
+        handler.addFilter(_of_a_named_logger)
     handler.setFormatter(JsonLines() if as_json else logging.Formatter(_LONG if verbose else _SHORT))
     logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING, force=True)
     for name in _SERVICES:
         logging.getLogger(name).setLevel(logging.WARNING if quiet else logging.INFO)
     for name in _CLIENTS:
         logging.getLogger(name).setLevel(logging.NOTSET if verbose else logging.CRITICAL)
+
+
+def _of_a_named_logger(record: logging.LogRecord) -> bool:
+    # Py4J tells the root logger, not one of its own, of a command during which Java ended: with two tracebacks.
+    return not (record.name == "root" and record.module == "java_gateway")
 
 
 def show_error(error: EvenflowError) -> None:

@@ -25,18 +25,20 @@ def checked(total: Total) -> None:
     assert not total.failed, "; ".join(f"seed {seed}: {what}" for seed, what in sorted(total.failed.items()))
 
 
-@pytest.mark.parametrize("first", range(0, 1_000, _EACH))
+@pytest.mark.family
+@pytest.mark.parametrize("first", range(0, 2_000, _EACH))
 def test_runs_with_faults_give_every_result_or_say_what_is_lost(first: int) -> None:
     checked(runs(first, _EACH))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("first", range(1_000, 20_000, 1_000))
+@pytest.mark.parametrize("first", range(2_000, 20_000, 1_000))
 def test_many_more_runs_with_faults_give_every_result_or_say_what_is_lost(first: int) -> None:
     checked(runs(first, 1_000))
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("mend", MENDS)
 def test_the_product_without_a_mend_is_found(mend: str) -> None:
     schedules = [drawn(seed, focus=MENDS[mend].focus) for seed in range(_MOST_SEEDS)]

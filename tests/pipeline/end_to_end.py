@@ -29,6 +29,7 @@ from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Query, Settings, load_settings
 from partitioner_service.committed import committed_states, data_plane_group
 from spark_consumers.runs import newest_local_run
+from tests.patience import PATIENCE
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
 from topics import clients
@@ -258,11 +259,11 @@ class Pipeline:
     def stop(self, name: str, *, grace: float = 30.0) -> None:
         """SIGTERM; it must end by itself with 0 within the grace period."""
         child = self.running.pop(name)
-        assert child.terminate(grace) == 0, child.output()
+        assert child.terminate(grace * PATIENCE) == 0, child.output()
 
     def finish(self, *names: str, timeout: float = 150.0) -> None:
         """Wait until these (default: all) have ended by themselves with 0."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         for name in names or tuple(self.running):
             child = self.running[name]
             try:
@@ -305,7 +306,7 @@ def wait_for(
     condition: Callable[[], Any], otherwise: Callable[[], Any] = lambda: "", *, timeout: float = 90.0
 ) -> None:
     """Poll; an AssertionError that shows `otherwise()` if it does not happen in time."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     while not condition():
         assert time.monotonic() < deadline, otherwise()
         threading.Event().wait(0.05)

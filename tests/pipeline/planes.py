@@ -16,6 +16,7 @@ from evenflow.settings.model import KafkaExtras
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
+from tests.patience import PATIENCE
 from tests.pipeline.routed import create_topics, make_settings, records, write
 from workbench.processes import ChildProcess
 
@@ -54,7 +55,7 @@ def run(settings: Settings) -> DataPlane:
 
 def wait_until(condition: Any, *, timeout: float = 60.0) -> None:
     """Poll for something another process or thread is about to do."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         threading.Event().wait(0.05)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from workbench.debian import install
 
 PASSWORD = "q7-loopback"
@@ -37,7 +38,7 @@ def postgres_server() -> Iterator[str]:
         with tempfile.TemporaryFile("w+") as said:
             command = [str(programs / program), *words]
             done = subprocess.run(
-                command, user=user, cwd=home, stdout=said, stderr=said, timeout=120, check=False
+                command, user=user, cwd=home, stdout=said, stderr=said, timeout=120 * PATIENCE, check=False
             )
             said.seek(0)
             assert done.returncode == 0, f"{program}: {said.read()}"

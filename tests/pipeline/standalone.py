@@ -11,10 +11,11 @@ from subprocess import Popen, TimeoutExpired
 from typing import NamedTuple
 
 from spark_consumers.jars import spark_jars_dir
+from tests.patience import PATIENCE
 from workbench.ports import free_ports
 
 _HOST = "127.0.0.1"
-_PATIENCE = 120.0
+_PATIENCE = 120.0 * PATIENCE
 
 
 class Standalone(NamedTuple):

@@ -44,7 +44,7 @@ from workbench.status.judging import wrong
 from workbench.status.read import read as read_status
 from workbench.verify.shell import read_committed, verify
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 Rows = list[tuple[int, dict[str, Any]]]
 

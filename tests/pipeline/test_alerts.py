@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from evenflow.settings import KafkaSettings, Settings
+from tests.patience import PATIENCE
 from tests.pipeline.firing import firing
 from tests.pipeline.spark_stream import Stream, consumed, make_settings, run_until
 from topics import admin, clients
@@ -53,7 +54,7 @@ OF_WHAT_STANDS_STILL = {
 _RATE = 400
 _STALLS_AFTER = 25.0
 _TOO_SMALL = 400
-_PATIENCE = 240.0
+_PATIENCE = 240.0 * PATIENCE
 
 
 class Trouble(threading.Thread):

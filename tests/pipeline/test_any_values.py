@@ -55,7 +55,7 @@ def identity(value: str) -> tuple[str, Any] | None:
     return None if found is None else (type(found).__name__, found)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_ids_of_any_kind_are_counted_by_kind_and_value(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def read(settings: Settings, registry: RegistryInMemory) -> tuple[Result, int]:
     return found, records
 
 
+@pytest.mark.more
 def test_the_rows_of_a_query_and_its_view_are_those_of_json_also_when_spark_is_killed(
     kafka_settings: Any, query_name: str, tmp_path: Path, registry: RegistryInMemory
 ) -> None:
@@ -149,7 +150,7 @@ def test_updates_and_typed_columns_in_the_split_wiring_are_exact(
     assert_exact(stream, newest)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_rows_of_changes_are_exact(
     kafka_settings: Any, query_name: str, tmp_path: Path, registry: RegistryInMemory
 ) -> None:
@@ -167,6 +168,7 @@ def test_the_rows_of_changes_are_exact(
     assert report.rows > 300
 
 
+@pytest.mark.more
 def test_a_start_is_refused_without_a_schema_and_verify_finds_a_record_that_is_no_row_of_it(
     kafka_settings: Any, query_name: str, tmp_path: Path, registry: RegistryInMemory
 ) -> None:

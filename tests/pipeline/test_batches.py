@@ -31,11 +31,11 @@ REDUCE_TASKS = {"wiring": "fused", "reduce": "prompt"}
 @pytest.mark.parametrize(
     ("name", "how", "spark"),
     [
-        pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks"),
+        pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks", marks=pytest.mark.more),
         pytest.param(
             "dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split", marks=pytest.mark.long
         ),
-        pytest.param("partly", EVENT, REDUCE_TASKS, id="partly-reduce-tasks", marks=pytest.mark.more),
+        pytest.param("partly", EVENT, REDUCE_TASKS, id="partly-reduce-tasks", marks=pytest.mark.long),
         pytest.param("time-based", PROCESSING, FUSED, id="time-based", marks=pytest.mark.long),
         pytest.param("partly", PROCESSING, SPLIT, id="partly-split", marks=pytest.mark.long),
         pytest.param("prompt", PROCESSING, SPLIT, id="prompt-processing-split", marks=pytest.mark.long),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError, ServiceError
+from tests.patience import PATIENCE
 from topics.admin import describe, ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
@@ -19,7 +20,7 @@ from workbench.broker import EmbeddedBroker
 pytestmark = pytest.mark.pipeline
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT = 30.0
+TIMEOUT = 30.0 * PATIENCE
 SHORT_SESSION = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
 """A crashed broker may register again when its session has expired: 9 s by default, right for busy machines."""
 OWNER = """
@@ -84,6 +85,7 @@ def test_data_survives_a_stop_and_another_port(tmp_path: Path) -> None:
         assert describe(broker.settings(), ["kept"])["kept"].topic_id == topic_id
 
 
+@pytest.mark.more
 def test_data_survives_a_crash_on_the_same_port() -> None:
     with EmbeddedBroker(properties=SHORT_SESSION) as broker:
         write(broker, "kept", b"one")
@@ -95,6 +97,7 @@ def test_data_survives_a_crash_on_the_same_port() -> None:
         assert read(broker, "kept") == [b"one"]
 
 
+@pytest.mark.more
 def test_a_broken_earlier_run_is_cleaned_up(tmp_path: Path) -> None:
     """Its owner is killed with SIGKILL: the JVM goes too, and the folder with its stale lock is usable at once."""
     owner = subprocess.Popen(
@@ -111,6 +114,7 @@ def test_a_broken_earlier_run_is_cleaned_up(tmp_path: Path) -> None:
         assert read(broker, "works") == [b"x"]
 
 
+@pytest.mark.more
 def test_temporary_folders_of_killed_runs_are_swept_and_live_ones_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +132,7 @@ def test_temporary_folders_of_killed_runs_are_swept_and_live_ones_are_not(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.more
 def test_a_run_that_broke_while_formatting_is_formatted_again(tmp_path: Path) -> None:
     (tmp_path / "kafka.formatting").mkdir()
     (tmp_path / "kafka.formatting" / "meta.properties").write_text("version=1\n")

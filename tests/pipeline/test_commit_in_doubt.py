@@ -14,7 +14,7 @@ from partitioner_service.watchdog import IN_DOUBT
 from tests.pipeline.planes import run, some_rows, total
 from tests.pipeline.routed import create_topics, expected_counts, make_settings, read_routed, write
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 ROWS = 3_000
 

@@ -95,6 +95,7 @@ def test_any_file_and_partitioner_can_be_demonstrated(tmp_path):
     assert (figures["tuples"], figures["differences"]) == (2_000, 0)
 
 
+@pytest.mark.more
 def test_ctrl_c_leaves_no_process_and_no_port_behind(tmp_path):
     child = demo(tmp_path)
     me = psutil.Process(child.pid)

@@ -82,7 +82,7 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.long),
         pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.long),
         pytest.param(
-            "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more
+            "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.long
         ),
         *(
             pytest.param(name, SLIDING, id=f"{name}-too", marks=pytest.mark.long)
@@ -114,7 +114,7 @@ def test_every_partitioner_and_kind_of_window_gives_exactly_the_direct_results(
         assert median(held) > 1, "the hottest key was not split, so there was nothing to merge"
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_an_input_of_nothing_but_end_markers_gives_no_result_and_ends(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -202,7 +202,7 @@ def test_two_partitioners_rebalance_with_open_transactions_and_the_results_stay_
     assert_exact(stream)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_too_many_is_found(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

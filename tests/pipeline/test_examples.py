@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.partitioners import create
 from evenflow.settings import KafkaSettings
+from tests.patience import PATIENCE
 from topics.admin import ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
@@ -20,7 +21,10 @@ RECORDS, WORKERS = 12_000, 4
 
 def run(script: str, *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / script), *words], capture_output=True, text=True, timeout=120
+        [sys.executable, str(EXAMPLES / script), *words],
+        capture_output=True,
+        text=True,
+        timeout=120 * PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -133,6 +133,7 @@ def test_two_instances_hear_tables_that_one_of_them_makes(instances: Instances) 
     instances.finish()
 
 
+@pytest.mark.family
 @pytest.mark.more
 @BOTH
 def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: Instances) -> None:
@@ -181,7 +182,7 @@ def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: I
     instances.finish()
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.parametrize("instances", [{"name": "evenflow"}], indirect=True)
 def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_nothing_else(
     instances: Instances,

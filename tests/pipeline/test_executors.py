@@ -18,12 +18,13 @@ from evenflow.plans import Plan
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from spark_consumers.application import run
+from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import INTEGERS, Stream, make_settings, results, telemetry, told
 from tests.pipeline.standalone import standalone
 from topics.plans import PlanWriter
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(900)]
-_PATIENCE = 240.0
+_PATIENCE = 240.0 * PATIENCE
 _SPARK = {
     "partitions_per_slot": 2,
     "executor_memory": "512m",

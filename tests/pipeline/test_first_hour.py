@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.settings import KafkaSettings
+from tests.patience import PATIENCE
 from tests.pipeline.planes import wait_until
 from topics.admin import describe
 from workbench.ports import free_ports
@@ -72,7 +73,7 @@ class Terminals:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=120 * PATIENCE,
         )
         # On a busy machine `status` may warn of a slow micro-batch.
         most = 1 if command == "evenflow status" else 0

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 
 from evenflow.settings import KafkaSettings, load_settings
 from partitioner_service.committed import all_states
+from tests.patience import PATIENCE
 from tests.pipeline.planes import run
 from topics import clients
 from topics.admin import describe, ensure_topics, topic_names
@@ -63,7 +64,7 @@ class Stranger:
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=120 * PATIENCE,
         )
         assert done.returncode == 2, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
@@ -123,6 +124,7 @@ def test_the_number_of_partitions_is_read_from_the_topic(
     assert describe(kafka_settings, made)[f"{query_name}.rejected"].partitions == partitions
 
 
+@pytest.mark.more
 def test_a_command_without_a_settings_file_in_an_empty_folder_makes_nothing(stranger: Stranger) -> None:
     (stranger.folder / "evenflow.toml").unlink(missing_ok=True)
     before = set(topic_names(stranger.kafka))
@@ -135,7 +137,7 @@ def test_a_command_without_a_settings_file_in_an_empty_folder_makes_nothing(stra
     assert [file.name for file in stranger.folder.iterdir() if file.name == "evenflow.toml"] == []
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_settings_that_changed_are_named_before_anything_starts(stranger: Stranger) -> None:
     _end(stranger)
     run(load_settings(stranger.settings()))

@@ -20,6 +20,7 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "earlier", [pytest.param(False, marks=pytest.mark.long), True], ids=["begins now", "begun earlier"]
 )

@@ -22,6 +22,7 @@ from workbench.processes import ChildProcess
 pytestmark = pytest.mark.pipeline
 
 
+@pytest.mark.more
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("partitioner", ["evenflow", pytest.param("dalton", marks=pytest.mark.long)])
 def test_tpch_q3_joins_lineitems_with_orders_and_ends_with_0_differences(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.pipeline.firing import firing
 from tests.pipeline.panels import BATCHES, EXCHANGE, asked, queries, series
 from tests.pipeline.test_exchange import Instances
@@ -24,7 +25,7 @@ pytestmark = [
     pytest.mark.timeout(420),
     pytest.mark.xdist_group("monitoring"),
 ]
-_PATIENCE = 240.0
+_PATIENCE = 240.0 * PATIENCE
 _QUIET = {
     "evenflow_tuples_rejected_total",
     "evenflow_snapshot_timestamp_seconds",

@@ -23,11 +23,12 @@ from evenflow.settings import KafkaSettings, Settings, save_settings
 from evenflow.settings.views import view
 from evenflow.spark import results, routed
 from spark_consumers.session import make_session
+from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import Stream, make_settings
 from tests.pipeline.written_results import BYTES, NUMBERS, PAIRS, settings_of_results, write_results
 from topics import admin, reader
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/own-spark.md").read_text(encoding="utf-8")
@@ -274,7 +275,10 @@ def test_the_example_joins_results_with_a_table(
     (tmp_path / "names.csv").write_text("id,name\n8,eight\n-5,minus five\n")
     words = [tmp_path / "evenflow.json", tmp_path / "names.csv", tmp_path / "joined"]
     done = subprocess.run(
-        [sys.executable, ROOT / "examples/spark_join.py", *words], capture_output=True, text=True, timeout=200
+        [sys.executable, ROOT / "examples/spark_join.py", *words],
+        capture_output=True,
+        text=True,
+        timeout=200 * PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert f"4 rows in {words[2]}" in done.stdout
@@ -287,6 +291,7 @@ def test_the_example_joins_results_with_a_table(
     }
 
 
+@pytest.mark.more
 def test_a_program_in_java_reads_a_frame_by_the_lines_of_the_page(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
@@ -302,7 +307,7 @@ def test_a_program_in_java_reads_a_frame_by_the_lines_of_the_page(
         jars = f"{Path(pyspark.__file__).parent}/jars/*"
         done = subprocess.run(
             ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-cp", jars, "ReadFrame.java", str(number)],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120,
+            cwd=tmp_path, capture_output=True, text=True, timeout=120 * PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         for line in done.stdout.splitlines():

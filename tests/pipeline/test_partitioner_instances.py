@@ -25,7 +25,7 @@ from tests.pipeline.routed import (
     write_end,
 )
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 
 def test_a_claimant_that_stalls_between_its_reading_and_its_commit_overwrites_no_live_offset(

@@ -118,6 +118,7 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
     assert all(state.mark(settings.query) < END_MARK for state in states.values())
 
 
+@pytest.mark.more
 def test_sigterm_at_any_moment_of_the_start_ends_the_process_with_0(kafka_settings, query_name, tmp_path):
     settings = make_settings(kafka_settings, query_name)
     create_topics(settings)

@@ -28,7 +28,7 @@ from tests.unit.workbench.verify.pipeline_model import windows_of
 from topics import admin, clients
 from workbench.verify.shell import verify
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 
 def test_late_and_unreadable_records_go_to_rejected_unchanged_with_reason_and_position(

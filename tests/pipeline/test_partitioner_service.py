@@ -37,7 +37,7 @@ from tests.pipeline.routed import (
 )
 from workbench.processes import ChildProcess
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 
 @pytest.mark.parametrize("partitioner", ["hashing", "shuffle", "pkg", "evenflow"])

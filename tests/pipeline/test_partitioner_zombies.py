@@ -29,7 +29,12 @@ from tests.pipeline.routed import (
 from topics import admin
 from workbench.processes import ChildProcess
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.usefixtures("either_reading")]
+pytestmark = [
+    pytest.mark.pipeline,
+    pytest.mark.more,
+    pytest.mark.family,
+    pytest.mark.usefixtures("either_reading"),
+]
 
 PLANE = """
 import json, logging, signal, sys

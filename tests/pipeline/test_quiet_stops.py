@@ -66,6 +66,7 @@ def test_a_driver_whose_java_is_killed_ends_in_words(
     assert "Spark's Java process ended by signal 9" in output
 
 
+@pytest.mark.long
 def test_java_ends_when_its_driver_is_killed(kafka_settings: Any, query_name: str, tmp_path: Path) -> None:
     settings = make_settings(kafka_settings, query_name, tmp_path)
     log = tmp_path / "aggregate.log"

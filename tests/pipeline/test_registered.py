@@ -96,6 +96,7 @@ def _written(settings: Any, registry: RegistryInMemory) -> tuple[list[dict[str, 
     return rows, poison
 
 
+@pytest.mark.more
 def test_avro_whose_schema_changes_in_mid_stream_is_exact_and_bad_records_are_counted(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
@@ -129,7 +130,7 @@ def test_avro_whose_schema_changes_in_mid_stream_is_exact_and_bad_records_are_co
     assert sum(row["f"] or 0 for row in found.values()) == sum(row.get("f", 0) for row in rows)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_what_replay_writes_as_protobuf_is_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

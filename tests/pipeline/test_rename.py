@@ -42,7 +42,7 @@ def rename(before: Settings, after: Settings) -> None:
     carry_out(examine(before, after, now=later), progress=lambda records: None)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_query_goes_on_under_another_name_and_every_result_is_exact(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

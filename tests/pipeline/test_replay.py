@@ -28,6 +28,7 @@ from producers.clock import ManualClock
 from producers.profiles import FixedRate, Recorded
 from producers.records import values_of
 from producers.replay import DeliveryError, replay
+from tests.patience import PATIENCE
 from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.clients import consumer
 from topics.reader import read_range
@@ -425,7 +426,7 @@ class Command:
         )
 
     def result(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=120 * PATIENCE)
         return self.process.returncode, out, err
 
 

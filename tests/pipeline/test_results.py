@@ -23,7 +23,7 @@ from topics.state import TopicSpec
 from workbench.demo.windows import busiest
 from workbench.result_rows import ResultRows
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 
 SINKS = ("kafka", "avro", "frames", "parquet", "delta")
 

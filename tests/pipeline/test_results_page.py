@@ -214,7 +214,7 @@ def ms(time: datetime) -> int:
     return round(time.timestamp() * 1000)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_lines_for_spark_give_every_row_once(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

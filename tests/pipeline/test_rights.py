@@ -174,6 +174,7 @@ def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) ->
             list(read_range(kafka[part], topic(role)))
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("part", PARTS)
 def test_the_broker_grants_each_part_what_the_matrix_grants_and_nothing_else(
     settings: Settings, names: Names, part: str
@@ -192,6 +193,7 @@ def test_the_broker_grants_each_part_what_the_matrix_grants_and_nothing_else(
     assert granted == {role: {*MATRIX[role].get(part, ""), *looking} for role in topics.values()}
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("part", PARTS)
 def test_the_broker_lets_only_the_owner_use_a_transactional_id(
     settings: Settings, names: Names, part: str

@@ -32,7 +32,7 @@ from workbench.status.judging import wrong
 from workbench.status.read import read
 from workbench.verify.shell import verify
 
-pytestmark = pytest.mark.usefixtures("either_reading")
+pytestmark = [pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 PARTS: dict[str, Any] = {"input": {"partitions": 2}, "partitioner": {"name": "hashing"}}
 

@@ -32,7 +32,7 @@ from workbench.broker import EmbeddedBroker
 pytestmark = pytest.mark.pipeline
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_combiner_whose_partials_were_deleted_is_refused(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

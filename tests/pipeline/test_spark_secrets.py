@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.pipeline
+from tests.patience import PATIENCE
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 
 PROGRAM = """
 import sys
@@ -50,7 +52,10 @@ def test_a_secret_of_spark_conf_stands_in_no_command_line_environment_or_log(
     tmp_path: Path, log: str
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), log], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", PROGRAM, str(tmp_path), log],
+        capture_output=True,
+        text=True,
+        timeout=120 * PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     assert "canary" not in done.stdout + done.stderr
@@ -74,8 +79,10 @@ finally:
 """
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_driver_and_executors_whose_connections_are_encrypted_work_together() -> None:
-    done = subprocess.run([sys.executable, "-c", ENCRYPTED], capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [sys.executable, "-c", ENCRYPTED], capture_output=True, text=True, timeout=200 * PATIENCE
+    )
     assert done.returncode == 0, done.stderr[-3_000:]
     assert "sums [(0, 2450), (1, 2500)]" in done.stdout

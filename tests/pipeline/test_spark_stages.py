@@ -242,6 +242,7 @@ def test_a_folder_of_results_is_one_checkpoints_and_a_checkpoint_keeps_to_its_fo
 
 
 # test_postgres.py and test_avro_results.py have those that need a server.
+@pytest.mark.family
 @pytest.mark.parametrize(
     "sink",
     [sink for name, sink in SINKS.items() if name not in ("postgres", "avro")],

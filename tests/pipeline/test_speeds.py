@@ -48,6 +48,7 @@ def test_a_slow_worker_of_the_real_pipeline_gets_less_and_results_are_exact(
     assert_exact(stream)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wiring", ["fused", pytest.param("split", marks=pytest.mark.long)])
 def test_both_instances_are_told_how_long_tuples_take_and_results_are_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, wiring: str

@@ -34,7 +34,7 @@ def starting(settings: Settings, start: str) -> Settings:
     )
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_query_that_starts_at_the_latest_record_is_exact_from_there_on(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from topics import clients
 from topics.records import Record
 from topics.skip_orders import ORDERS, SkipOrder
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.usefixtures("either_reading")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 # The loop's clock stands while kernels are compiled, and the broker's does not.
 PARTS: dict[str, Any] = {"input": {"partitions": 2}, "partitioner": {"transaction_timeout": "2m"}}

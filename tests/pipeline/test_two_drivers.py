@@ -246,7 +246,7 @@ def test_a_newer_epoch_fences_the_older_one_at_its_next_check(
         epoch.close()
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_broker_that_is_away_says_nothing_about_another_driver_and_the_epoch_outlives_it(
     query_name: str, tmp_path: Path
 ) -> None:

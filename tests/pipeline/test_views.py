@@ -62,6 +62,7 @@ def assert_all_exact(stream: Stream) -> None:
     assert reports.text().endswith(f"0 differences in the query and {views} views")
 
 
+@pytest.mark.more
 def test_views_are_exact_and_read_and_routed_once(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -484,6 +484,7 @@ def test_what_is_valid_is_read(decoder: Decoder) -> None:
     assert taken(decoder, decoder.valid)
 
 
+@pytest.mark.family
 @each
 @pytest.mark.parametrize("number", range(len(BYTES)))
 def test_no_hostile_bytes_raise_anything_but_a_refusal(decoder: Decoder, number: int) -> None:
@@ -506,6 +507,7 @@ def test_any_bytes_are_read_or_refused(decoder: Decoder, data: bytes) -> None:
     taken(decoder, data)
 
 
+@pytest.mark.family
 @each
 @given(draw=st.data())
 @examples(80)

@@ -176,6 +176,8 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
             "workers": options.workers,
             "routed_partitions": options.most_workers,
             "commit_interval": 500,
+            # Spark shares the cores: a burst of its work stopped the partitioner for 15 s, and the broker fenced it.
+            "transaction_timeout": 60_000,
         },
         spark={
             **ports["spark"],

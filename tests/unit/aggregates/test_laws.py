@@ -206,6 +206,7 @@ def grouped(rows: Rows, column: str | None) -> dict[tuple[int, bytes], list[tupl
     return found
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(("plan", "column"), plans())
 @SETTINGS
 @given(rows=ROWS, data=st.data())

@@ -12,6 +12,7 @@ from benchmarks.own_grid.parts import PARTS, SPEEDS
 from benchmarks.page_tables import into_page
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_prints_a_table(part: str, tmp_path: Path) -> None:
     plot = tmp_path / "pictures" / "price.svg"

@@ -9,6 +9,7 @@ from benchmarks.runner import GROUPS, chosen, table
 from evenflow.partitioners import names
 
 
+@pytest.mark.family
 @pytest.mark.more
 @pytest.mark.parametrize("scenario", GROUPS["partitioners"])
 def test_every_scenario_takes_in_every_name(

@@ -48,6 +48,7 @@ def collapsed(found: Trajectory) -> bool:
     return bool(found.waiting[-100:].min() > 2 * 100 * STEP_S)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("rho", [0.3, 0.5, 0.9])
 @pytest.mark.parametrize("start", [1, 64])
@@ -56,6 +57,7 @@ def test_with_its_defaults_no_load_makes_it_collapse(load: str, rho: float, star
     assert not collapsed(found), f"{found.waiting[-1]:.0f} wait at p {found.p[-1]}"
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("rho", [0.3, 0.9])
 def test_with_the_papers_budget_and_the_right_rho_no_load_makes_it_collapse(load: str, rho: float) -> None:

@@ -44,6 +44,7 @@ def made(name: str, **options: Any) -> Policy:
     return create(name, bounds=BOUNDS, **options)
 
 
+@pytest.mark.family
 @each
 @few
 @given(seen=sequences())
@@ -94,6 +95,7 @@ def test_nothing_is_decided_on_missing_data(name: str) -> None:
         assert "not known" in decision.reason
 
 
+@pytest.mark.family
 @each
 @few
 @given(seen=sequences())
@@ -104,6 +106,7 @@ def test_the_same_seed_and_observations_give_the_same_decisions(name: str, seen:
     ]
 
 
+@pytest.mark.family
 @each
 @pytest.mark.parametrize(
     "law", [law for law in LAWS if "process" not in law.words], ids=lambda law: law.words
@@ -139,6 +142,7 @@ def test_other_processes_decide_alike() -> None:
     assert walks("1") == walks("2")
 
 
+@pytest.mark.family
 @each
 @few
 @given(seen=sequences(), at=st.integers(0, 25))

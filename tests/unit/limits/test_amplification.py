@@ -65,6 +65,7 @@ def is_within(settings: Settings, sizes: Sizes) -> None:
         assert sizes.results["frames"] <= bounds["key"] + bounds["result"] + FIXED
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("form", forms())
 @examples(10)
 @given(data=st.data())
@@ -117,6 +118,7 @@ FILE = descriptor(("k", "string"), ("time", "int64"), ("s", "string"), ("more", 
 MESSAGE = message_of(FILE)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("form", ["count_distinct(s, exact)", "collect(s, 5)", "max(s)", "top_k(s, 3)"])
 @pytest.mark.parametrize("format", ["avro", "protobuf"])
 @examples(10)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evenflow.partitioners.registry import names, tells
 from partitioner_service.precompile import compile_all
 
 
+@pytest.mark.more
 def test_every_partitioner_of_the_service_and_every_reader_is_run_once() -> None:
     readers = 8
     several = sum(map(tells, names()))

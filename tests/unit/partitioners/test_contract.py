@@ -22,12 +22,14 @@ def words(law: Law) -> str:
     return law.words
 
 
+@pytest.mark.family
 @each
 @pytest.mark.parametrize("law", OF_ALL, ids=words)
 def test_a_law_of_all_holds(name: str, options: dict, law: Law) -> None:
     law.hold(Case(name, options), who=name)
 
 
+@pytest.mark.family
 @each_online
 @pytest.mark.parametrize("law", [*OF_ONLINE, EXPLAINED], ids=words)
 def test_a_law_of_those_that_decide_on_tuples_holds(name: str, options: dict, law: Law) -> None:
@@ -40,6 +42,7 @@ def test_a_law_of_those_that_decide_on_batches_holds(name: str, options: dict, l
     law.hold(Case(name, options), who=name)
 
 
+@pytest.mark.family
 @each
 def test_a_million_distinct_keys_stay_in_range_and_in_bounded_state(name: str, options: dict) -> None:
     p = create(name, workers=16, **options)
@@ -87,6 +90,7 @@ def test_an_open_batch_is_planned_for_the_workers_that_there_are_at_its_end(name
     assert set(p.finish_batch().tolist()) <= {0, 1, 2}
 
 
+@pytest.mark.family
 @each_micro_batch
 def test_a_batch_may_hold_a_million_distinct_keys(name: str, options: dict) -> None:
     out = create(name, workers=16, **options).assign_batch(*all_distinct(1_000_000))

@@ -35,6 +35,7 @@ def test_every_algorithm_with_a_load_of_tuples_weighs_them() -> None:
     assert not {name for name in WEIGHING if describe(name).micro_batch}
 
 
+@pytest.mark.family
 @each_weighing
 @pytest.mark.parametrize("law", OF_WEIGHING, ids=words)
 def test_a_law_of_those_that_weigh_tuples_holds(name: str, options: dict, law: Law) -> None:
@@ -46,6 +47,7 @@ def test_those_that_count_tuples_refuse_costs(name: str, options: dict) -> None:
     REFUSES_COSTS.hold(Case(name, options), who=name)
 
 
+@pytest.mark.family
 @each_weighing
 @examples(10)
 @given(some_costs, st.integers(0, 3), st.lists(st.integers(0, 800), max_size=6), st.integers(6, 12))

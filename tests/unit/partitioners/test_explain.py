@@ -21,6 +21,7 @@ def _next(p, key: int, time: int) -> int:
     return int(p.assign(np.array([key], np.uint64), np.array([time], np.int64))[0])
 
 
+@pytest.mark.family
 @each_online
 @given(
     stream=st.sampled_from(sorted(STREAMS)),

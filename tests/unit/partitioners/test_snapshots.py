@@ -114,6 +114,7 @@ def test_a_snapshot_of_what_was_made_otherwise_is_refused_where_one_of_the_same_
         restore(pack({**header, **other}, state), like=fresh)
 
 
+@pytest.mark.family
 @each
 def test_a_snapshot_whose_arrays_are_not_what_is_expected_is_refused(name: str, options: dict) -> None:
     """Kernels do not check bounds, so nothing else may reach them."""

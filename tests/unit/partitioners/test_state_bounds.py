@@ -46,6 +46,7 @@ def held(p: Partitioner) -> int:
     return p.observe().state_bytes
 
 
+@pytest.mark.family
 @each
 @pytest.mark.parametrize("stream", STREAMS)
 def test_state_stays_within_its_bound_along_a_stream_and_two_rescales(
@@ -221,6 +222,7 @@ def test_batches_of_very_different_sizes_stay_within_the_bound_of_prompt(
         assert held(p) <= p.state_bound(max(sizes[: batch + 1]))
 
 
+@pytest.mark.family
 @pytest.mark.more
 @over([(name, options) for name, options in CASES if options in ({}, HLL, {"order": "quasi"})])
 def test_a_million_distinct_keys_stay_within_the_bound_and_come_near_it(name: str, options: dict) -> None:

@@ -244,6 +244,7 @@ def test_a_merger_that_was_rescaled_makes_tables_of_both_kinds_of_messages(name:
 # anything at all
 
 
+@pytest.mark.family
 @each_that_tells
 @given(random=st.randoms(use_true_random=False))
 @examples(5)

@@ -88,6 +88,7 @@ def _imbalance(stream: KeyedStream, text: str, seed: int, *, exchange: Channel |
     return result.figures.window_imbalance
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("zipf", [1.0, 1.5])
 def test_daltons_that_share_a_table_split_fewer_keys_than_lonely_ones(zipf: float, seed: int) -> None:

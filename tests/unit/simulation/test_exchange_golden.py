@@ -73,6 +73,7 @@ def digest(stream: str, who: str, scenario: str) -> str:
     return sha256(routed.workers.tobytes()).hexdigest()[:16]
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("stream", STREAMS)

@@ -163,6 +163,7 @@ def test_json_records_are_read_as_arrow_reads_each_alone(
     assert_read_alike(make(key, unit, kind), list(records))
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("unit", ["ms", "s", "us", "iso"])
 @pytest.mark.parametrize("kind", ["int64", "float64"])
 @pytest.mark.parametrize("column", ["k", "t", "v", "f", "w"])
@@ -175,6 +176,7 @@ def test_any_value_in_any_column_is_read_as_arrow_reads_it(unit: str, kind: str,
     assert_read_alike(make("int64", unit, kind), list(records))
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("query", [make(), make("int64", "iso", "int64"), csv(), csv(unit="iso")])
 def test_hostile_bytes_are_judged_as_arrow_judges_them(query: Settings) -> None:
     assert_read_alike(query, [*BYTES, None])
@@ -224,6 +226,7 @@ def test_csv_records_are_read_as_arrow_reads_each_alone(
     assert_read_alike(csv(key=key, unit=unit, value=kind), list(records))
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("unit", ["ms", "s", "us", "iso"])
 @pytest.mark.parametrize("kind", ["int64", "float64"])
 @pytest.mark.parametrize("place", range(5))

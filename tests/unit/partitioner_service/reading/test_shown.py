@@ -120,6 +120,7 @@ def assert_told(settings: Settings, records: dict[bytes, str]) -> None:
         assert set(parser.parse([record] * 30).bad.values()) == {why}
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", OF_JSON)
 def test_a_reason_shows_a_json_cell_of_any_length(name: str) -> None:
     reason = OF_JSON[name]
@@ -134,6 +135,7 @@ def test_a_reason_shows_a_json_cell_of_any_length(name: str) -> None:
     assert_told(query(reason.unit), records)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("quote", [False, True])
 @pytest.mark.parametrize("name", REASONS)
 def test_a_reason_shows_a_csv_field_of_any_length(name: str, quote: bool) -> None:

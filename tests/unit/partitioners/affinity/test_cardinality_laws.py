@@ -99,6 +99,7 @@ def recount(
     return out, close
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("options", MODES, ids=lambda o: "-".join(map(str, o.values())))
 @pytest.mark.parametrize("precision", [None, 4])

@@ -202,6 +202,7 @@ def test_workers_whose_speeds_are_measured_get_what_the_rule_says(
         assert routed == route(slow, keys[part], times[part], costs[part])
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])
 @pytest.mark.parametrize("workers", [2, 13])
 def test_in_disorder_and_across_gaps_too(stream: Stream, workers: int) -> None:
@@ -212,6 +213,7 @@ def test_in_disorder_and_across_gaps_too(stream: Stream, workers: int) -> None:
         )
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("price", [0.0, 0.003])
 @pytest.mark.parametrize("slides", [3, 5, 12])
 def test_a_key_with_more_holders_than_are_looked_at_goes_round_as_the_rule_says(
@@ -222,6 +224,7 @@ def test_a_key_with_more_holders_than_are_looked_at_goes_round_as_the_rule_says(
         assert compare(stream, 40, price=price, slides=slides).most > 16
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("watch", [1, 3])
 @pytest.mark.parametrize("sets", [2, 100])
 def test_keys_that_cool_are_released_as_the_rule_says(watch: int, sets: int) -> None:
@@ -246,6 +249,7 @@ def drifting(tuples: int, workers: int, seed: int, silence: int = 0) -> Stream:
     return keys, times
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("weights", [(), (2.0, 1.0, 0.5)])
 @pytest.mark.parametrize("silence", [0, 5 * SLIDE, 40 * SLIDE])
 @pytest.mark.parametrize("workers", [5, 9])
@@ -264,6 +268,7 @@ def test_with_several_sources_that_remember_homes_keys_move_too() -> None:
     assert compare(stream, 5, price=1e-4, watch=1, sources=2, tail="remember").moved > 0
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("weights", [(), (2.0, 1.0, 0.5)])
 @pytest.mark.parametrize("length", [5, 9, 30])
 @pytest.mark.parametrize("keys", [60, 2_000])

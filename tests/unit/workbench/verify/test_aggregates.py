@@ -71,6 +71,7 @@ def _changed(value: Any, name: str) -> Any:
     return None if value is None else 2 * value + (1000 if isinstance(value, int) else 1)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", _FORMS)
 def test_a_value_beyond_its_bound_is_found(topics: Topics, name: str) -> None:
     row = next(row for row in topics.rows if row[name] not in (None, []))

@@ -39,6 +39,7 @@ RECORDS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 @examples(40)
 @given(records=st.lists(RECORDS, min_size=1, max_size=8))
@@ -52,6 +53,7 @@ def test_verify_finds_no_record_that_the_partitioner_judges_otherwise(
     assert report.rejected == sum(reason != "" for reason in reasons)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 def test_verify_by_the_rule_of_earlier_queries_would_find_a_difference(name: str) -> None:
     """So the columns with which a query began have to be known."""

@@ -89,6 +89,7 @@ MODES = [
 ]
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(("emit", "aggregates"), MODES)
 @pytest.mark.parametrize("typed", [False, True])
 def test_the_right_rows_are_right(emit: str, aggregates: dict[str, str], typed: bool) -> None:

@@ -178,6 +178,7 @@ def csv_records(draw: st.DrawFn) -> bytes:
     return ",".join(cells).encode()
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 @examples(15)
 @given(records=st.lists(json_records(), min_size=1, max_size=12))
@@ -193,6 +194,7 @@ def test_json_records_become_the_same_tuples(name: str, records: list[bytes]) ->
     assert by_verify(settings, [*records, None], "unreadable") == found
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 @examples(15)
 @given(records=st.lists(csv_records(), min_size=1, max_size=12))

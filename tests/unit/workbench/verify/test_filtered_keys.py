@@ -89,6 +89,7 @@ def _parts(key: str | list[str]) -> list[str]:
     return [key] if isinstance(key, str) else key
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("filter_first", [True, False])
 @examples(15)

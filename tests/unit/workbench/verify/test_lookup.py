@@ -142,6 +142,7 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return written(folder, request.param)
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 @examples(5)
 @given(data=st.data())
@@ -157,6 +158,7 @@ def test_the_partitioner_and_verify_join_alike_and_reject_the_same_records(
     assert report.first == ()
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", APART)
 @examples(10)
 @given(data=st.data())
@@ -169,6 +171,7 @@ def test_records_that_are_taken_apart_are_joined_alike(file: Path, name: str, da
     assert report.first == ()
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", [name for name in QUERIES | APART if "raw key" not in name])
 @examples(6)
 @given(data=st.data())
@@ -183,6 +186,7 @@ def test_the_partitioner_and_verify_make_the_same_tuples(file: Path, name: str, 
         assert one is other or (one[0], sorted(one[1], key=repr)) == (other[0], sorted(other[1], key=repr))
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(
     ("name", "missing", "value", "reason"),
     [

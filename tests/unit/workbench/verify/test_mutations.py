@@ -119,6 +119,7 @@ SEEN = {
 }
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(("spec", "emit"), MODES)
 def test_without_a_mutation_there_is_no_difference(spec: str, emit: str) -> None:
     _, due, written = made(spec, ALONE[spec], emit)
@@ -128,6 +129,7 @@ def test_without_a_mutation_there_is_no_difference(spec: str, emit: str) -> None
     assert report.tuples.due == report.tuples.merged > 500
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("spec", ALONE)
 @pytest.mark.parametrize("mutation", SEEN)
 def test_a_tuple_that_is_lost_doubled_or_elsewhere_is_seen_whatever_the_aggregate(
@@ -138,6 +140,7 @@ def test_a_tuple_that_is_lost_doubled_or_elsewhere_is_seen_whatever_the_aggregat
     assert "value" in report.kinds or "missing" in report.kinds
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("spec", OF_VALUES)
 def test_an_altered_value_is_seen_unless_no_row_changes_or_it_stays_within_the_promised_bound(
     spec: str,
@@ -166,6 +169,7 @@ def test_altered_values_beyond_every_bound_are_seen(spec: str) -> None:
     assert ("value" in compared(due, mutated).kinds) == (spec != "count(v)")
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(("spec", "emit"), [mode for mode in MODES if mode[1] != "all"])
 @pytest.mark.parametrize("mutation", ["a frame doubled", "a tuple lost"])
 def test_where_not_every_key_has_a_row_the_rows_of_others_tell_of_lost_and_doubled_tuples(

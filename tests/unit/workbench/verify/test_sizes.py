@@ -67,6 +67,7 @@ def settings_of(name: str, **query: Any) -> Settings:
     )
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
 @examples(10)
 @given(data=st.data())
