@@ -104,7 +104,7 @@ def replay(
         event_rate=event_rate,
     )
     with _stop_on_signals() as stopped, _progress_bar(source) as progress:
-        found = opened(source, options)
+        found = opened(source, options, timed=not live)
         try:
             summary = send(
                 settings,
@@ -121,13 +121,20 @@ def replay(
             )
         except DeliveryError as error:
             if as_json:
-                typer.echo(json.dumps(error.summary.as_json()))
+                typer.echo(_object(error.summary))
             raise
     if as_json:
-        typer.echo(json.dumps(summary.as_json()))
+        typer.echo(_object(summary))
     typer.echo(_in_words(summary, settings.topic("input")), err=True)
     if summary.interrupted:
         raise typer.Exit(130)  # as a shell reports a program that Ctrl-C has ended
+
+
+def _object(summary: ReplaySummary) -> str:
+    """The summary as one line of JSON, with what sent the tuples."""
+    from evenflow.simulation.provenance import program
+
+    return json.dumps(summary.as_json() | {"provenance": program()})
 
 
 def _in_words(summary: ReplaySummary, topic: str) -> str:

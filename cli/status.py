@@ -37,16 +37,21 @@ def status(
     from rich.live import Live
 
     from evenflow.commands.context import settings_of
+    from evenflow.errors import EvenflowError
 
     settings = settings_of(context)
 
     from workbench.status.judging import findings, state_of
     from workbench.status.read import read
     from workbench.status.screen import as_json as fields
-    from workbench.status.screen import screen
+    from workbench.status.screen import screen, unread
 
     if as_json:
-        found = fields(read(settings))
+        try:
+            found = fields(read(settings))
+        except EvenflowError as error:
+            typer.echo(json.dumps(unread(settings, error)))
+            raise  # the message for people, and the exit status
         typer.echo(json.dumps(found))
         raise typer.Exit(EXIT_STATUS[found["state"]])
     console = Console(highlight=False)

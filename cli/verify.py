@@ -40,6 +40,7 @@ def verify(
     nothing that is due can be compared. With --ended also while the input has not
     ended.
     """
+    import json
     import sys
 
     from rich.console import Console
@@ -65,7 +66,12 @@ def verify(
             progress=lambda records: bar.update(task, completed=records),
             waiting=lambda known: bar.update(task, description=f"waiting: {known.reach}"),
         )
-    typer.echo(found.json() if as_json else found.text())
+    if as_json:
+        from evenflow.simulation.provenance import program
+
+        typer.echo(json.dumps(found.as_json() | {"provenance": program()}))
+    else:
+        typer.echo(found.text())
     if ended and not found.ended:
         typer.echo("the input has not ended: what is left was not compared", err=True)
     raise typer.Exit(0 if found.exact and (found.ended or not ended) else 1)

@@ -58,15 +58,20 @@ class Trial:
 def refuse_mostly_rejected(settings: Settings) -> None:
     """Raise ConfigError if the query has not begun and more of its first records than `input.reject_limit` are rejected.
 
-    settings: with the number of input partitions. Nothing is made or committed. Where the records cannot be read, that is
-    logged, and the service begins: it will say itself what is wrong.
+    Where hardly any lie behind `input.start`, the newest before it stand for those that will come. settings: with the
+    number of input partitions. Nothing is made or committed. Where the records cannot be read, that is logged, and the
+    service begins: it will say itself what is wrong.
     """
     limit = settings.input.reject_limit
     if limit >= 1 or all_states(settings) or read_beginning(settings.origin) is not None:
         return
     topic = settings.topic("input")
     try:
-        trial = tried(settings, _first(settings, describe(settings.kafka, [topic])[topic]))
+        state = describe(settings.kafka, [topic])[topic]
+        start = first_offsets(settings.kafka, state, settings.input.start)
+        few = sum(state.end.values()) - sum(start.values()) < _LEAST
+        begin, end = newest(state, start) if few else first(state, start)
+        trial = tried(settings, _records(settings, topic, begin, end))
     except (EvenflowError, KafkaException) as error:
         log.warning("the first records of %s cannot be judged: %s", topic, error)
         return
@@ -74,8 +79,11 @@ def refuse_mostly_rejected(settings: Settings) -> None:
     if trial.records < _LEAST or rejected <= limit * trial.records:
         return
     mostly = trial.by_reason.most_common(1)[0][0]
+    before = begin != start
+    which = "newest" if before else "first"
+    behind = f" (hardly any lie behind input.start = {settings.input.start})" if before else ""
     raise ConfigError(
-        f"{rejected:,} of the first {trial.records:,} records of topic {topic} would be rejected "
+        f"{rejected:,} of the {which} {trial.records:,} records of topic {topic}{behind} would be rejected "
         f"({share(rejected, trial.records)}: {by_reason(trial.by_reason)}; e.g. {trial.examples[mostly]}), which is more "
         f"than input.reject_limit = {limit:g} allows. Query {settings.query.name} has not begun, so nothing was made or "
         "committed, and its name is free",
@@ -128,15 +136,31 @@ def tried(
     return trial
 
 
-def _first(settings: Settings, topic: TopicState) -> dict[int, list[Record]]:
-    """About the first 10,000 records where the query would begin, by partition, without markers."""
-    begin = first_offsets(settings.kafka, topic, settings.input.start)
-    left = {part: topic.end[part] - offset for part, offset in begin.items()}
-    total = max(1, sum(left.values()))
-    end = {part: begin[part] + min(many, -(-many * FIRST // total)) for part, many in left.items()}
+def first(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Offsets by partition between which about the first 10,000 records lie. start: where the query would begin."""
+    left = _shares({part: topic.end[part] - offset for part, offset in start.items()})
+    return dict(start), {part: offset + left[part] for part, offset in start.items()}
+
+
+def newest(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Offsets by partition between which the few records behind `start` lie, and about 10,000 before it."""
+    before = _shares({part: offset - topic.begin[part] for part, offset in start.items()})
+    return {part: offset - before[part] for part, offset in start.items()}, dict(topic.end)
+
+
+def _shares(offsets: Mapping[int, int]) -> dict[int, int]:
+    """About 10,000 offsets at most, of each partition in proportion to what it has."""
+    total = max(1, sum(offsets.values()))
+    return {part: min(many, -(-many * FIRST // total)) for part, many in offsets.items()}
+
+
+def _records(
+    settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
+) -> dict[int, list[Record]]:
+    """The records between these offsets, by partition, without markers."""
     records: list[Record] = []
     try:
-        reader.Budget().read(settings.kafka, topic.name, begin, end, onto=records)
+        reader.Budget().read(settings.kafka, topic, begin, end, onto=records)
     except (ServiceError, DataLossError):  # a part of the records is better than none
         if not records:
             raise

@@ -71,7 +71,7 @@ class ReplaySummary:
         return self.tuples / self.seconds if self.seconds > 0 else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """The object that `evenflow replay --json` prints."""
+        """The object that `evenflow replay --json` prints, but for its provenance."""
         return {
             "tuples": self.tuples,
             "partitions": len(self.per_partition),

@@ -33,6 +33,7 @@ from spark_consumers.health import Health
 from spark_consumers.java_log import JavaLog
 from spark_consumers.listener import Onlooker, Telemetry
 from spark_consumers.machines import refuse_unshared
+from spark_consumers.results_watch import ResultsWatch
 from spark_consumers.session import end_session, java_status, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
@@ -111,6 +112,8 @@ def run(
                     looks.append(partial(telemetry.look, runs))
                 _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
                 looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
+                if chosen != ("combine",):  # whose rows go into a topic
+                    looks += [ResultsWatch(one).look for one in run_queries]
                 _wait(running, stop, until_ended, looks)
         finally:
             _finish(running, watch)

@@ -28,14 +28,14 @@ class Health:
     ) -> None:
         self.loop = Turns("the application's loop", clock=clock)
         self._kafka = kafka
-        self._stuck: dict[tuple[str, str], str] = {}
+        self._hanging: dict[tuple[str, str], Trouble] = {}
         self._delays = delays or {}
         self._wall = wall
         self._next: dict[str, int | None] = {}
 
     def batch(self, record: BatchRecord) -> None:
         """Note that a micro-batch has ended."""
-        self._stuck.pop((record.query, record.stage), None)
+        self._hanging.pop((record.query, record.stage), None)
         if record.stage != "combine":  # which knows of no windows
             self._next[record.query] = record.next_window_end
 
@@ -49,10 +49,10 @@ class Health:
                 first=record.batch is None,
             )
         )
-        if trouble is None or trouble.level != "wrong":
-            self._stuck.pop((record.query, record.stage), None)
+        if trouble is None:
+            self._hanging.pop((record.query, record.stage), None)
         else:
-            self._stuck[record.query, record.stage] = trouble.text
+            self._hanging[record.query, record.stage] = trouble
 
     def checks(self) -> Checks:
         """Whether the application is alive and healthy.
@@ -63,16 +63,18 @@ class Health:
         waits = None if self.loop.begun else "its streaming queries have not started yet"
         gone = self._kafka()
         # `list` copies: the listener's thread may change the dict meanwhile.
+        long = list(self._hanging.values())
         reasons = (
             waits,
             None if gone is None else gone.text,
             self.loop.trouble(patience=silent_after()),
-            *list(self._stuck.values()),
+            *(one.text for one in long if one.level == "wrong"),
         )
         first = next((one for one in reasons if one is not None), None)
-        return Checks(self.loop.trouble(), first, tuple(self._warnings()))
+        slow = (one.text for one in long if one.level != "wrong")
+        return Checks(self.loop.trouble(), first, (*slow, *self._late_windows()))
 
-    def _warnings(self) -> Iterator[str]:
+    def _late_windows(self) -> Iterator[str]:
         """Windows that come out, but not for long."""
         now = int(self._wall() * 1000)
         for name, window_end in list(self._next.items()):

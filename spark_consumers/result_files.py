@@ -122,6 +122,15 @@ def refuse_ahead(where: str, newest: int, planned: int | None, *, anew: str) -> 
         )
 
 
+def marker_lost(path: str) -> DataLossError:
+    """What ends an application whose folder of results has lost its marker."""
+    return DataLossError(
+        f"results.path {path} has lost its {MARKER} while the application ran: the folder was removed or emptied, with the "
+        "results that were in it",
+        hint="restore it from a copy, or rebuild the query under a new name (docs/operations.md)",
+    )
+
+
 def file_name(query: str, batch: int, bucket: int) -> str:
     """Name of the file with the rows of one bucket in one micro-batch.
 
@@ -177,11 +186,7 @@ class ResultFiles:
         removed: Spark would make it anew, and what comes from then on would look like all results.
         """
         if not self.folder.exists(MARKER):
-            raise DataLossError(
-                f"results.path {self.folder.location} has lost its {MARKER} while the application ran: the folder was "
-                "removed or emptied, with the results that were in it",
-                hint="restore it from a copy, or rebuild the query under a new name (docs/operations.md)",
-            )
+            raise marker_lost(self.folder.location)
         draft = f"{WRITING}/{run_name(self.epoch)}/{batch}-{uuid4().hex}"
         counted, buckets = _counted(with_times(rows))
         counted.write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TypeVar
 
 from evenflow.errors import ServiceError
 from spark_consumers.checkpoints import Checkpoint
@@ -16,6 +17,7 @@ from spark_consumers.run_folder import remove_older
 
 _LOG = logging.getLogger("evenflow.spark")
 _EVERY = 10.0  # s
+_T = TypeVar("_T")
 
 
 class RunWatch:
@@ -44,7 +46,7 @@ class RunWatch:
         """
         if self._asked is None:
             if self._clock() >= self._due:
-                self._asked = _beside(self._epoch.check)
+                self._asked = beside(self._epoch.check)
             return
         if not self._asked.done():
             return
@@ -60,18 +62,16 @@ class RunWatch:
             self._removed = True
 
 
-def _beside(ask: Callable[[], None]) -> Future[None]:
-    """The answer of `ask`, which a thread of its own waits for. A broker that is away must not hold up the application."""
-    answer: Future[None] = Future()
+def beside(ask: Callable[[], _T]) -> Future[_T]:
+    """The answer of `ask`, which a thread of its own waits for. A server that is away must not hold up the application."""
+    answer: Future[_T] = Future()
 
     def wait() -> None:
         try:
-            ask()
+            answer.set_result(ask())
         except BaseException as error:
             answer.set_exception(error)
-        else:
-            answer.set_result(None)
 
     # A daemon: an answer that never comes must not keep the process.
-    threading.Thread(target=wait, name="evenflow-epoch", daemon=True).start()
+    threading.Thread(target=wait, name="evenflow-ask", daemon=True).start()
     return answer

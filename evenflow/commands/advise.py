@@ -144,7 +144,7 @@ def advise(
             first=sample + 1,  # one more tells whether the sample is the whole file
             event_rate=rate,
         )
-        source = opened(input, options)
+        source = opened(input, options, timed=time is not None)
         far_ms = max(_FAR_MS, _FAR_WINDOWS * (window_ms or 0))
         found = first_tuples(source, sample, timed=time is not None, far_ms=far_ms, cost=cost)
         # As many partitions as a topic that is made for the file would get.

@@ -50,6 +50,7 @@ def check(
 
 def _in_words(found: Download) -> str:
     from evenflow.sources.downloads import data_set
+    from evenflow.talking.words import moment
 
     if found.checksum == "right":
         checksum = f"right: that of {found.known_as}"
@@ -59,4 +60,7 @@ def _in_words(found: Download) -> str:
     else:
         checksum = "no checksum of this data set is known to compare it with"
     fits = f"{found.rows:,} rows fit" if found.problem is None else f"does not fit: {found.problem}"
+    if found.same_time is not None:
+        time = data_set(found.data_set).time
+        fits += f"\nwarning: all of them have the same time in {time!r}, {moment(found.same_time)}: no slide ever ends"
     return f"{found.data_set}: {fits}\ncolumns {', '.join(found.columns)}\nsha256 {found.sha256} ({checksum})"

@@ -95,11 +95,31 @@ def options_of_file(
     )
 
 
-def opened(text: str, options: SourceOptions) -> Source:
-    """The source that the user named. How it is read is printed to standard error first."""
+def opened(text: str, options: SourceOptions, *, timed: bool = True) -> Source:
+    """The source that the user named. How it is read is printed to standard error first.
+
+    timed: whether its event times are used. Then a warning says if a column has the same time in all tuples of a source
+    that lies in memory.
+    """
     from evenflow.sources.datasets import reading_of
+    from evenflow.sources.source import TableSource
 
     reading = reading_of(text, options)
     if reading.told is not None:
         typer.echo(reading.told, err=True)
-    return reading.open()
+    source = reading.open()
+    same = source.same_time if isinstance(source, TableSource) else None
+    if timed and same is not None and source.time is not None:
+        warn_of_one_time(source.time, same, source.rows or 0)
+    return source
+
+
+def warn_of_one_time(column: str, time: int, tuples: int, *, otherwise: str = "") -> None:
+    """Print that all tuples have this event time (ms). otherwise: what else the user may do, as a sentence."""
+    from evenflow.talking.words import moment
+
+    typer.echo(
+        f"warning: all {tuples:,} tuples have the same time in {column!r}, {moment(time)}: no slide ever ends. Is it the "
+        f"right --time, and the right --time-unit?{otherwise}",
+        err=True,
+    )

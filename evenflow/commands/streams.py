@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenflow.commands.context import counted, milliseconds
-from evenflow.commands.reading import opened, options_of_file
+from evenflow.commands.reading import opened, options_of_file, warn_of_one_time
 
 if TYPE_CHECKING:
     from evenflow.simulation import Channel, KeyedStream, Scenario
@@ -57,7 +57,7 @@ def stream_of_file(
     if first is not None and first < 1:
         raise ConfigError(f"--tuples must be at least 1, not {first}")
     stream = stream_of(
-        opened(path, options),
+        opened(path, options, timed=False),  # the first tuples alone are looked at below
         tuples=first,
         timed=timed,
         rate=rate,
@@ -66,18 +66,9 @@ def stream_of_file(
         remark=lambda sentence: typer.echo(f"warning: {sentence}", err=True),
     )
     if timed and len(stream) > 1 and int(stream.times.min()) == int(stream.times.max()):
-        _warn_of_one_time(options.time or "", int(stream.times[0]), len(stream))
+        numbered = " Without --time tuples are numbered"
+        warn_of_one_time(options.time or "", int(stream.times[0]), len(stream), otherwise=numbered)
     return stream
-
-
-def _warn_of_one_time(column: str, time: int, tuples: int) -> None:
-    from evenflow.talking.words import moment
-
-    typer.echo(
-        f"warning: all {tuples:,} tuples have the same time in {column!r}, {moment(time)}: no slide ever ends. Is it the "
-        "right --time, and the right --time-unit? Without --time tuples are numbered",
-        err=True,
-    )
 
 
 def disorder_of(text: str | None, scenario: Scenario) -> int:

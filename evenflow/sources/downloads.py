@@ -32,6 +32,8 @@ class Download:
     """None if the file does not fit the data set."""
     columns: tuple[str, ...]
     """Columns of the data set."""
+    same_time: int | None
+    """Event time (ms) that all rows have. None if they differ, or if the file does not fit."""
     problem: str | None
     """What is wrong, with the first bad row if it is a row. None if every row fits."""
 
@@ -68,9 +70,10 @@ def check_download(name: str, path: Path | None = None) -> Download:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror or error}", hint="name the downloaded file"
         ) from None
-    rows, problem = None, None
+    rows, same_time, problem = None, None, None
     try:
-        rows = wanted.open(str(path), SourceOptions()).rows
+        source = wanted.open(str(path), SourceOptions())
+        rows, same_time = source.rows, source.same_time
     except ConfigError as error:
         problem = error.message
     return Download(
@@ -82,5 +85,6 @@ def check_download(name: str, path: Path | None = None) -> Download:
         checksums_known=len(wanted.sha256),
         rows=rows,
         columns=tuple(wanted.columns),
+        same_time=same_time,
         problem=problem,
     )

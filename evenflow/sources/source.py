@@ -232,6 +232,12 @@ class TableSource:
         self.rows: int | None = len(whole)
         self._whole = whole
 
+    @property
+    def same_time(self) -> int | None:
+        """The event time (ms) that all tuples have. None if they differ, or if there is but one tuple."""
+        times = self._whole.times
+        return int(times[0]) if len(times) > 1 and times.min() == times.max() else None
+
     def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
         for start in range(0, len(self._whole), tuples):
             yield self._whole.slice(start, min(start + tuples, len(self._whole)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, DataLossError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from spark_consumers.writing import Write
@@ -108,11 +108,16 @@ class ResultSink(ABC):
     def loss(self, settings: Settings) -> str | None:
         """What is gone of the results that the query has written, in words with what to do. None if the sink misses nothing.
 
-        `evenflow status` asks this of a query that has finished a micro-batch. A sink that cannot say it from here, such as
-        one whose place only Spark reaches, returns None. Topics are not asked about, because status looks at those of
-        `topics` itself. Raises an EvenflowError if the place does not answer.
+        `evenflow status` asks this of a query that has finished a micro-batch, and the running application every few
+        seconds, in a thread of its own. A sink that cannot say it from here, such as one whose place only Spark reaches,
+        returns None. Topics are not asked about, because both look at those of `topics` themselves. Raises an
+        EvenflowError if the place does not answer.
         """
         return None
+
+    def loss_error(self, settings: Settings, loss: str) -> DataLossError:
+        """What ends the running application once `loss` has said this: the error that the next micro-batch would raise."""
+        return DataLossError(loss)
 
     @abstractmethod
     def place(self, settings: Settings) -> str:

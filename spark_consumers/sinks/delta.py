@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _TIME = pa.timestamp("us", "UTC")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 _ATTEMPTS = 20
+_NOT_THERE = "it is not there any more"
 _NEW_TABLE = "set results.path to a new folder (docs/operations.md)"
 
 
@@ -77,9 +78,12 @@ class Delta(TypedSink):
     def loss(self, settings: Settings) -> str | None:
         """Whether the table is gone. Says nothing of a table in an object store, which not everybody may ask."""
         place = delta_place(settings)
-        if place.options or _table(place) is not None:
+        if place.options or _is_there(place):
             return None
         return f"there is no Delta table in {place.uri}, so the results that were in it are gone: {RESTORE}"
+
+    def loss_error(self, settings: Settings, loss: str) -> DataLossError:
+        return _gone(delta_place(settings).uri, _NOT_THERE)
 
     def writer(self, settings: Settings, start: Start) -> Write:
         place, schema = delta_place(settings), delta_schema(settings)
@@ -131,10 +135,15 @@ def delta_schema(settings: Settings) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _table(place: DeltaPlace) -> DeltaTable | None:
-    there = _library().DeltaTable.is_deltatable
+def _is_there(place: DeltaPlace) -> bool:
+    """Whether there is a table. Its log is not read."""
     with _said(place.uri):
-        return _opened(place) if there(place.uri, storage_options=place.options) else None
+        return bool(_library().DeltaTable.is_deltatable(place.uri, storage_options=place.options))
+
+
+def _table(place: DeltaPlace) -> DeltaTable | None:
+    with _said(place.uri):
+        return _opened(place) if _is_there(place) else None
 
 
 def _opened(place: DeltaPlace, *, version: int | None = None) -> DeltaTable:
@@ -253,7 +262,7 @@ def _said(uri: str) -> Iterator[None]:
     except EvenflowError:
         raise
     except _library().exceptions.TableNotFoundError:
-        raise _gone(uri, "it is not there any more") from None
+        raise _gone(uri, _NOT_THERE) from None
     except FileNotFoundError as error:
         raise DataLossError(
             f"a file of the Delta table {uri} is gone: {' '.join(str(error).split())[:300]}",

@@ -23,7 +23,15 @@ from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.twostep import key_schema, with_key_columns
 from spark_consumers.folders import Folder
-from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, refuse_ahead, visible
+from spark_consumers.result_files import (
+    MARKER,
+    Owner,
+    ResultFiles,
+    batch_of,
+    marker_lost,
+    refuse_ahead,
+    visible,
+)
 from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
 from spark_consumers.writing import Write
 
@@ -71,6 +79,9 @@ class Parquet(ResultSink):
             return None
         what = f"has no {MARKER}" if folder.is_dir() else "is not there"
         return f"results.path {folder} {what}, so the results that the query has written there are gone: {RESTORE}"
+
+    def loss_error(self, settings: Settings, loss: str) -> DataLossError:
+        return marker_lost(_path(settings))
 
     def schema(self, settings: Settings) -> pa.Schema:
         plan = AggregatePlan.of(settings.query)

@@ -151,6 +151,9 @@ class Postgres(TypedSink):
             f"{' and '.join(lost)} {are} gone, with the results that the query has written there: {RESTORE}"
         )
 
+    def loss_error(self, settings: Settings, loss: str) -> DataLossError:
+        return _removed(table_of(settings))
+
     def writer(self, settings: Settings, start: Start) -> Write:
         owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
         table, schema = table_of(settings), readable_schema(settings.query)
@@ -201,7 +204,9 @@ class Upsert:
                 _sql("SELECT run, epoch, batch FROM {} WHERE results = %s FOR UPDATE", self.table.notes),
                 [self.table.name],
             ).fetchone()
-            if noted is None or noted[0] != self.run:
+            if noted is None:
+                raise _removed(self.table)
+            if noted[0] != self.run:
                 raise _gone(self.table, batch - 1)
             if noted[1] > self.epoch:
                 raise FencedError(
@@ -362,9 +367,7 @@ def _connected(table: Table) -> Iterator[Any]:
     except EvenflowError:
         raise
     except psycopg.errors.UndefinedTable:  # what is not there at a start is seen before it is used
-        raise DataLossError(
-            f"the table {table} or the table {NOTES} beside it was removed while it was used", hint=RESTORE
-        ) from None
+        raise _removed(table) from None
     except psycopg.Error as error:
         raise ServiceError(
             f"Postgres refuses the table {table}: {' '.join(str(error).split())[:300]}", hint=_advice(error)
@@ -439,6 +442,14 @@ def _gone(table: Table, begun: int) -> DataLossError:
         f"the table {table} or its row in {NOTES} is gone, although this query's checkpoint has begun micro-batches up to "
         f"{begun}",
         hint="restore both, or rebuild the query under a new name (docs/operations.md)",
+    )
+
+
+def _removed(table: Table) -> DataLossError:
+    """What ends an application whose table, or the note of it, was removed."""
+    return DataLossError(
+        f"the table {table}, or its row in the table {NOTES} beside it, was removed while it was used",
+        hint=RESTORE,
     )
 
 

@@ -49,7 +49,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (stage, "col", _Column),
         (run_folder, "ThreadPoolExecutor", InLine),
         (epoch, "BoundedCalls", InLine),
-        (run_watch, "_beside", at_once),
+        (run_watch, "beside", at_once),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
         (avro, "_with_headers", lambda rows, before: rows.with_header(before)),

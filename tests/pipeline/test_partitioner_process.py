@@ -142,7 +142,7 @@ def test_sigterm_while_the_broker_is_gone_ends_the_process_within_its_grace(quer
             wait_until(lambda: admin.describe(settings.kafka, [topic])[topic].records or not child.alive)
             broker.kill()
             child.signal(signal.SIGTERM)
-            assert child.wait(40) != -signal.SIGKILL, child.tail()
+            assert child.wait(20) != -signal.SIGKILL, child.tail()
         finally:
             child.kill()
         broker.restart()

@@ -208,9 +208,11 @@ def test_a_start_is_refused_where_it_would_lose_or_mix_results(database: str) ->
         write(settings, 2)
     with psycopg.connect(database) as connection:
         connection.execute("DELETE FROM evenflow_results")
-    assert "and its row in evenflow_results are gone" in (SINK.loss(settings) or "")
-    with pytest.raises(DataLossError, match="is gone"):
+    lost = SINK.loss(settings) or ""
+    assert "and its row in evenflow_results are gone" in lost
+    with pytest.raises(DataLossError, match="was removed while it was used") as caught:
         write(settings, 2)
+    assert str(SINK.loss_error(settings, lost)) == str(caught.value)
     with psycopg.connect(database) as connection:
         connection.execute("DROP TABLE evenflow_results")
     with pytest.raises(DataLossError, match="was removed while it was used"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -34,16 +33,16 @@ class Reports:
         """Whether the input, which all share, has ended."""
         return all(report.ended for report in self.by_query.values())
 
-    def json(self) -> str:
-        """One line of JSON.
+    def as_json(self) -> dict[str, Any]:
+        """One object.
 
         For a query without views this is its report. Otherwise it holds the total, and a report for the query and each
         view, with its name as `query`.
         """
         if len(self.by_query) == 1:
-            return next(iter(self.by_query.values())).json()
+            return asdict(next(iter(self.by_query.values())))
         each = [{"query": name, **asdict(report)} for name, report in self.by_query.items()]
-        return json.dumps({"differences": self.differences, "exact": self.exact, "queries": each})
+        return {"differences": self.differences, "exact": self.exact, "queries": each}
 
     def text(self) -> str:
         """The report of the query, then one line for each view, then the total. A view that is not exact has its report."""

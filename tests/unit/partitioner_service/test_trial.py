@@ -12,15 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evenflow.errors import ConfigError
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.input import InputSettings
+from partitioner_service import trial
 from partitioner_service.ahead import LiveClock
 from partitioner_service.route import Router, Slice
-from partitioner_service.trial import tried
+from partitioner_service.trial import refuse_mostly_rejected, tried
 from tests.examples import examples
 from tests.unit.partitioner_service import kafka
+from topics import reader
+from topics.state import TopicState
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000
 
@@ -135,3 +139,44 @@ def test_the_limit_is_a_share_and_no_part_of_the_identity_of_a_query() -> None:
     )
     assert one.fingerprint == other.fingerprint
     assert one.changes_since(other.identity()) == []
+
+
+def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = records([NOW] * 8_000 + [b"{"] * 12_000)
+
+    class Budget:
+        def read(self, _: Any, topic: str, begin: Any, end: Any, *, onto: list[Record]) -> None:
+            assert (topic, begin[1], end[1]) == ("in", 7, 7)
+            onto += log[begin[0] : end[0]]
+
+    def judge(start: str, records: int) -> None:
+        monkeypatch.setattr(trial, "describe", lambda kafka, names: {"in": state(records)})
+        refuse_mostly_rejected(
+            load_settings(
+                query={"key": "k", "time": "t", "window": "10s"},
+                input={"partitions": 2, "topic": "in", "start": start},
+            )
+        )
+
+    def state(records: int) -> TopicState:
+        ends = {0: records, 1: 7}
+        return TopicState(name="in", topic_id="t", partitions=2, begin={0: 0, 1: 7}, end=ends, config={})
+
+    monkeypatch.setattr(trial, "all_states", lambda settings: {})
+    monkeypatch.setattr(trial, "read_beginning", lambda settings: None)
+    monkeypatch.setattr(reader, "Budget", Budget)
+    judge("earliest", len(log))
+    judge("latest", 8_000)
+    judge("latest", 0)
+    with pytest.raises(ConfigError) as caught:
+        judge("latest", len(log))
+    assert caught.value.message.startswith(
+        "10,000 of the newest 10,000 records of topic in (hardly any lie behind input.start = latest) would be rejected "
+        "(100 %: "
+    )
+    monkeypatch.setattr(trial, "first_offsets", lambda kafka, topic, start: {0: 7_000, 1: 7})
+    judge("2026-05-28", 8_000)  # a thousand behind the start are judged alone
+    with pytest.raises(ConfigError, match=r"9,000 of the first 10,000 records of topic in would be rejected"):
+        judge("2026-05-28", len(log))

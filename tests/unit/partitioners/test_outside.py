@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -173,6 +174,24 @@ def test_spawned_processes_find_the_class_by_themselves(
     rows = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
     assert [row["partitioner"] for row in rows] == ["own:Lighter", "own:Lighter:d=3"]
     assert done.output.count("plain Python") == 1
+
+
+def test_a_sweep_and_an_advice_take_the_name_where_a_name_goes(folder: Path) -> None:
+    table, records = folder / "sweep.csv", folder / "records.csv"
+    grid = ["--workers", "4", "--seeds", "1", "--tuples", "2000", "--keys", "100", "--jobs", "1"]
+    swept = CliRunner().invoke(
+        app, ["sweep", "--output", str(table), "--partitioner", "own:Lighter:d=3", *grid]
+    )
+    assert swept.exit_code == 0, swept.output
+    (row,) = csv.DictReader(table.open())
+    assert (row["partitioner"], json.loads(row["options"])) == ("own:Lighter:d=3", {"d": 3})
+
+    records.write_text("k\n" + "".join(f"{key % 37}\n" for key in range(2_000)))
+    words = ["--input", str(records), "--key", "k", "--workers", "4", "--json"]
+    advised = CliRunner().invoke(app, ["advise", *words, "--also", "own:Lighter"])
+    assert advised.exit_code == 0, advised.output
+    candidates = json.loads(advised.stdout)["candidates"]
+    assert "own:Lighter" in [one["partitioner"] for one in candidates]
 
 
 def plain(monkeypatch: pytest.MonkeyPatch, **methods: Callable) -> PlainPartitioner:

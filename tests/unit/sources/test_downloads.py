@@ -93,7 +93,17 @@ def test_what_a_check_says_is_json_too(tmp_path: Path) -> None:
     words = ["datasets", "check", "cluster-tasks", str(made("cluster-tasks", tmp_path)), "--json"]
     done = CliRunner().invoke(library_application(), words)
     assert done.exit_code == 0
-    assert json.loads(done.stdout)["rows"] == 10
+    said = json.loads(done.stdout)
+    assert (said["rows"], said["same_time"]) == (10, None)
+
+
+def test_a_file_whose_rows_have_one_time_fits_with_a_warning(tmp_path: Path) -> None:
+    path = made("retail", tmp_path)
+    header, first, *_ = path.read_text().splitlines()
+    path.write_text("\n".join([header, first, first]))
+    done = CliRunner().invoke(library_application(), ["datasets", "check", "retail", str(path)])
+    assert done.exit_code == 0
+    assert "2 rows fit\nwarning: all of them have the same time in 'InvoiceDate', 2010-12-01 " in done.stdout
 
 
 def test_an_unknown_data_set_and_a_missing_file_are_refused(tmp_path: Path) -> None:

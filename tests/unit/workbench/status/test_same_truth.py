@@ -63,7 +63,10 @@ def judge(silent: int, running: int | None, *, batch: int | None, interval: int)
         assert verdict.word == WORDS[level]
         assert trouble.text.startswith(verdict.text.removesuffix(": does Kafka answer?"))
     if silent < 12:  # a stage is silent to others, not to itself
-        assert (health.checks().healthy is None) == (level != "wrong")
+        checks = health.checks()
+        assert (checks.healthy is None) == (level != "wrong")
+        words = [trouble.text.removeprefix("spark fused")] if trouble and level == "warning" else []
+        assert [text.removeprefix("fused of w") for text in checks.warnings] == words
 
 
 WEEK = 7 * 86_400_000

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from cli.main import app
 from evenflow.due import ResultDelays
+from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.query import Query
@@ -549,3 +552,16 @@ def test_times_are_said_as_a_person_reads_them() -> None:
     assert [ago(ms) for ms in (-5, 1_999, 119_000, 7_000_000, 90_000_000, 10**9)] == [
         "0 ms", "2 s", "2 min", "1.9 h", "1 d", "11.6 d",
     ]  # fmt: skip
+
+
+def test_without_a_broker_the_json_says_so_in_the_shape_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENFLOW_KAFKA__BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setenv("EVENFLOW_KAFKA__REQUEST_TIMEOUT", "1s")
+    result = CliRunner().invoke(app, ["status", "--json"])
+    assert isinstance(result.exception, ServiceError), "which ends the command with status 2"
+    said = json.loads(result.stdout)
+    (text,) = said["wrong"]
+    assert text == result.exception.message
+    assert text.startswith("no broker answers within 1 s at 127.0.0.1:1")
+    assert (said["state"], said["findings"]) == ("wrong", [{"level": "wrong", "text": text}])
+    assert set(said) <= set(as_json(facts(partition(0, state(20_700)))))
