@@ -271,7 +271,7 @@ class Loop:
 
         From now on all waiting for the broker is bounded by `_GRACE`.
         """
-        self.parts.sink.stop_within(_GRACE)
+        self._bound_waiting()
         try:
             if self.parts.sink.open_for is not None:
                 self.commit()
@@ -284,11 +284,15 @@ class Loop:
         It may hold a part of an unfinished block, which must never be committed with the offsets before that
         block.
         """
-        self.parts.sink.stop_within(_GRACE)
+        self._bound_waiting()
         try:
             self.parts.sink.abort()
         except (KafkaException, ServiceError) as error:
             log.warning("could not abort; the broker does after the transaction timeout: %s", error)
+
+    def _bound_waiting(self) -> None:
+        self.parts.sink.stop_within(_GRACE)
+        self.parts.side.stop_within(_GRACE)
 
     def settle(self, may_commit: bool) -> None:
         """End the open transaction before partitions are given up: a transaction never spans a rebalance.

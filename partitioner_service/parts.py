@@ -75,7 +75,7 @@ def open_parts(
     claim(settings, watchdog)
     names = [settings.topic(role) for role in ("input", "routed", "rejected")]
     topics = topic_admin.describe(settings.kafka, names)
-    side = SideRecords(settings)
+    side = SideRecords(settings, clock=clock)
     closing.when_over(side.close)
     learned = LearnedState(settings, side, clock=clock)
     partitioner, epoch = learned.restored()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from topics.records import Record
 log = logging.getLogger(__name__)
 
 _EPOCH = "evenflow-epoch"
+_CLOSING = 5.0  # s
 _LARGEST_SNAPSHOT = 30_000_000
 """Bytes. Below the largest record that a producer sends (`clients.MAX_RECORD_BYTES`)."""
 _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
@@ -39,7 +41,9 @@ class Saved(NamedTuple):
 class SideRecords:
     """Writes the telemetry, the snapshots and the sync records of one instance, and reads the snapshot to begin with."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._deadline: float | None = None
         self._settings = settings
         self._identity = settings.partitioner.instance
         self._producer = clients.producer(settings.kafka, **{"linger.ms": 50})
@@ -122,9 +126,18 @@ class SideRecords:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return None
 
+    def stop_within(self, seconds: float) -> None:
+        """From now on `close` is over after about this long at most. The first call counts."""
+        if self._deadline is None:
+            self._deadline = self._clock() + seconds
+
     def close(self) -> None:
-        """Hand buffered records to the broker, for a few seconds at most."""
-        self._producer.flush(5)
+        """Hand buffered records to the broker, for a few seconds at most.
+
+        If the end of the data plane has waited for the broker in vain, another wait would be in vain as well.
+        """
+        left = _CLOSING if self._deadline is None else self._deadline - self._clock()
+        self._producer.flush(max(0.1, min(_CLOSING, left)))
 
     def _produce(self, role: TopicRole, **record: Any) -> None:
         try:
