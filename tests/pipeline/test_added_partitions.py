@@ -176,7 +176,7 @@ def test_a_partition_that_is_added_while_instances_run_is_taken_in(
     assert f"{settings.topic('input')} has got partition 2: taken in from the first record on" in said[0]
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_topic_that_grew_twice_while_nobody_ran_is_taken_in_between_two_runs_of_spark(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

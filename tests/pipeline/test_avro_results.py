@@ -168,7 +168,7 @@ def test_the_rows_of_changes_are_exact(
     assert report.rows > 300
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_start_is_refused_without_a_schema_and_verify_finds_a_record_that_is_no_row_of_it(
     kafka_settings: Any, query_name: str, tmp_path: Path, registry: RegistryInMemory
 ) -> None:

@@ -133,8 +133,8 @@ def test_two_instances_hear_tables_that_one_of_them_makes(instances: Instances) 
     instances.finish()
 
 
+@pytest.mark.long
 @pytest.mark.family
-@pytest.mark.more
 @BOTH
 def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: Instances) -> None:
     for number in range(2):

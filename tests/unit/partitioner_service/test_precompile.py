@@ -8,7 +8,7 @@ from evenflow.partitioners.registry import names, tells
 from partitioner_service.precompile import compile_all
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_every_partitioner_of_the_service_and_every_reader_is_run_once() -> None:
     readers = 8
     several = sum(map(tells, names()))
