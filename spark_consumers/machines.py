@@ -25,6 +25,7 @@ from spark_consumers.object_store import application_jars
 from spark_consumers.own_pod import own_pod_conf
 
 _LOG = logging.getLogger("evenflow.spark")
+_WORKER_PYTHON = Path(__file__).with_name("worker_python")
 _CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
 
 
@@ -91,8 +92,14 @@ def with_children(settings: Settings) -> bool:
 
 
 def executor_python(settings: Settings) -> str:
-    """Path of the Python interpreter that Python workers run in."""
-    return settings.spark.executor_python or sys.executable
+    """Path of the Python interpreter that Python workers run in.
+
+    On the driver's own machine it is a script that starts the driver's interpreter (`early_answer.py` says what for).
+    """
+    if settings.spark.executor_python is not None:
+        return settings.spark.executor_python
+    here = settings.spark.in_one_process or with_children(settings)
+    return str(_WORKER_PYTHON) if here and os.access(_WORKER_PYTHON, os.X_OK) else sys.executable
 
 
 def refuse_unshared(settings: Settings) -> None:

@@ -47,7 +47,7 @@ from topics.state import TopicState
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
 _STEP_SECONDS = 1
-_STARTS = 4  # of a query whose Python process is slow to start
+_STARTS = 12  # of a query whose Python process is slow to start: for two to three minutes
 
 
 class RunningStage:

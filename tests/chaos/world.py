@@ -22,6 +22,7 @@ from evenflow.settings import Settings
 from tests.chaos.course import BATCH_PARTITIONERS, Course
 from tests.chaos.processes import MARK, resident
 from tests.chaos.proxy import HOST, Proxy
+from tests.patience import PATIENCE
 from tests.pipeline.end_to_end import INVERTIBLE, Stream, as_toml, evenflow, make_settings
 from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
@@ -36,7 +37,7 @@ RESTART_AFTER = 0.5
 EXPECTED = frozenset({0, 2, FencedError.exit_code, 75, -signal.SIGKILL, -signal.SIGTERM})
 """Exit statuses with which a service may end: in order, with an error in words, fenced, by its watchdog, killed, or by
 SIGTERM before it had begun. Not 1, which is Python's after a traceback."""
-AT_WORK_WITHIN = 150.0
+AT_WORK_WITHIN = 150.0 * PATIENCE
 """Seconds within which all are at work again after anything that can happen."""
 STAGES = {"fused": ("fused",), "split": ("combine", "reduce")}
 """Names of the stages of a wiring, which are those of their checkpoints' folders."""

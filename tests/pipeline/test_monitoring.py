@@ -31,8 +31,9 @@ _QUIET = {
     "evenflow_snapshot_timestamp_seconds",
     "evenflow_telemetry_ignored_total",
     "evenflow_plans_ignored_total",
+    "evenflow_certificate_end_timestamp_seconds",
 }
-"""Metrics of a pipeline that is well and young: nothing was rejected, ignored or saved yet."""
+"""Metrics of a pipeline that is well, young and without TLS: nothing was rejected, ignored or saved yet."""
 
 
 @dataclass

@@ -44,5 +44,5 @@ def test_a_query_whose_python_process_did_not_start_in_time_starts_again_and_its
     finally:
         process.kill()
     assert once.exists(), "the first process did not connect"
-    assert "The query starts again (start 2 of 4)" in log.read_text()
+    assert "The query starts again (start 2 of 12)" in log.read_text()
     assert spark_stream.results(settings)[0] == stream.expected()

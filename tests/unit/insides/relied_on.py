@@ -1,4 +1,4 @@
-"""Parts of Faust, mode and aiohttp that have no promise to stay, and that evenflow relies on all the same.
+"""Parts of Faust, mode, aiohttp and pyspark that have no promise to stay, and that evenflow relies on all the same.
 
 `python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have them.
 """
@@ -38,6 +38,12 @@ RELIED_ON: Mapping[str, str] = {
     "aiohttp.web_runner:SockSite.start": "what our site does in its place must stay the same, apart from the bound",
     "aiohttp.web_server:Server.connections": "the open connections, the oldest first",
     "aiohttp.web_protocol:RequestHandler.force_close": "closes a connection at once",
+    "pyspark.util:local_connect_and_auth": (
+        "how a Python process of Spark's connects to Java; `early_answer.py` does the same before it imports pyspark"
+    ),
+    "pyspark.sql.streaming.transform_with_state_driver_worker:main": (
+        "its module, run as a program, connects first, with the port and secret of the environment"
+    ),
 }
 """`module:name` -> what of it we rely on."""
 

@@ -1,4 +1,4 @@
-"""What Faust, aiokafka, mode and aiohttp moved is read again before it is relied on again."""
+"""What Faust, aiokafka, mode, aiohttp and pyspark moved is read again before it is relied on again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_page_has_every_inside_and_no_other() -> None:
 
 def test_the_page_names_the_versions_of_the_lock() -> None:
     lock = (ROOT / "requirements.lock").read_text()
-    for package in ("faust-streaming", "aiokafka", "mode-streaming", "aiohttp"):
+    for package in ("faust-streaming", "aiokafka", "mode-streaming", "aiohttp", "pyspark"):
         version = re.search(rf"^{package}==(\S+)", lock, re.MULTILINE)
         assert version is not None
         assert f"{package} {version[1]}" in PAGE
