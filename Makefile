@@ -8,8 +8,6 @@ SEEDS ?= 1000
 FROM ?= 0
 # Tests run in this many processes, each with a broker of its own: one more than cores, because many wait for services.
 JOBS ?= 3
-# Those of `make test-more` start a broker, partitioners and Spark each. With three at a time both cores were overloaded.
-MORE_JOBS ?= 2
 # The share of a law's examples that `make test` and `make test-more` draw. `make test-long` draws ten times all of them.
 EXAMPLES ?= 0.1
 # The share of the cases of each family (tests/families.py) that `make test` and `make test-more` run, and which part.
@@ -75,7 +73,7 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
-	$(SHARES) $(BIN)/python -m pytest -n $(MORE_JOBS) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+	$(SHARES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers
 	$(BIN)/python -m pytest tests/containers -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)

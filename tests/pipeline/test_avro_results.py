@@ -77,7 +77,7 @@ def read(settings: Settings, registry: RegistryInMemory) -> tuple[Result, int]:
     return found, records
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_rows_of_a_query_and_its_view_are_those_of_json_also_when_spark_is_killed(
     kafka_settings: Any, query_name: str, tmp_path: Path, registry: RegistryInMemory
 ) -> None:

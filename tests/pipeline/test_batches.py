@@ -31,7 +31,7 @@ REDUCE_TASKS = {"wiring": "fused", "reduce": "prompt"}
 @pytest.mark.parametrize(
     ("name", "how", "spark"),
     [
-        pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks", marks=pytest.mark.more),
+        pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks", marks=pytest.mark.long),
         pytest.param(
             "dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split", marks=pytest.mark.long
         ),

@@ -124,6 +124,7 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
     assert used[2] <= set(range(4))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(560)  # on a slow machine a micro-batch of the overload alone takes a minute
 def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_are_exact(
     tmp_path: Path,

@@ -54,7 +54,7 @@ def test_the_first_rows_of_all_buckets_come_out_as_json_rows(
     assert report.windows > 30
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sink", "emit"),
     [

@@ -245,6 +245,7 @@ def test_a_store_that_goes_away_in_mid_stream_ends_the_application_clearly_and_c
     assert_exact(stream)
 
 
+@pytest.mark.long
 def test_a_missing_bucket_and_refused_credentials_are_told_before_anything_is_read(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
 ) -> None:
