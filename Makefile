@@ -71,11 +71,13 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 	.rl/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[rl]" -r requirements.lock
 	PYTHONPATH=$(CURDIR) .rl/bin/python -m pytest tests/rl $(FLAGS)
 
-test-more: setup ## the longer suites (marked `more`), some of them in containers, and smoke runs of benchmarks
+test-more: setup ## the longer suites (marked `more`), some of them in containers (CONTAINERS=no: none), and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
 	$(SHARES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+ifneq ($(CONTAINERS),no)
 	$(BIN)/python -m tests.ground prepare containers
 	$(BIN)/python -m pytest tests/containers -m more $(FLAGS)
+endif
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)
 
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
