@@ -83,7 +83,7 @@ def test_the_connector_is_on_the_drivers_class_path_whatever_else_is_and_executo
 
 def test_what_assumes_one_machine_is_a_setting(cache: Path) -> None:
     assert _conf()["spark.driver.host"] == _conf()["spark.driver.bindAddress"] == "127.0.0.1"
-    assert _conf()["spark.pyspark.python"] == sys.executable
+    assert _conf(master="k8s://host")["spark.pyspark.python"] == sys.executable
     assert _conf()["spark.python.daemon.module"] == "spark_consumers.daemon"
     conf = _conf(
         driver_host="driver.example",
