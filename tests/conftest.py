@@ -29,9 +29,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 f"pytest-xdist does not group {alone[0]}: pytest and it do not fit each other"
             )
     for item in items:
-        limit = item.get_closest_marker("timeout")
-        seconds = limit.args[0] if limit else float(config.getini("timeout"))
-        item.add_marker(pytest.mark.timeout(seconds * PATIENCE), append=False)
+        if limit := item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE), append=False)
     left = outside(
         families(items),
         float(os.environ.get("EVENFLOW_FAMILIES", "1")),

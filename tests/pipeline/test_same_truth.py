@@ -30,7 +30,7 @@ SPARK_IS_SILENT = "; is `evenflow aggregate` running?"
 def status(pipeline: Pipeline) -> tuple[int, list[str]]:
     """Exit status, and what is wrong in words."""
     said = CliRunner().invoke(app, ["--config", str(pipeline.file), "status", "--json"])
-    return said.exit_code, json.loads(said.stdout)["wrong"] if said.stdout else [said.output]
+    return said.exit_code, json.loads(said.stdout)["wrong"]
 
 
 def page(port: int, path: str) -> tuple[int, Any]:
