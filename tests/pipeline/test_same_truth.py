@@ -9,7 +9,6 @@ import signal
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +16,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
+from tests.pages import page
 from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings, wait_for
 from topics.admin import delete_topics
 from workbench.broker import EmbeddedBroker
@@ -31,15 +31,6 @@ def status(pipeline: Pipeline) -> tuple[int, list[str]]:
     """Exit status, and what is wrong in words."""
     said = CliRunner().invoke(app, ["--config", str(pipeline.file), "status", "--json"])
     return said.exit_code, json.loads(said.stdout)["wrong"]
-
-
-def page(port: int, path: str) -> tuple[int, Any]:
-    """HTTP status and JSON of a page of a service."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
 
 
 def keeping_up(port: int) -> dict[str, str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import urllib.error
-import urllib.request
 from concurrent.futures import Future
 from typing import Any
 
@@ -13,18 +10,11 @@ import pytest
 
 from controller import service
 from evenflow.settings import Settings, load_settings
+from tests.pages import page
 from tests.unit.talking.clock import Clock
 from topics.state import TopicState
 from topics.watch import TopicWatch
 from workbench.ports import free_ports
-
-
-def page(port: int, path: str) -> tuple[int, Any]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
 
 
 def test_a_broker_that_is_gone_makes_a_controller_unhealthy_and_not_dead(

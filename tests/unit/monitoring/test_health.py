@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from typing import Any
 
 from evenflow.settings import load_settings
@@ -14,6 +11,7 @@ from monitoring.health import Checks, Turns
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from spark_consumers.health import Health
+from tests.pages import page
 from tests.unit.talking.clock import Clock
 
 COMMON: dict[str, Any] = {
@@ -25,28 +23,20 @@ COMMON: dict[str, Any] = {
 }
 
 
-def asked(port: int, page: str) -> tuple[int, dict[str, Any]]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=10) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
 def test_pages_answer_200_or_503_with_the_reason() -> None:
     said = [Checks()]
     instruments = SparkInstruments(load_settings(query={"name": "q"}))
     with served(instruments, "127.0.0.1", 0, setting="spark.web_port", health=lambda: said[0]) as port:
-        assert asked(port, "/alive/") == (200, {"alive": True})
-        assert asked(port, "/healthy") == (200, {"healthy": True})
+        assert page(port, "/alive/") == (200, {"alive": True})
+        assert page(port, "/healthy") == (200, {"healthy": True})
         said[0] = Checks(warnings=("look here",))
-        assert asked(port, "/healthy/") == (200, {"healthy": True, "warnings": ["look here"]})
+        assert page(port, "/healthy/") == (200, {"healthy": True, "warnings": ["look here"]})
         said[0] = Checks(unhealthy="it stands still")
-        assert asked(port, "/alive/") == (200, {"alive": True})
-        assert asked(port, "/healthy/") == (503, {"healthy": False, "reason": "it stands still"})
+        assert page(port, "/alive/") == (200, {"alive": True})
+        assert page(port, "/healthy/") == (503, {"healthy": False, "reason": "it stands still"})
         said[0] = Checks(alive="its loop has ended")
-        assert asked(port, "/alive/") == (503, {"alive": False, "reason": "its loop has ended"})
-        assert asked(port, "/healthy/")[1]["reason"] == "its loop has ended"
+        assert page(port, "/alive/") == (503, {"alive": False, "reason": "its loop has ended"})
+        assert page(port, "/healthy/")[1]["reason"] == "its loop has ended"
 
 
 def test_a_loop_that_has_begun_and_turns_no_more_is_not_alive() -> None:
