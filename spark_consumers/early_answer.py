@@ -39,8 +39,7 @@ def connection() -> tuple[Any, socket.socket]:
 
 def main() -> None:
     """Connect, then run the module that Spark has named."""
-    port = os.environ.get("PYTHON_WORKER_FACTORY_PORT")
-    made = [] if port is None else [connection()]
+    port, made = os.environ["PYTHON_WORKER_FACTORY_PORT"], [connection()]
     # What `python -m` does: the module of a user's own aggregate may lie in the working directory.
     sys.path[0] = os.getcwd()
     import pyspark.util

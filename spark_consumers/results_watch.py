@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.settings import Settings
-from spark_consumers.run_watch import beside
+from spark_consumers.asking import Question, beside
 from spark_consumers.sinks import sink_of
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -36,10 +36,9 @@ class ResultsWatch:
     ) -> None:
         self._settings = settings
         self._sink = sink_of(settings)
-        self._clock = clock
-        self._ask = ask
-        self._due = clock()
-        self._asked: Future[str | None] | None = None
+        self._question = Question(
+            lambda: ask(lambda: self._sink.loss(settings)), every=_EVERY, first=0.0, clock=clock
+        )
         self._seen = False
         self._trouble: str | None = None
 
@@ -49,13 +48,9 @@ class ResultsWatch:
         Raises the DataLossError that the next micro-batch would raise. A place that does not answer is no loss: the log
         says so, once.
         """
-        if self._asked is None:
-            if self._clock() >= self._due:
-                self._asked = self._ask(lambda: self._sink.loss(self._settings))
+        asked = self._question.answer()
+        if asked is None:
             return
-        if not self._asked.done():
-            return
-        asked, self._asked, self._due = self._asked, None, self._clock() + _EVERY
         try:
             loss = asked.result()
         except DataLossError as error:  # the place was removed while it was looked at

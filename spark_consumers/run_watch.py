@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
 
 from evenflow.errors import ServiceError
+from spark_consumers import asking
+from spark_consumers.asking import Question
 from spark_consumers.checkpoints import Checkpoint
 from spark_consumers.epoch import StageEpoch
 from spark_consumers.folders import Folder
@@ -17,7 +16,6 @@ from spark_consumers.run_folder import remove_older
 
 _LOG = logging.getLogger("evenflow.spark")
 _EVERY = 10.0  # s
-_T = TypeVar("_T")
 
 
 class RunWatch:
@@ -33,24 +31,19 @@ class RunWatch:
         self._folder = folder
         self._epoch = epoch
         self._checkpoint = checkpoint
-        self._clock = clock
-        self._due = clock() + _EVERY
         self._begun_with = checkpoint.committed_batch()
         self._removed = False
-        self._asked: Future[None] | None = None
+        # `beside` by its name in the module: the simulator of faults puts its own there.
+        self._question = Question(lambda: asking.beside(epoch.check), every=_EVERY, first=_EVERY, clock=clock)
 
     def look(self) -> None:
         """Look at the answer if it has come, or ask if it is time. This never waits.
 
         Raises FencedError if another driver has taken over.
         """
-        if self._asked is None:
-            if self._clock() >= self._due:
-                self._asked = beside(self._epoch.check)
+        asked = self._question.answer()
+        if asked is None:
             return
-        if not self._asked.done():
-            return
-        asked, self._asked, self._due = self._asked, None, self._clock() + _EVERY
         try:
             asked.result()
         except ServiceError as error:
@@ -60,18 +53,3 @@ class RunWatch:
         if not self._removed and self._checkpoint.committed_batch() > self._begun_with:
             remove_older(self._folder, self._epoch.number)
             self._removed = True
-
-
-def beside(ask: Callable[[], _T]) -> Future[_T]:
-    """The answer of `ask`, which a thread of its own waits for. A server that is away must not hold up the application."""
-    answer: Future[_T] = Future()
-
-    def wait() -> None:
-        try:
-            answer.set_result(ask())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    # A daemon: an answer that never comes must not keep the process.
-    threading.Thread(target=wait, name="evenflow-ask", daemon=True).start()
-    return answer

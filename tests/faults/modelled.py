@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from partitioner_service import session, source
 from partitioner_service.exchange import channel
-from spark_consumers import epoch, result_files, run_folder, run_watch, stage
+from spark_consumers import asking, epoch, result_files, run_folder, stage
 from spark_consumers.folders import Folder
 from spark_consumers.sinks import avro
 from tests.columns_way import either_way
@@ -49,7 +49,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (stage, "col", _Column),
         (run_folder, "ThreadPoolExecutor", InLine),
         (epoch, "BoundedCalls", InLine),
-        (run_watch, "beside", at_once),
+        (asking, "beside", at_once),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
         (avro, "_with_headers", lambda rows, before: rows.with_header(before)),
