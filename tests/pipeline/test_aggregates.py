@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(280)]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sink", ["frames", pytest.param("parquet", marks=pytest.mark.long)])
+@pytest.mark.parametrize("sink", ["frames", "parquet"])
 def test_every_aggregate_is_right_in_every_kind_of_results(
     kafka_settings: Any, query_name: str, tmp_path: Path, sink: str
 ) -> None:

@@ -20,7 +20,7 @@ from tests.pipeline.end_to_end import (
 from tests.pipeline.planes import soon_missed, telemetry
 from tests.pipeline.routed import records
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.long, pytest.mark.timeout(280)]
 
 EVENT: dict[str, Any] = {"batch_interval": 1000}
 PROCESSING: dict[str, Any] = {"batch_interval": 700, "batch_clock": "processing"}
@@ -31,20 +31,18 @@ REDUCE_TASKS = {"wiring": "fused", "reduce": "prompt"}
 @pytest.mark.parametrize(
     ("name", "how", "spark"),
     [
-        pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks", marks=pytest.mark.long),
-        pytest.param(
-            "dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split", marks=pytest.mark.long
-        ),
-        pytest.param("partly", EVENT, REDUCE_TASKS, id="partly-reduce-tasks", marks=pytest.mark.long),
-        pytest.param("time-based", PROCESSING, FUSED, id="time-based", marks=pytest.mark.long),
-        pytest.param("partly", PROCESSING, SPLIT, id="partly-split", marks=pytest.mark.long),
-        pytest.param("prompt", PROCESSING, SPLIT, id="prompt-processing-split", marks=pytest.mark.long),
-        pytest.param("dalton-batch", EVENT, FUSED, id="dalton-batch-event", marks=pytest.mark.long),
-        pytest.param("time-based", EVENT, SPLIT, id="time-based-split", marks=pytest.mark.long),
-        pytest.param("hashing", EVENT, FUSED, id="hashing", marks=pytest.mark.long),
-        pytest.param("shuffle", PROCESSING, FUSED, id="shuffle", marks=pytest.mark.long),
-        pytest.param("pkg", EVENT, FUSED, id="pkg", marks=pytest.mark.long),
-        pytest.param("cam", PROCESSING, FUSED, id="cam", marks=pytest.mark.long),
+        pytest.param("prompt", EVENT, REDUCE_TASKS, id="prompt-event-reduce-tasks"),
+        pytest.param("dalton-batch", PROCESSING, SPLIT, id="dalton-batch-processing-split"),
+        pytest.param("partly", EVENT, REDUCE_TASKS, id="partly-reduce-tasks"),
+        pytest.param("time-based", PROCESSING, FUSED, id="time-based"),
+        pytest.param("partly", PROCESSING, SPLIT, id="partly-split"),
+        pytest.param("prompt", PROCESSING, SPLIT, id="prompt-processing-split"),
+        pytest.param("dalton-batch", EVENT, FUSED, id="dalton-batch-event"),
+        pytest.param("time-based", EVENT, SPLIT, id="time-based-split"),
+        pytest.param("hashing", EVENT, FUSED, id="hashing"),
+        pytest.param("shuffle", PROCESSING, FUSED, id="shuffle"),
+        pytest.param("pkg", EVENT, FUSED, id="pkg"),
+        pytest.param("cam", PROCESSING, FUSED, id="cam"),
     ],
 )
 def test_an_instance_killed_in_mid_batch_costs_time_and_nothing_else(

@@ -27,7 +27,7 @@ from tests.pipeline.planes import start_thread
 from tests.pipeline.routed import records
 from topics.plans import read_plans
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.long, pytest.mark.timeout(280)]
 
 
 def published(pipeline: Pipeline, *, workers: int, reducers: int) -> plans.Plan:
@@ -51,7 +51,6 @@ def newest(settings: Settings, kind: str) -> Any:
     return found
 
 
-@pytest.mark.long
 def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_the_plans_late(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -124,7 +123,6 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
     assert used[2] <= set(range(4))
 
 
-@pytest.mark.long
 @pytest.mark.timeout(560)  # on a slow machine a micro-batch of the overload alone takes a minute
 def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_are_exact(
     tmp_path: Path,

@@ -11,7 +11,7 @@ from tests.pipeline.end_to_end import INVERTIBLE, Pipeline, Stream, make_setting
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.long, pytest.mark.timeout(280)]
 
 
 def verified(kafka: Any, name: str, folder: Path, sink: str, **query: Any) -> Report:
@@ -39,13 +39,11 @@ def verified(kafka: Any, name: str, folder: Path, sink: str, **query: Any) -> Re
     return report
 
 
-@pytest.mark.long
 def test_changes_come_out_as_json_rows(kafka_settings: Any, query_name: str, tmp_path: Path) -> None:
     report = verified(kafka_settings, query_name, tmp_path, "kafka", emit="changes")
     assert report.rows > 500
 
 
-@pytest.mark.long
 def test_the_first_rows_of_all_buckets_come_out_as_json_rows(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -54,13 +52,12 @@ def test_the_first_rows_of_all_buckets_come_out_as_json_rows(
     assert report.windows > 30
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("sink", "emit"),
     [
-        pytest.param("parquet", "changes", marks=pytest.mark.long),
-        pytest.param("parquet", "top(7, i_sum)", marks=pytest.mark.long),
-        pytest.param("frames", "changes", marks=pytest.mark.long),
+        ("parquet", "changes"),
+        ("parquet", "top(7, i_sum)"),
+        ("frames", "changes"),
         ("frames", "top(7, i_mean, ascending)"),
     ],
 )
@@ -71,7 +68,6 @@ def test_they_come_out_in_typed_columns(
     assert report.rows > 200
 
 
-@pytest.mark.long
 def test_buckets_that_close_a_window_in_different_micro_batches_are_waited_for(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -134,7 +134,6 @@ def test_two_instances_hear_tables_that_one_of_them_makes(instances: Instances) 
 
 
 @pytest.mark.long
-@pytest.mark.family
 @BOTH
 def test_both_hear_tables_and_a_killed_one_is_followed_by_the_other(instances: Instances) -> None:
     for number in range(2):

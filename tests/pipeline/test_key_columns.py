@@ -17,13 +17,10 @@ from topics import reader
 from topics.query_record import read_beginning
 from workbench.verify.shell import verify
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.long]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "earlier", [pytest.param(False, marks=pytest.mark.long), True], ids=["begins now", "begun earlier"]
-)
+@pytest.mark.parametrize("earlier", [False, True], ids=["begins now", "begun earlier"])
 def test_a_query_keeps_the_columns_of_the_key_with_which_it_began(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, earlier: bool
 ) -> None:

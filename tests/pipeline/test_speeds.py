@@ -11,10 +11,9 @@ from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_setti
 from tests.pipeline.planes import telemetry
 from tests.pipeline.routed import records
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.long]
 
 
-@pytest.mark.long
 def test_a_slow_worker_of_the_real_pipeline_gets_less_and_results_are_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
@@ -48,8 +47,7 @@ def test_a_slow_worker_of_the_real_pipeline_gets_less_and_results_are_exact(
     assert_exact(stream)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("wiring", ["fused", pytest.param("split", marks=pytest.mark.long)])
+@pytest.mark.parametrize("wiring", ["fused", "split"])
 def test_both_instances_are_told_how_long_tuples_take_and_results_are_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, wiring: str
 ) -> None:
