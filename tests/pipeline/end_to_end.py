@@ -11,7 +11,6 @@ import math
 import os
 import random
 import sys
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Query, Settings, load_settings
 from partitioner_service.committed import committed_states, data_plane_group
 from spark_consumers.runs import newest_local_run
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_for
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
 from topics import clients
@@ -300,16 +299,6 @@ class Pipeline:
     ) -> None:
         for child in self.running.values():
             child.kill()
-
-
-def wait_for(
-    condition: Callable[[], Any], otherwise: Callable[[], Any] = lambda: "", *, timeout: float = 90.0
-) -> None:
-    """Poll; an AssertionError that shows `otherwise()` if it does not happen in time."""
-    deadline = time.monotonic() + timeout * PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, otherwise()
-        threading.Event().wait(0.05)
 
 
 def evenflow(file: Path | None, log: Path, *words: str) -> ChildProcess:

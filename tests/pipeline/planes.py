@@ -6,7 +6,6 @@ import json
 import random
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from evenflow.settings.model import KafkaExtras
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
-from tests.patience import PATIENCE
+from tests.patience import wait_for
 from tests.pipeline.routed import create_topics, make_settings, records, write
 from workbench.processes import ChildProcess
 
@@ -55,10 +54,7 @@ def run(settings: Settings) -> DataPlane:
 
 def wait_until(condition: Any, *, timeout: float = 60.0) -> None:
     """Poll for something another process or thread is about to do."""
-    deadline = time.monotonic() + timeout * PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        threading.Event().wait(0.05)
+    wait_for(condition, lambda: "it did not happen in time", timeout=timeout)
 
 
 def start_thread(plane: DataPlane) -> tuple[threading.Thread, list[BaseException]]:

@@ -3,14 +3,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from evenflow.errors import ConfigError, ServiceError
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_for
 from topics.admin import describe, ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
@@ -34,10 +33,7 @@ signal.pause()
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
+    wait_for(condition, lambda: what, timeout=30.0)
 
 
 def runs(pid: int) -> bool:

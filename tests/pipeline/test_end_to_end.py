@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from evenflow.partitioners import names
+from tests.patience import wait_for
 from tests.pipeline.end_to_end import (
     INVERTIBLE,
     Pipeline,
@@ -34,7 +35,6 @@ from tests.pipeline.end_to_end import (
     make_settings,
     owners,
     transaction_is_open,
-    wait_for,
 )
 from tests.pipeline.planes import soon_missed
 from tests.pipeline.routed import holders_of_the_hottest, read_routed

@@ -19,7 +19,8 @@ from cli.main import app
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, load_settings
 from partitioner_service.committed import all_states
-from tests.pipeline.end_to_end import evenflow, wait_for
+from tests.patience import wait_for
+from tests.pipeline.end_to_end import evenflow
 from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names

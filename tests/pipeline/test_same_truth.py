@@ -17,7 +17,8 @@ from cli.main import app
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from tests.pages import page
-from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings, wait_for
+from tests.patience import wait_for
+from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings
 from topics.admin import delete_topics
 from workbench.broker import EmbeddedBroker
 from workbench.ports import free_ports
