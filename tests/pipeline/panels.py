@@ -40,3 +40,8 @@ def asked(prometheus: Prometheus, expression: str, query: str) -> int | str:
         return len(prometheus.query(f"last_over_time(({chosen})[1m:1s])"))
     except ServiceError as error:
         return error.message
+
+
+def has_data(answer: int | str) -> bool:
+    """Whether what was `asked` has at least one series."""
+    return isinstance(answer, int) and answer > 0

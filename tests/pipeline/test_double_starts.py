@@ -71,7 +71,8 @@ def test_a_second_process_is_refused_by_port_and_by_name_may_take_over_and_goes_
             write(one_port, rows[600:], end=False)
             write_end(one_port, Counter(p for p, _ in rows))
             assert third.wait(90) == 0, logs["again"].read_text()
-    assert logs["again"].read_text().count("was at work a moment ago") == 1
+    # None if this process took so long to start that the group had forgotten the killed one.
+    assert logs["again"].read_text().count("was at work a moment ago") <= 1
     assert read_routed(one_port).counts == expected_counts(one_port, rows)
 
 

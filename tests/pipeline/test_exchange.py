@@ -16,7 +16,7 @@ from partitioner_service.committed import all_states
 from partitioner_service.exchange.reading import LARGEST
 from tests.hostile import BYTES
 from tests.pipeline import end_to_end
-from tests.pipeline.panels import EXCHANGE, asked, queries, series
+from tests.pipeline.panels import EXCHANGE, asked, has_data, queries, series
 from tests.pipeline.planes import start_instance, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
@@ -218,7 +218,7 @@ def test_every_panel_and_metric_of_the_exchange_has_data_under_a_real_prometheus
 
         def all_have_data() -> bool:
             found.update({name: asked(prometheus, expression, query) for name, expression in asking.items()})
-            return all(isinstance(said, int) and said > 0 for said in found.values())
+            return all(map(has_data, found.values()))
 
         instances.feed_until(all_have_data)
         assert {name for name in series() if name.startswith(EXCHANGE)} <= prometheus.metadata()
