@@ -19,6 +19,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # `make fuzz`: how long for each target.
 SECONDS ?= 10
 PYTEST = $(BIN)/python -m pytest -n $(JOBS)
+# What fails beside other tests runs once more, alone.
+TWICE = $(BIN)/python -m tests.second_run -n $(JOBS)
 # The tests of a file stay in one process, to share what they start; long files come first.
 BY_FILE = --dist loadfile --no-loadscope-reorder
 # `make test-more`: any test in any process, but for those of a group (`xdist_group`), which share a long preparation.
@@ -52,7 +54,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 
 test: setup ## lint, types, layers, and the tests, in three processes on two cores (JOBS=...)
 	@$(MAKE) --no-print-directory -j 2 lint kernels
-	$(SHARES) $(PYTEST) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
+	$(SHARES) $(TWICE) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -73,7 +75,7 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers (CONTAINERS=no: none), and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
-	$(SHARES) $(PYTEST) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
+	$(SHARES) $(TWICE) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 ifneq ($(CONTAINERS),no)
 	$(BIN)/python -m tests.ground prepare containers
 	$(BIN)/python -m pytest tests/containers -m more $(FLAGS)
