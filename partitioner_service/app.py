@@ -12,7 +12,6 @@ import asyncio
 import logging
 import signal
 import socket
-import ssl
 import tempfile
 import threading
 import time
@@ -22,8 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import faust
-from aiokafka.abc import AbstractTokenProvider
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import KafkaError
 from faust.sensors.prometheus import setup_prometheus_sensors
 from faust.transport.drivers import aiokafka
 from faust.types import TP
@@ -33,7 +31,6 @@ from mode.threads import ServiceThread, WorkerThread
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
-from evenflow.settings.token_file import TokenFile
 from evenflow.talking import on_every_line
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
@@ -49,6 +46,7 @@ from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.rebuild import continue_from_routed
 from partitioner_service.speeds import MeasuredSpeeds
+from topics.aiokafka_login import TokenProvider, tls_context
 
 log = logging.getLogger(__name__)
 
@@ -369,30 +367,10 @@ def _consumer_of(*newest_only: str) -> type[_Consumer]:
     return type("_Consumer", (_Consumer,), {"reader": reader})
 
 
-class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
-    """Reads the token's file for each connection that aiokafka makes."""
-
-    def __init__(self, tokens: TokenFile) -> None:
-        super().__init__()
-        self._tokens = tokens
-
-    async def token(self) -> str:
-        try:
-            return self._tokens.read()[0]
-        except ConfigError as error:  # aiokafka tries again after its own errors alone
-            log.warning("%s", error)
-            raise KafkaConnectionError(str(error)) from None
-
-
 def _credentials(kafka: KafkaSettings) -> Any:
-    words = aiokafka_config(kafka)
-    context = None
-    if "SSL" in words["security_protocol"].split("_"):
-        context = ssl.create_default_context(cafile=words["ssl_cafile"])
-        if words["ssl_certfile"]:
-            context.load_cert_chain(words["ssl_certfile"], words["ssl_keyfile"], words["ssl_password"])
+    words, context = aiokafka_config(kafka), tls_context(kafka)
     if words["tokens"] is not None:
-        return faust.OAuthCredentials(oauth_cb=_TokenProvider(words["tokens"]), ssl_context=context)
+        return faust.OAuthCredentials(oauth_cb=TokenProvider(words["tokens"]), ssl_context=context)
     if words["security_protocol"].startswith("SASL_"):
         return faust.SASLCredentials(
             username=words["sasl_plain_username"],

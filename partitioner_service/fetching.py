@@ -15,6 +15,7 @@ _ASK_EVERY = 1.0
 class Fetching:
     """Pauses and resumes partitions. paused: the partitions that are paused now.
 
+    absent: partitions that are owned, and that librdkafka does not fetch in any case: they are not assigned to it.
     librdkafka does not hear how far the log of a paused partition grows. So `ask` is called for the paused
     partitions once a second.
     """
@@ -23,6 +24,7 @@ class Fetching:
         self, consumer: Consumer, topic: str, ask: Ask, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.paused: set[int] = set()
+        self.absent: frozenset[int] = frozenset()
         self._consumer = consumer
         self._topic = topic
         self._ask = ask
@@ -35,9 +37,10 @@ class Fetching:
         pause, resume = wanted - self.paused, self.paused - wanted
         if pause:
             self._asked_at = self._clock()
-            self._consumer.pause([TopicPartition(self._topic, p) for p in pause])
-        if resume:
-            self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
+        if pause - self.absent:
+            self._consumer.pause([TopicPartition(self._topic, p) for p in pause - self.absent])
+        if resume - self.absent:
+            self._consumer.resume([TopicPartition(self._topic, p) for p in resume - self.absent])
         self.paused = wanted
         self._ask_after_paused()
 
@@ -46,13 +49,17 @@ class Fetching:
 
         Otherwise librdkafka would keep them paused through the next `assign` or rebalance.
         """
-        if self.paused:
-            self._consumer.resume([TopicPartition(self._topic, p) for p in sorted(self.paused)])
-            self.paused = set()
+        resume = sorted(self.paused - self.absent)
+        if resume:
+            self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
+        self.paused = set()
 
     def lag(self, partition: int, position: int) -> int | None:
         """Records between this position and the end of the log. None if the end is not known yet."""
-        _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        high = -1
+        if partition not in self.absent:
+            place = TopicPartition(self._topic, partition)
+            _, high = self._consumer.get_watermark_offsets(place, cached=True)
         # Logs only grow, so the larger of two answers is the newer one. librdkafka says -1001 before it knows
         # an end.
         end = max(high, self._grown.get(partition, high))

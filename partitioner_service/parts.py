@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -28,7 +29,10 @@ from partitioner_service.source import Source
 from partitioner_service.speeds import MeasuredSpeeds
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
+from topics.bombs import Bomb, bombs_ahead
 from topics.watch import TopicWatch
+
+log = logging.getLogger(__name__)
 
 _REJECTED_LIMIT = 1_048_588
 """Kafka's own default of `max.message.bytes` (bytes), for a broker that does not tell its value."""
@@ -107,8 +111,9 @@ def open_parts(
     )
     closing.when_over(source.close)
     run_note = RunNote(settings, side)
-    run_note.begins(_committed(settings))
-    closing.when_over(run_note.ends)
+    offsets = _committed(settings)
+    source.go_around(_bombs(settings, run_note.begins(offsets), offsets))
+    closing.when_over(lambda: run_note.ends(source.bombs))
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
@@ -128,6 +133,21 @@ def open_parts(
         member=None if channel is None else channel.member(side),
         speeds=speeds,
     )
+
+
+def _bombs(settings: Settings, suspects: Collection[int], offsets: Mapping[int, int]) -> dict[int, Bomb]:
+    """The decompression bombs before which these partitions stand."""
+    if not suspects:
+        return {}
+    topic = settings.topic("input")
+    bombs = bombs_ahead(settings.kafka, topic, {partition: offsets[partition] for partition in suspects})
+    for partition, bomb in sorted(bombs.items()):
+        log.error(
+            "%s[%d] will be read to offset %d, and no further: %s; see 'A record that cannot be fetched' in "
+            "docs/operations.md",
+            *(topic, partition, bomb.first, bomb.why),
+        )
+    return bombs
 
 
 def _committed(settings: Settings) -> dict[int, int]:

@@ -2,7 +2,9 @@
 
 A process that runs out of memory while it fetches says nothing any more. So each start leaves a note with the
 committed offsets, and each end in order takes it back. A start that finds the note of an unfinished run names the
-partitions that have not moved since, because what kills an instance may stand there.
+partitions that have not moved since, because what kills an instance may stand there. They are looked through for
+decompression bombs (`topics.bombs`). A run that ends in order with bombs before it leaves their partitions in its note,
+so that the next one looks there again before it fetches.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _MOST_NAMED = 20
 def parse_run_note(value: bytes | None) -> tuple[int, dict[int, int]]:
     """What a note says: unfinished runs in a row, the noted one included, and offset by partition.
 
-    Raises NotStrict.
+    Of a run that ended in order, the partitions are those that stood before a bomb. Raises NotStrict.
     """
     fields = read_object(value, most_bytes=_MOST_BYTES, depth=2)
     fields.whole("v", _VERSION, _VERSION)
@@ -49,8 +51,12 @@ class RunNote:
         self._instance = settings.partitioner.instance
         self._key = f"run/{self._instance}".encode()
 
-    def begins(self, offsets: Mapping[int, int]) -> None:
-        """Say what the last run left unsaid, and leave the note of this run. offsets: committed, by partition."""
+    def begins(self, offsets: Mapping[int, int]) -> set[int]:
+        """Say what the last run left unsaid, and leave the note of this run. offsets: committed, by partition.
+
+        Returns the partitions that have not moved since the last run began, if it did not end in order, and those that
+        stood before a bomb when it ended.
+        """
         last = read_last(self._kafka, self._topic, self._key)
         runs, before = 0, dict[int, int]()
         if last is not None and last.value() is not None:
@@ -63,10 +69,13 @@ class RunNote:
         at = {str(partition): offset for partition, offset in offsets.items()}
         note = {"v": _VERSION, "runs": min(runs + 1, _MOST_STARTS), "at": at}
         self._side.note(self._key, json.dumps(note).encode())
+        # Behind an end in order, what the note has are the partitions that stood before a bomb, wherever they stand now.
+        return {p for p, offset in offsets.items() if p in before and (not runs or before[p] == offset)}
 
-    def ends(self) -> None:
-        """Take the note back: this run ends in order."""
-        self._side.note(self._key, json.dumps({"v": _VERSION, "runs": 0, "at": {}}).encode())
+    def ends(self, bombs: Mapping[int, int]) -> None:
+        """Take the note back: this run ends in order. bombs: committed offset of each partition before a bomb."""
+        at = {str(partition): offset for partition, offset in bombs.items()}
+        self._side.note(self._key, json.dumps({"v": _VERSION, "runs": 0, "at": at}).encode())
 
     def _tell(self, runs: int, before: Mapping[int, int], offsets: Mapping[int, int]) -> None:
         still = sorted(p for p, offset in offsets.items() if before.get(p) == offset)

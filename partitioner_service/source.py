@@ -28,7 +28,9 @@ from partitioner_service.committed import (
     load_states,
     stable_states,
 )
+from partitioner_service.detour import Detour
 from partitioner_service.ends import LogEnds
+from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.ways import way_of
 from partitioner_service.fetching import Fetching
 from partitioner_service.route import Slice
@@ -36,6 +38,7 @@ from partitioner_service.session import totals
 from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
 from topics import clients
+from topics.bombs import Bomb
 from topics.offsets import known_offsets, log_ends
 from topics.records import Record
 
@@ -100,6 +103,8 @@ class Source:
         )
         self._way = way_of(settings, self._consumer, client_id=client_id(settings))
         self._fetching = Fetching(self._consumer, self._topic, self._ends_now, clock=clock)
+        self._detour = Detour(settings.kafka, self._topic, clock=clock)
+        self._turn = 0
 
     def subscribe(self, settle: Settle) -> None:
         """Join the group. Partitions arrive in a later `read`.
@@ -137,6 +142,11 @@ class Source:
         DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
         """
         self._try_again(self.unfetchable.due() & self.states.keys())
+        self._turn += 1
+        if self._turn % 2:  # the consumer has to be asked all the same, or the group takes it for dead
+            around = self._detour.fetch(self.paused)
+            if around is not None:
+                return self._blocks(around)
         before = self.rebalances
         # The callbacks of a rebalance run inside `fetch`. What they raise is kept in `_failure`.
         fetched = self._way.fetch(most, timeout)
@@ -152,12 +162,24 @@ class Source:
         if fetched.astray:
             self._go_back_to(fetched.astray)
             return []
+        return self._blocks(fetched)
+
+    def _blocks(self, fetched: Fetched) -> list[list[Slice]]:
         if not fetched.empty:
             self.just_assigned = False
         blocks = self._slicer.blocks(fetched, self.states)
         if not self.unfetchable.batches.keys() <= self.paused:
             self.hold(self.paused)
         return blocks
+
+    def go_around(self, bombs: Mapping[int, Bomb]) -> None:
+        """Fetch nothing of these partitions with librdkafka before their bombs are behind us. Before the first `read`."""
+        self._detour.bombs = bombs
+
+    @property
+    def bombs(self) -> dict[int, int]:
+        """Owned partitions that lead to a bomb, with the committed offset of each."""
+        return {p: self.committed[p].offset for p in self._fetching.absent & self.committed.keys()}
 
     def _go_back_to(self, astray: Sequence[Record]) -> None:
         """Read on from where we are, because these records have come another way than they should.
@@ -189,8 +211,10 @@ class Source:
         self.ends.forget()
         self.unfetchable.all_again()
         self.just_assigned = True
-        self._way.split(states)
-        self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
+        self._fetching.absent = self._detour.leads(states)
+        fetched = {p: state for p, state in states.items() if p not in self._fetching.absent}
+        self._way.split(fetched)
+        self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in fetched.items()])
 
     def _try_again(self, stuck: set[int]) -> None:
         """Fetch these partitions again from where they are stuck. All others are fetched as before."""
@@ -199,8 +223,9 @@ class Source:
         self.unfetchable.again(stuck)
         # Resumed before the seek, because a resumed partition goes on where librdkafka thinks that it was.
         self.hold(self.paused - stuck)
+        self._detour.again(stuck, self.states)
         try:
-            for partition in stuck:
+            for partition in stuck - self._fetching.absent:
                 self._consumer.seek(TopicPartition(self._topic, partition, self.states[partition].offset))
                 self.ends.left(partition)
         except KafkaException as error:
@@ -269,6 +294,7 @@ class Source:
         """Leave the group. The revoke callback settles an open transaction first."""
         self._way.close()
         self._consumer.close()
+        self._detour.close()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
@@ -335,6 +361,7 @@ class Source:
         log.info("gave up input partitions %s", numbers(self.states))
         self.states = {}
         self.committed = {}
+        self._fetching.absent = self._detour.leads({})
         self._assigned = []
         self.ends.forget()
         self.unfetchable.forget()

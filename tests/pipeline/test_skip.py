@@ -21,6 +21,8 @@ from partitioner_service.committed import all_states
 from partitioner_service.health import Health
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
+from partitioner_service.records import SideRecords
+from partitioner_service.run_note import RunNote
 from tests.pipeline.planes import start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, records, write, write_end
 from topics.audit import read_entries
@@ -174,6 +176,73 @@ def test_a_decompression_bomb_of_another_codec_is_read_and_its_records_are_rejec
     assert {dict(one.headers() or ())["evenflow-reason"] for one in records(settings, "rejected")} == {
         b"unreadable"
     }
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("codec", ["gzip", pytest.param("lz4", marks=pytest.mark.long)])
+def test_a_bomb_that_killed_an_instance_is_not_fetched_again_and_an_order_goes_past_it(
+    kafka_settings: KafkaSettings,
+    query_name: str,
+    tmp_path: Path,
+    codec: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = make_settings(kafka_settings, query_name, **PARTS)
+    create_topics(settings)
+    write(settings, [(at % 2, row(at)) for at in range(100)], end=False)
+    with running(settings):
+        wait_until(lambda: total(all_states(settings))[0] == 100)
+    # Before the bomb stand records of several batches, one of them aborted.
+    write(settings, [(0, row(at)) for at in range(100, 110)], end=False)
+    aborted(settings, b'{"k": "nobody", "t": 1, "v": 1}')
+    write(settings, [(0, row(at)) for at in range(110, 120)], end=False)
+    bomb(settings, count=160, codec=codec)
+    write(settings, [(at % 2, row(at)) for at in range(120, 220)], end=False)
+    killed_once(settings)
+    write_end(settings, {0: 50 + 20 + 160 + 50, 1: 100})  # type: ignore[arg-type]
+    topic, first, last = settings.topic("input"), 72, 231
+    with running(settings) as plane:
+        wait_until(lambda: stuck(plane))
+        (seen,) = stuck(plane)
+        assert (seen["partition"], seen["offset"]) == (0, first)
+        assert f"Decompression bomb ({codec})" in seen["reason"]
+        assert not Health().healthy(plane.status(), control_joined=True)["healthy"]
+        assert f"{topic}[0] will be read to offset {first}, and no further" in caplog.text
+        wait_until(lambda: plane.status()["assignment"]["1"]["ended"])
+        wait_until(lambda: total(all_states(settings))[0] == 170)
+    caplog.clear()
+    with running(settings) as plane:  # it ended in order, and knows all the same
+        wait_until(lambda: stuck(plane))
+        assert f"{topic}[0] will be read to offset {first}, and no further" in caplog.text
+        assert plane.status()["rebalances"] == 1
+        with pytest.raises(ConfigError, match=f"ends at offset {last}"):
+            skip(settings, 0, first, because="a test")
+        outcome = skip(settings, 0, first, because="a bomb", through=last)
+        assert outcome.done, outcome.words
+        wait_until(lambda: plane.status()["state"] == "stopped")
+    assert total(all_states(settings)) == (380, 220, 160)
+    report = verify(settings, due_within=0)
+    assert set(report.kinds) <= {"missing", "behind", "blind"}, report.text()
+    assert [(one.partition, one.first, one.last) for one in report.skipped] == [(0, first, last)]
+
+
+def aborted(settings: Settings, value: bytes) -> None:
+    """A record in partition 0 of a transaction that is aborted: it takes an offset, and so does the end of it."""
+    client = Producer(librdkafka_config(settings.kafka) | {"transactional.id": settings.query.name})
+    client.init_transactions(30)
+    client.begin_transaction()
+    client.produce(settings.topic("input"), value, partition=0)
+    client.flush(30)
+    client.abort_transaction(30)
+
+
+def killed_once(settings: Settings) -> None:
+    """Leave what an instance leaves that was killed before it committed anything."""
+    side = SideRecords(settings)
+    try:
+        RunNote(settings, side).begins({p: state.offset for p, state in all_states(settings).items()})
+    finally:
+        side.close()
 
 
 @pytest.mark.more

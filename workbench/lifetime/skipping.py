@@ -16,6 +16,7 @@ from topics import clients
 from topics.admin import describe, topic_names
 from topics.audit import who, write_entry
 from topics.bad_batches import BadBatch, bad_batch
+from topics.bombs import bomb_at
 from topics.follower import Follower
 from topics.query_record import read_beginning, refuse_changed, with_lookup_content
 from topics.settled import missing_input
@@ -134,6 +135,9 @@ def _bad(settings: Settings, partition: int, offset: int) -> BadBatch:
     end = describe(settings.kafka, [topic])[topic].end[partition]
     if offset >= end:
         raise ConfigError(f"{topic}[{partition}] has no offset {offset} yet: it ends at {end}")
+    bomb = bomb_at(settings.kafka, topic, partition, offset)
+    if bomb is not None:  # first: a plain consumer decompresses it, whatever it grows into
+        return BadBatch(bomb.first, bomb.last, bomb.why)
     batch = bad_batch(settings.kafka, topic, partition, offset, end=end)
     if batch is None:
         raise ConfigError(

@@ -26,6 +26,15 @@ RELIED_ON: Mapping[str, str] = {
     "faust.transport.drivers.aiokafka:Consumer._new_consumer_thread": "the only place that makes the consumer's thread",
     "faust.transport.consumer:ConsumerThread": "the base of that thread, as it is driven by Faust",
     "aiokafka:AIOKafkaConsumer.end_offsets": "the ends of logs, by partition, without a change of positions",
+    "aiokafka.client:AIOKafkaClient.send": "sends a request to a broker in the newest version that both know",
+    "aiokafka.client:AIOKafkaClient.ready": "says whether there is a connection to a broker, and makes one",
+    "aiokafka.client:AIOKafkaClient.set_topics": "gives a future that is done once the topic's leaders are known",
+    "aiokafka.protocol.fetch:FetchRequest": (
+        "asks for batches; what is stable and what was aborted stands in the answer before the batches, which come last"
+    ),
+    "aiokafka.consumer.fetcher:PartitionRecords": (
+        "decompresses a batch only when it is asked for its records, and leaves out those of aborted transactions"
+    ),
     "mode.threads:ServiceThread.start": "makes the thread as `ServiceThread.Worker`, which we replace by a daemon",
     "mode.threads:WorkerThread.stop": "replaced: it would wait within the event loop without a limit",
     "faust.web.drivers.aiohttp:Web.__init__": "makes `web_app`, `_runner` and `_transport_handlers` before the app starts",

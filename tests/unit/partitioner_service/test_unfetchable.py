@@ -229,14 +229,18 @@ def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that
         caplog.clear()
         return RunNote(settings, side)  # type: ignore[arg-type]
 
-    run().begins({0: 50, 1: 7})
+    assert run().begins({0: 50, 1: 7}) == set()
     assert not caplog.text
-    run().begins({0: 50, 1: 9})
+    assert run().begins({0: 50, 1: 9}) == {0}
     assert "the last run of instance 0 did not end in order" in caplog.text
     assert "nothing was committed of [0] at offset 50;" in caplog.text
     third = run()
-    third.begins({0: 50, 1: 9})
+    assert third.begins({0: 50, 1: 9}) == {0, 1}
     assert "the last 2 runs of instance 0 did not end in order" in caplog.text
-    third.ends()
-    run().begins({0: 50, 1: 9})
+    third.ends({})
+    fourth = run()
+    assert fourth.begins({0: 50, 1: 9}) == set()
     assert not caplog.text, "the last run ended in order"
+    fourth.ends({1: 9})
+    assert run().begins({0: 50, 1: 10}) == {1}, "before a bomb, wherever it stands by now"
+    assert not caplog.text
