@@ -1,0 +1,197 @@
+"""Each record before a bomb is read once, then the bomb is reported. librdkafka gets the partition when it is past."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError
+
+from evenflow.errors import ServiceError
+from evenflow.progress import PartitionState
+from evenflow.settings import load_settings
+from partitioner_service.detour import Detour
+from partitioner_service.fetch.fetched import Fetched
+from tests.unit.topics.test_bombs import built
+from topics.bombs import Bomb
+from topics.raw_batches import RawBatch, RawFetch, batches_of
+
+BOMB = Bomb(14, 93, "gzip", 90_000, 134_217_728)
+
+
+class Log:
+    """A partition's batches in place of a broker. down: what fetching raises."""
+
+    def __init__(self, batches: Sequence[bytes]) -> None:
+        self.batches = [batch for data in batches for batch in batches_of(data)]
+        self.down: ServiceError | None = None
+        self.begin, self.open = 0, 0
+
+    def __call__(self, *_: object) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        self.open += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open -= 1
+
+    def fetch(self, partition: int, offset: int) -> RawFetch | None:
+        if self.down is not None:
+            raise self.down
+        if offset < self.begin:
+            return None
+        found: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][:1]
+        return RawFetch(found, ())
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    """Four records in two batches before a bomb, and one behind it."""
+    bomb = built(1, [bytes(5_000_000)] * 40, first=14)
+    made = Log([built(1, [b"a" * 90, b"b" * 90], first=10), built(0, [b"c", b"d"], first=12), bomb])
+    monkeypatch.setattr("partitioner_service.detour.RawReader", made)
+    return made
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def detour(clock: Any = None) -> Detour:
+    made = Detour(load_settings().kafka, "topic", clock=clock or Clock())
+    made.bombs = {3: BOMB}
+    return made
+
+
+def states(**offsets: int) -> dict[int, PartitionState]:
+    return {
+        int(name[1:]): PartitionState(offset=offset, fingerprint="f", topic_id="t")
+        for name, offset in offsets.items()
+    }
+
+
+def offsets(fetched: Fetched | None) -> list[int]:
+    assert fetched is not None
+    return fetched.offsets.tolist()
+
+
+def test_the_records_before_a_bomb_come_batch_by_batch_and_then_its_report_once(log: Log) -> None:
+    made = detour()
+    assert made.leads(states(p3=10, p4=0)) == {3}
+    first = made.fetch(())
+    assert offsets(first) == [10, 11]
+    assert first is not None
+    assert [(r.value(), r.key(), r.headers(), r.timestamp()) for r in first.records] == [
+        (b"a" * 90, None, None, (TIMESTAMP_CREATE_TIME, 1_000)),
+        (b"b" * 90, None, None, (TIMESTAMP_CREATE_TIME, 1_001)),
+    ]
+    assert offsets(made.fetch(())) == [12, 13]
+    report = made.fetch(())
+    assert report is not None
+    ((arrival, event),) = report.events
+    error = event.error()
+    assert error is not None
+    assert (arrival, event.partition(), event.offset(), error.code()) == (
+        0,
+        3,
+        14,
+        KafkaError._BAD_COMPRESSION,
+    )
+    assert "Decompression bomb (gzip)" in error.str()
+    assert made.fetch(()) is None
+
+
+def test_a_partition_that_is_fetched_again_is_reported_again(log: Log) -> None:
+    made = detour()
+    made.leads(states(p3=14))
+    assert made.fetch(()) is not None
+    assert made.fetch(()) is None
+    made.again({3, 4}, states(p3=14, p4=0))
+    report = made.fetch(())
+    assert report is not None
+    assert report.events
+
+
+@pytest.mark.parametrize("offset", [94, 95])
+def test_behind_its_bomb_a_partition_is_left_to_librdkafka(log: Log, offset: int) -> None:
+    made = detour()
+    assert made.leads(states(p3=13)) == {3}
+    made.fetch(())
+    assert made.leads(states(p3=offset)) == frozenset()
+    assert made.fetch(()) is None
+    assert log.open == 0, "the connection is closed"
+
+
+def test_a_paused_partition_is_not_read(log: Log) -> None:
+    made = detour()
+    made.leads(states(p3=10))
+    assert made.fetch({3}) is None
+    assert offsets(made.fetch({4})) == [10, 11]
+
+
+def test_reading_goes_back_with_the_states(log: Log) -> None:
+    made = detour()
+    made.leads(states(p3=10))
+    made.fetch(())
+    made.fetch(())
+    made.leads(states(p3=12))
+    assert offsets(made.fetch(())) == [12, 13]
+
+
+def test_a_broker_that_is_away_is_asked_again_after_a_rest(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    made = detour(clock)
+    made.leads(states(p3=10))
+    log.down = ServiceError("nobody answers")
+    assert made.fetch(()) is None
+    assert "topic[3] is asked for again: nobody answers" in caplog.text
+    log.down = None
+    assert made.fetch(()) is None
+    clock.now = 5.0
+    assert offsets(made.fetch(())) == [10, 11]
+
+
+def test_an_offset_that_is_gone_is_reported_as_librdkafka_reports_it(log: Log) -> None:
+    made, log.begin = detour(), 12
+    made.leads(states(p3=10))
+    report = made.fetch(())
+    assert report is not None
+    ((_, event),) = report.events
+    error = event.error()
+    assert error is not None
+    assert error.code() == KafkaError.OFFSET_OUT_OF_RANGE
+
+
+def test_a_batch_with_a_wrong_checksum_is_reported_and_nothing_of_it_is_read(log: Log) -> None:
+    damaged = bytearray(log.batches[1].data)
+    damaged[-2] ^= 0xFF
+    log.batches[1] = RawBatch(12, 13, None, bytes(damaged))
+    made = detour()
+    made.leads(states(p3=12))
+    report = made.fetch(())
+    assert report is not None
+    ((_, event),) = report.events
+    error = event.error()
+    assert error is not None
+    assert (event.offset(), error.code()) == (12, KafkaError._BAD_MSG)
+    assert report.records == []
+
+
+def test_a_log_without_anything_new_rests(log: Log) -> None:
+    clock = Clock()
+    log.batches, kept = [], log.batches
+    made = detour(clock)
+    made.leads(states(p3=10))
+    assert made.fetch(()) is None
+    log.batches = kept
+    assert made.fetch(()) is None
+    clock.now = 1.0
+    assert offsets(made.fetch(())) == [10, 11]
