@@ -1,26 +1,28 @@
 """Brings the records before a decompression bomb without Kafka's client, and then says that the bomb cannot be fetched.
 
 librdkafka fetches ahead, so it would decompress the bomb while the records before it are still being read. A partition
-with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by one from aiokafka, which
-decompresses a batch only when it is asked for its records.
+with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by one (`topics.raw_batches`),
+each decompressed within the bound that makes a batch a bomb. A thread fetches them: the data plane must not wait for Kafka
+while a transaction is open.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError
+from confluent_kafka import KafkaError
 
-from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.kept import KeptRecord
 from topics.bombs import Bomb, bomb_in, most_grown
-from topics.raw_batches import CorruptRecordException, RawBatch, RawFetch, RawReader
+from topics.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
 
 log = logging.getLogger(__name__)
 
@@ -28,87 +30,180 @@ _AGAIN_SECONDS = 0.5
 """How long a partition rests of which nothing has come."""
 _OUTAGE_SECONDS = 5.0
 """The same where Kafka does not answer."""
+_MOST_RECORDS = 10_000
+"""Records that are handed over at a time."""
+_MOMENT = 0.05
+"""Seconds that the data plane waits for the thread."""
 
 
 class Detour:
-    """The partitions of this instance that lead to a bomb. bombs: by partition, whoever owns it."""
+    """The partitions of this instance that lead to a bomb. bombs: by partition, whoever owns it.
+
+    past: partitions whose bomb is not there any more, although no order has led past it.
+    """
 
     def __init__(
-        self, kafka: KafkaSettings, topic: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        kafka: KafkaSettings,
+        topic: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        moment: float = _MOMENT,
     ) -> None:
-        self.bombs: Mapping[int, Bomb] = {}
-        self._kafka, self._topic, self._clock = kafka, topic, clock
+        self.bombs: dict[int, Bomb] = {}
+        self.past: set[int] = set()
+        self._kafka, self._topic, self._clock, self._moment = kafka, topic, clock, moment
+        self._around: frozenset[int] = frozenset()
         self._next: dict[int, int] = {}
         self._rests: dict[int, float] = {}
+        self._open: dict[int, _OpenBatch] = {}
+        self._request: _Request | None = None
         self._reader: RawReader | None = None
-        self._closing = ExitStack()
 
     def leads(self, states: Mapping[int, PartitionState]) -> frozenset[int]:
         """Go on from these states. Returns the partitions of which librdkafka must fetch nothing."""
-        around = {
+        for partition in self.past:
+            self.bombs.pop(partition, None)
+        self.past = set()
+        self._next = {
             partition: state.offset
             for partition, state in states.items()
             if partition in self.bombs and state.offset <= self.bombs[partition].last
         }
-        self._next, self._rests = around, {}
-        if not around:
+        self._around, self._rests, self._open = frozenset(self._next), {}, {}
+        if not self._around:
             self.close()
-        return frozenset(around)
+        return self._around
 
     def again(self, partitions: Collection[int], states: Mapping[int, PartitionState]) -> None:
-        """Look again at what stands before these partitions."""
-        for partition in partitions & self.bombs.keys():
+        """Look again at what stands before these partitions, as far as they lead to a bomb."""
+        for partition in self._around.intersection(partitions):
             self._next[partition] = states[partition].offset
             self._rests.pop(partition, None)
+            self._open.pop(partition, None)
+
+    def ahead(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
+        """The offset of each bomb, but for those that these states are past."""
+        return {
+            partition: bomb.first
+            for partition, bomb in self.bombs.items()
+            if partition not in states or states[partition].offset <= bomb.last
+        }
 
     def fetch(self, paused: Collection[int]) -> Fetched | None:
-        """The records of one batch, or the report of a bomb. None if there is nothing to read. paused: are left alone."""
-        for partition, offset in self._next.items():
-            if partition in paused or self._rests.get(partition, 0.0) > self._clock():
-                continue
-            try:
-                if self._reader is None:
-                    self._reader = self._closing.enter_context(RawReader(self._kafka, self._topic))
-                fetched = self._reader.fetch(partition, offset)
-            except ServiceError as error:  # as librdkafka does it: a broker may come back
-                log.warning("%s[%d] is asked for again: %s", self._topic, partition, error)
-                self.close()
-                self._rests[partition] = self._clock() + _OUTAGE_SECONDS
-                continue
-            if fetched is None:
-                return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
-            if fetched.batches:
-                return self._taken(fetched, fetched.batches[0], partition)
+        """The next records before a bomb, or the report of one. None if none have come yet. paused: are left alone."""
+        for partition, batch in self._open.items():
+            if partition not in paused:
+                return self._records(partition, batch)
+        self._ask(paused)
+        if self._request is None or not self._request.answered.wait(self._moment):
+            return None
+        request, self._request = self._request, None
+        partition, offset = request.partition, request.offset
+        if self._next.get(partition) != offset or partition in self._open:
+            return None  # reading has gone elsewhere in the meantime
+        if request.error is not None:  # as librdkafka does it: a broker may come back
+            log.warning("%s[%d] is asked for again: %s", self._topic, partition, request.error)
+            self.close()
+            self._rests[partition] = self._clock() + _OUTAGE_SECONDS
+            return None
+        if request.fetched is None:
+            return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
+        if not request.fetched.batches:
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
-        return None
+            return None
+        return self._taken(request.fetched, request.fetched.batches[0], partition)
 
     def close(self) -> None:
         """Let go of the connection."""
-        self._reader = None
-        self._closing.close()
+        reader, self._reader = self._reader, None
+        request, self._request = self._request, None
+        if request is not None:
+            request.abandon()
+        elif reader is not None:
+            reader.close()
 
-    def _taken(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched:
+    def _ask(self, paused: Collection[int]) -> None:
+        """Fetch of the next partition that neither rests nor is paused, unless a fetch is on its way."""
+        if self._request is not None:
+            return
+        now = self._clock()
+        for partition, offset in self._next.items():
+            if partition not in paused and self._rests.get(partition, now) <= now:
+                self._reader = self._reader or RawReader(self._kafka, self._topic)
+                self._request = _Request(self._reader, partition, offset)
+                threading.Thread(target=self._request.run, name="detour", daemon=True).start()
+                return
+
+    def _taken(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched | None:
         bomb = bomb_in(batch, most_grown(self._kafka))
         if bomb is not None:
             return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
+        if batch.first > self.bombs[partition].last:
+            self.past.add(partition)
+            del self._next[partition]
+            return None
+        self._open[partition] = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
+        return self._records(partition, self._open[partition])
+
+    def _records(self, partition: int, opened: _OpenBatch) -> Fetched:
+        records: list[KeptRecord] = []
         try:
-            records: Sequence[KeptRecord] = [
-                KeptRecord(
-                    place=(self._topic, partition, record.offset),
-                    stamp=(TIMESTAMP_CREATE_TIME + record.timestamp_type, record.timestamp),
-                    named=record.key,
-                    held=record.value,
-                    beside=list(record.headers) or None,
-                )
-                for record in fetched.records(batch, self._topic, partition)
-            ]
-        except CorruptRecordException as error:
-            return self._stopped(partition, batch.first, KafkaError._BAD_MSG, str(error))
-        self._next[partition] = batch.last + 1
+            for one in islice(opened.records, _MOST_RECORDS):
+                place = self._topic, partition, one.offset
+                records.append(KeptRecord(place, one.stamp, one.key, one.value, one.headers or None))
+        except DamagedBatchError as error:
+            del self._open[partition]
+            return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
+        if len(records) < _MOST_RECORDS:
+            del self._open[partition]
+            self._next[partition] = opened.batch.last + 1
         return Fetched.of(records)
 
-    def _stopped(self, partition: int, offset: int, code: int, why: str) -> Fetched:
-        """The report that nothing more can be fetched of this partition."""
+    def _stopped(
+        self, partition: int, offset: int, code: int, why: str, records: Collection[KeptRecord] = ()
+    ) -> Fetched:
+        """The report that nothing more can be fetched of this partition, behind these records."""
         del self._next[partition]
-        error = KafkaError(code, why)
-        return Fetched.of([KeptRecord((self._topic, partition, offset), (0, -1), None, None, failure=error)])
+        place = self._topic, partition, offset
+        return Fetched.of([*records, KeptRecord(place, (0, -1), None, None, failure=KafkaError(code, why))])
+
+
+@dataclass(frozen=True)
+class _OpenBatch:
+    """A batch that is handed over. records: those that are not yet."""
+
+    batch: RawBatch
+    records: Iterator[RawRecord]
+
+
+@dataclass
+class _Request:
+    """One fetch, in a thread of its own. fetched and error hold once `answered` is set."""
+
+    reader: RawReader
+    partition: int
+    offset: int
+    fetched: RawFetch | None = None
+    error: Exception | None = None
+    answered: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _abandoned: bool = False
+
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more. The reader is closed once nothing uses it."""
+        with self._lock:
+            self._abandoned = True
+            if self.answered.is_set():
+                self.reader.close()
+
+    def run(self) -> None:
+        """Fetch. Called once."""
+        try:
+            self.fetched = self.reader.fetch(self.partition, self.offset)
+        except Exception as error:
+            self.error = error
+        with self._lock:
+            self.answered.set()
+            if self._abandoned:
+                self.reader.close()

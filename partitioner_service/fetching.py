@@ -66,6 +66,6 @@ class Fetching:
         return None if end < 0 else max(0, end - position)
 
     def _ask_after_paused(self) -> None:
-        if self.paused and self._clock() - self._asked_at >= _ASK_EVERY:
+        if self.paused | self.absent and self._clock() - self._asked_at >= _ASK_EVERY:
             self._asked_at = self._clock()
-            self._grown |= self._ask(self.paused)
+            self._grown |= self._ask(self.paused | self.absent)

@@ -112,7 +112,7 @@ def open_parts(
     closing.when_over(source.close)
     run_note = RunNote(settings, side)
     offsets = _committed(settings)
-    source.go_around(_bombs(settings, run_note.begins(offsets), offsets))
+    source.go_around(_bombs(settings, run_note.begins(offsets), offsets, stopping))
     closing.when_over(lambda: run_note.ends(source.bombs))
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
@@ -135,12 +135,15 @@ def open_parts(
     )
 
 
-def _bombs(settings: Settings, suspects: Collection[int], offsets: Mapping[int, int]) -> dict[int, Bomb]:
+def _bombs(
+    settings: Settings, suspects: Collection[int], offsets: Mapping[int, int], stopping: Callable[[], bool]
+) -> dict[int, Bomb]:
     """The decompression bombs before which these partitions stand."""
     if not suspects:
         return {}
     topic = settings.topic("input")
-    bombs = bombs_ahead(settings.kafka, topic, {partition: offsets[partition] for partition in suspects})
+    where = {partition: offsets[partition] for partition in suspects}
+    bombs = bombs_ahead(settings.kafka, topic, where, stopping=stopping)
     for partition, bomb in sorted(bombs.items()):
         log.error(
             "%s[%d] will be read to offset %d, and no further: %s; see 'A record that cannot be fetched' in "

@@ -73,7 +73,7 @@ class RunNote:
         return {p for p, offset in offsets.items() if p in before and (not runs or before[p] == offset)}
 
     def ends(self, bombs: Mapping[int, int]) -> None:
-        """Take the note back: this run ends in order. bombs: committed offset of each partition before a bomb."""
+        """Take the note back: this run ends in order. bombs: offset by partition."""
         at = {str(partition): offset for partition, offset in bombs.items()}
         self._side.note(self._key, json.dumps({"v": _VERSION, "runs": 0, "at": at}).encode())
 

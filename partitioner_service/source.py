@@ -145,6 +145,8 @@ class Source:
         self._turn += 1
         if self._turn % 2:  # the consumer has to be asked all the same, or the group takes it for dead
             around = self._detour.fetch(self.paused)
+            if self._detour.past:
+                self.rewind(self.states)
             if around is not None:
                 return self._blocks(around)
         before = self.rebalances
@@ -162,11 +164,11 @@ class Source:
         if fetched.astray:
             self._go_back_to(fetched.astray)
             return []
+        if not fetched.empty:
+            self.just_assigned = False
         return self._blocks(fetched)
 
     def _blocks(self, fetched: Fetched) -> list[list[Slice]]:
-        if not fetched.empty:
-            self.just_assigned = False
         blocks = self._slicer.blocks(fetched, self.states)
         if not self.unfetchable.batches.keys() <= self.paused:
             self.hold(self.paused)
@@ -174,12 +176,12 @@ class Source:
 
     def go_around(self, bombs: Mapping[int, Bomb]) -> None:
         """Fetch nothing of these partitions with librdkafka before their bombs are behind us. Before the first `read`."""
-        self._detour.bombs = bombs
+        self._detour.bombs = dict(bombs)
 
     @property
     def bombs(self) -> dict[int, int]:
-        """Owned partitions that lead to a bomb, with the committed offset of each."""
-        return {p: self.committed[p].offset for p in self._fetching.absent & self.committed.keys()}
+        """The offsets of the known bombs by partition, but for those that were passed."""
+        return self._detour.ahead(self.states)
 
     def _go_back_to(self, astray: Sequence[Record]) -> None:
         """Read on from where we are, because these records have come another way than they should.

@@ -28,6 +28,7 @@ from partitioner_service.reading.schemas import schemas_of
 from partitioner_service.route import REASONS
 from topics import reader
 from topics.admin import describe
+from topics.bombs import bombs_ahead
 from topics.offsets import first_offsets
 from topics.query_record import read_beginning
 from topics.records import Record
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
+_FAR = 4_194_304
+"""Compressed bytes of each partition in which bombs are looked for first. The first records of most topics take less."""
 _LEAST = 100
 """Fewer records say nothing of the others."""
 
@@ -71,6 +74,13 @@ def refuse_mostly_rejected(settings: Settings) -> None:
         start = first_offsets(settings.kafka, state, settings.input.start)
         few = sum(state.end.values()) - sum(start.values()) < _LEAST
         begin, end = newest(state, start) if few else first(state, start)
+        bombs = bombs_ahead(settings.kafka, topic, begin, far=_FAR)
+        if bombs:  # reading them could end the process before the query has begun, at every start
+            where = ", ".join(
+                f"offset {bomb.first} of partition {part}: {bomb.why}" for part, bomb in bombs.items()
+            )
+            log.warning("the first records of %s are not judged: %s", topic, where)
+            return
         trial = tried(settings, _records(settings, topic, begin, end))
     except (EvenflowError, KafkaException) as error:
         log.warning("the first records of %s cannot be judged: %s", topic, error)

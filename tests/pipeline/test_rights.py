@@ -29,6 +29,7 @@ from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_setti
 from tests.unit.workbench.strimzi.matrix import IDS, MATRIX
 from topics import clients
 from topics.admin import describe, ensure_topics, pipeline_topics
+from topics.raw_batches import RawReader
 from topics.reader import read_range
 from workbench.broker import EmbeddedBroker
 from workbench.broker_properties import Certificates
@@ -168,6 +169,9 @@ def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) ->
         assert not _written(kafka[part], topic(role)), f"{part} wrote {role}"
     # Who verifies may write nowhere, so the broker gives it no producer id (the matrix below). A replay may write the input.
     assert _written(kafka["replay"], topic("input"))
+    with RawReader(kafka["partitioner"], topic("input")) as reader:
+        fetched = [reader.fetch(partition, 0) for partition in range(4)]
+        assert sum(len(one.batches) for one in fetched if one is not None) == 1, "it may look for bombs"
     for part, role in (("combiner", "results"), ("reducer", "routed"), ("controller", "results")):
         assert _written(settings.kafka, topic(role)), "an empty topic is not asked for records"
         with pytest.raises(EvenflowError, match="AUTHORIZATION"):

@@ -22,6 +22,7 @@ from topics import offsets
 from topics.admin import delete_topics, describe, ensure_topics, may_write, pipeline_topics
 from topics.clients import admin, consumer, flush, producer
 from topics.offsets import known_offsets
+from topics.raw_batches import RawReader
 from topics.reader import read_range
 from topics.state import TopicSpec
 from workbench.broker import EmbeddedBroker
@@ -219,6 +220,26 @@ def test_a_wrong_password_is_a_clear_error_at_once(strict_broker: EmbeddedBroker
         producer(strict_broker.settings("ann", sasl_password="wrong"))
     assert "sasl_password" in (caught.value.hint or "")
     assert time.monotonic() - started < 10
+
+
+def test_raw_batches_are_fetched_with_a_password_and_a_wrong_one_is_refused_in_words(
+    strict_broker: EmbeddedBroker, query_name: str
+) -> None:
+    kafka = strict_broker.settings()
+    ensure_topics(kafka, [TopicSpec(query_name, 1, {})])
+    client = producer(kafka)
+    client.produce(query_name, b"value")
+    flush(client, kafka)
+    with RawReader(kafka, query_name) as reader:
+        fetched = reader.fetch(0, 0)
+        assert fetched is not None
+        assert [[one.value for one in batch.records((), 1_000)] for batch in fetched.batches] == [[b"value"]]
+        assert reader.fetch(0, 7) is None, "no such offset"
+    with (
+        RawReader(strict_broker.settings("ann", sasl_password="wrong"), query_name) as reader,
+        pytest.raises(ServiceError, match=f"fetching batches of {query_name} at "),
+    ):
+        reader.fetch(0, 0)
 
 
 def test_rights_are_known_before_the_first_write(strict_broker: EmbeddedBroker, query_name: str) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +56,15 @@ from tests.unit.partitioner_service.reading.registered_records import (
     text_of,
 )
 from tests.unit.partitioner_service.test_unfetchable import Message
+from tests.unit.topics.test_bombs import built, signed
 from tests.unit.wire.examples import a_blob, a_frame
 from tests.unit.wire.test_sync import sealed
 from tests.unit.workbench.test_result_rows import records as result_records
 from topics.audit import AuditEntry
+from topics.bombs import bomb_in
 from topics.query_record import _VERSION as BEGINNING_VERSION
 from topics.query_record import parse_beginning
+from topics.raw_batches import DamagedBatchError, batches_of
 from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
 from workbench.alive import part_of
 from workbench.asking import read_answer
@@ -255,7 +260,25 @@ def _rejected(data: bytes) -> None:
     rejected_row(Rejected(0, held=data), "in")
 
 
+def _raw(data: bytes) -> None:
+    for batch in batches_of(data):
+        bomb_in(batch, 100_000)
+        for _ in islice(batch.records((), 100_000), 1_000):
+            pass
+
+
+def _raw_signed(data: bytes) -> None:
+    """The data as the records of a batch, compressed in each way, whose checksum is right."""
+    for codec in range(6):
+        front = bytearray(built(0, [b"x"])[:61])
+        front[8:12] = (49 + len(data)).to_bytes(4, "big")
+        with suppress(DamagedBatchError):
+            _raw(signed(front + data, codec=codec))
+
+
 DECODERS: dict[str, Decoder] = {
+    "raw batches": Decoder(_raw, built(1, [b"x", b"y"]), DamagedBatchError),
+    "records of a raw batch": Decoder(_raw_signed, built(0, [b"x", b"y"])[61:], DamagedBatchError),
     "committed metadata": Decoder(
         lambda data: PartitionState.decode(_text(data), offset=3),
         STATE.encode(),

@@ -32,9 +32,7 @@ RELIED_ON: Mapping[str, str] = {
     "aiokafka.protocol.fetch:FetchRequest": (
         "asks for batches; what is stable and what was aborted stands in the answer before the batches, which come last"
     ),
-    "aiokafka.consumer.fetcher:PartitionRecords": (
-        "decompresses a batch only when it is asked for its records, and leaves out those of aborted transactions"
-    ),
+    "aiokafka.record.util:calc_crc32c_py": "the checksum of a batch; what is imported is this or the same in C",
     "mode.threads:ServiceThread.start": "makes the thread as `ServiceThread.Worker`, which we replace by a daemon",
     "mode.threads:WorkerThread.stop": "replaced: it would wait within the event loop without a limit",
     "faust.web.drivers.aiohttp:Web.__init__": "makes `web_app`, `_runner` and `_transport_handlers` before the app starts",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import pytest
@@ -21,24 +22,21 @@ BOMB = Bomb(14, 93, "gzip", 90_000, 134_217_728)
 
 
 class Log:
-    """A partition's batches in place of a broker. down: what fetching raises."""
+    """A partition's batches in place of a broker. down: what fetching raises. open: whether there is a connection."""
 
     def __init__(self, batches: Sequence[bytes]) -> None:
         self.batches = [batch for data in batches for batch in batches_of(data)]
-        self.down: ServiceError | None = None
-        self.begin, self.open = 0, 0
+        self.down: Exception | None = None
+        self.begin, self.open = 0, False
 
     def __call__(self, *_: object) -> Self:
         return self
 
-    def __enter__(self) -> Self:
-        self.open += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.open -= 1
+    def close(self) -> None:
+        self.open = False
 
     def fetch(self, partition: int, offset: int) -> RawFetch | None:
+        self.open = True
         if self.down is not None:
             raise self.down
         if offset < self.begin:
@@ -64,7 +62,7 @@ class Clock:
 
 
 def detour(clock: Any = None) -> Detour:
-    made = Detour(load_settings().kafka, "topic", clock=clock or Clock())
+    made = Detour(load_settings().kafka, "topic", clock=clock or Clock(), moment=30.0)
     made.bombs = {3: BOMB}
     return made
 
@@ -125,7 +123,9 @@ def test_behind_its_bomb_a_partition_is_left_to_librdkafka(log: Log, offset: int
     made.fetch(())
     assert made.leads(states(p3=offset)) == frozenset()
     assert made.fetch(()) is None
-    assert log.open == 0, "the connection is closed"
+    assert not log.open, "the connection is closed"
+    made.again({3}, states(p3=offset))
+    assert made.fetch(()) is None
 
 
 def test_a_paused_partition_is_not_read(log: Log) -> None:
@@ -144,15 +144,16 @@ def test_reading_goes_back_with_the_states(log: Log) -> None:
     assert offsets(made.fetch(())) == [12, 13]
 
 
+@pytest.mark.parametrize("error", [ServiceError("nobody answers"), ValueError("what nobody thought of")])
 def test_a_broker_that_is_away_is_asked_again_after_a_rest(
-    log: Log, caplog: pytest.LogCaptureFixture
+    log: Log, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     clock = Clock()
     made = detour(clock)
     made.leads(states(p3=10))
-    log.down = ServiceError("nobody answers")
+    log.down = error
     assert made.fetch(()) is None
-    assert "topic[3] is asked for again: nobody answers" in caplog.text
+    assert f"topic[3] is asked for again: {error}" in caplog.text
     log.down = None
     assert made.fetch(()) is None
     clock.now = 5.0
@@ -173,7 +174,7 @@ def test_an_offset_that_is_gone_is_reported_as_librdkafka_reports_it(log: Log) -
 def test_a_batch_with_a_wrong_checksum_is_reported_and_nothing_of_it_is_read(log: Log) -> None:
     damaged = bytearray(log.batches[1].data)
     damaged[-2] ^= 0xFF
-    log.batches[1] = RawBatch(12, 13, None, bytes(damaged))
+    log.batches[1] = RawBatch(12, 13, bytes(damaged))
     made = detour()
     made.leads(states(p3=12))
     report = made.fetch(())
@@ -195,3 +196,61 @@ def test_a_log_without_anything_new_rests(log: Log) -> None:
     assert made.fetch(()) is None
     clock.now = 1.0
     assert offsets(made.fetch(())) == [10, 11]
+
+
+def test_a_large_batch_comes_in_pieces_and_a_pause_stops_it_in_the_middle(log: Log) -> None:
+    log.batches[:2] = batches_of(built(1, [b""] * 25_000, first=10))
+    made = detour()
+    made.bombs = {3: replace(BOMB, first=25_010, last=25_010)}
+    made.leads(states(p3=10))
+    assert offsets(made.fetch(())) == list(range(10, 10_010))
+    assert made.fetch({3}) is None
+    assert offsets(made.fetch(())) == list(range(10_010, 20_010))
+    made.leads(states(p3=10_010))
+    assert offsets(made.fetch(()))[0] == 10, (
+        "the batch begins there, and what was read before is dropped later"
+    )
+
+
+def test_a_bomb_that_is_gone_gives_its_partition_back(log: Log) -> None:
+    made = detour()
+    log.batches = list(batches_of(built(0, [b"z"], first=200)))
+    made.leads(states(p3=14))
+    assert made.ahead(states(p3=14)) == made.ahead({}) == {3: 14}
+    assert made.fetch(()) is None
+    assert made.past == {3}
+    assert made.leads(states(p3=14)) == frozenset()
+    assert made.ahead({}) == {}
+
+
+def test_a_zstd_bomb_before_another_is_reported_and_not_decompressed(log: Log) -> None:
+    log.batches[1:1] = batches_of(built(4, [bytes(5_000_000)] * 40, first=12))
+    made = detour()
+    made.leads(states(p3=12))
+    report = made.fetch(())
+    assert report is not None
+    ((_, event),) = report.events
+    assert "Decompression bomb (zstd)" in str(event.error())
+
+
+def test_a_batch_of_a_format_that_nobody_writes_any_more_is_reported(log: Log) -> None:
+    old = bytearray(log.batches[0].data)
+    old[16] = 1
+    log.batches[0] = RawBatch(10, 10, bytes(old))
+    made = detour()
+    made.leads(states(p3=10))
+    report = made.fetch(())
+    assert report is not None
+    ((_, event),) = report.events
+    assert "of before Kafka 0.11" in str(event.error())
+
+
+def test_a_fetch_that_is_on_its_way_when_reading_goes_elsewhere_is_dropped(log: Log) -> None:
+    made = detour()
+    made._moment = 0.0
+    made.leads(states(p3=10))
+    first = made.fetch(())
+    made._moment = 30.0
+    made.leads(states(p3=12))
+    got = first or made.fetch(()) or made.fetch(())
+    assert offsets(got) == ([10, 11] if first else [12, 13])

@@ -153,6 +153,7 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
 
     def judge(start: str, records: int) -> None:
         monkeypatch.setattr(trial, "describe", lambda kafka, names: {"in": state(records)})
+        monkeypatch.setattr(trial, "bombs_ahead", lambda kafka, topic, begin, far: {})
         refuse_mostly_rejected(
             load_settings(
                 query={"key": "k", "time": "t", "window": "10s"},
