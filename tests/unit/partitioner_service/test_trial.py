@@ -24,6 +24,7 @@ from partitioner_service.trial import refuse_mostly_rejected, tried
 from tests.examples import examples
 from tests.unit.partitioner_service import kafka
 from topics import reader
+from topics.bombs import Bomb
 from topics.state import TopicState
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000
@@ -142,7 +143,7 @@ def test_the_limit_is_a_share_and_no_part_of_the_identity_of_a_query() -> None:
 
 
 def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_behind_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = records([NOW] * 8_000 + [b"{"] * 12_000)
 
@@ -151,9 +152,11 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
             assert (topic, begin[1], end[1]) == ("in", 7, 7)
             onto += log[begin[0] : end[0]]
 
+    bombs: dict[int, Bomb] = {}
+
     def judge(start: str, records: int) -> None:
         monkeypatch.setattr(trial, "describe", lambda kafka, names: {"in": state(records)})
-        monkeypatch.setattr(trial, "bombs_ahead", lambda kafka, topic, begin, far: {})
+        monkeypatch.setattr(trial, "bombs_ahead", lambda kafka, topic, begin, far: bombs)
         refuse_mostly_rejected(
             load_settings(
                 query={"key": "k", "time": "t", "window": "10s"},
@@ -181,3 +184,9 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
     judge("2026-05-28", 8_000)  # a thousand behind the start are judged alone
     with pytest.raises(ConfigError, match=r"9,000 of the first 10,000 records of topic in would be rejected"):
         judge("2026-05-28", len(log))
+    bombs[0] = Bomb(7_005, 7_009, "gzip", 90_000, 134_217_728)
+    judge("2026-05-28", len(log))  # reading it could end the process at every start
+    assert (
+        "the first records of in are not judged: offset 7005 of partition 0: Decompression bomb"
+        in caplog.text
+    )
