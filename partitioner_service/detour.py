@@ -110,6 +110,9 @@ class Detour:
         if request.fetched is None:
             return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
         if not request.fetched.batches:
+            if request.fetched.end <= self.bombs[partition].first:
+                self._gone(partition)
+                return None
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
             return None
         return self._taken(request.fetched, request.fetched.batches[0], partition)
@@ -121,7 +124,7 @@ class Detour:
         if request is not None:
             request.abandon()
         elif reader is not None:
-            reader.close()
+            _let_go(reader)
 
     def _ask(self, paused: Collection[int]) -> None:
         """Fetch of the next partition that neither rests nor is paused, unless a fetch is on its way."""
@@ -130,6 +133,7 @@ class Detour:
         now = self._clock()
         for partition, offset in self._next.items():
             if partition not in paused and self._rests.get(partition, now) <= now:
+                self._next[partition] = self._next.pop(partition)  # the others come first the next time
                 self._reader = self._reader or RawReader(self._kafka, self._topic)
                 self._request = _Request(self._reader, partition, offset)
                 threading.Thread(target=self._request.run, name="detour", daemon=True).start()
@@ -140,18 +144,20 @@ class Detour:
         if bomb is not None:
             return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
         if batch.first > self.bombs[partition].last:
-            self.past.add(partition)
-            del self._next[partition]
+            self._gone(partition)
             return None
         self._open[partition] = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
         return self._records(partition, self._open[partition])
+
+    def _gone(self, partition: int) -> None:
+        self.past.add(partition)
+        del self._next[partition]
 
     def _records(self, partition: int, opened: _OpenBatch) -> Fetched:
         records: list[KeptRecord] = []
         try:
             for one in islice(opened.records, _MOST_RECORDS):
-                place = self._topic, partition, one.offset
-                records.append(KeptRecord(place, one.stamp, one.key, one.value, one.headers or None))
+                records.append(KeptRecord.of(one, self._topic, partition))
         except DamagedBatchError as error:
             del self._open[partition]
             return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
@@ -195,7 +201,7 @@ class _Request:
         with self._lock:
             self._abandoned = True
             if self.answered.is_set():
-                self.reader.close()
+                _let_go(self.reader)
 
     def run(self) -> None:
         """Fetch. Called once."""
@@ -206,4 +212,16 @@ class _Request:
         with self._lock:
             self.answered.set()
             if self._abandoned:
-                self.reader.close()
+                _let_go(self.reader)
+
+
+def _let_go(reader: RawReader) -> None:
+    """Close this reader in a thread of its own: closing may wait for a broker that does not answer."""
+
+    def close() -> None:
+        try:
+            reader.close()
+        except Exception as error:
+            log.debug("a connection was not closed in order: %s", error)
+
+    threading.Thread(target=close, name="detour", daemon=True).start()

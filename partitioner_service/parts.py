@@ -29,7 +29,7 @@ from partitioner_service.source import Source
 from partitioner_service.speeds import MeasuredSpeeds
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
-from topics.bombs import Bomb, bombs_ahead
+from topics.bombs import Look, bombs_ahead
 from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
@@ -112,8 +112,10 @@ def open_parts(
     closing.when_over(source.close)
     run_note = RunNote(settings, side)
     offsets = _committed(settings)
-    source.go_around(_bombs(settings, run_note.begins(offsets), offsets, stopping))
-    closing.when_over(lambda: run_note.ends(source.bombs))
+    ahead = _bombs(settings, run_note.begins(offsets), offsets, stopping)
+    source.go_around(ahead.bombs)
+    run_note.looked({**ahead.unfinished, **source.bombs})
+    closing.when_over(lambda: run_note.ends({**ahead.unfinished, **source.bombs}))
     pace = Pace(settings, source, clock=clock)
     after_the_source.callback(closing.quietly, pace.close)
     watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
@@ -137,20 +139,20 @@ def open_parts(
 
 def _bombs(
     settings: Settings, suspects: Collection[int], offsets: Mapping[int, int], stopping: Callable[[], bool]
-) -> dict[int, Bomb]:
+) -> Look:
     """The decompression bombs before which these partitions stand."""
     if not suspects:
-        return {}
+        return Look({}, {})
     topic = settings.topic("input")
     where = {partition: offsets[partition] for partition in suspects}
-    bombs = bombs_ahead(settings.kafka, topic, where, stopping=stopping)
-    for partition, bomb in sorted(bombs.items()):
+    ahead = bombs_ahead(settings.kafka, topic, where, stopping=stopping)
+    for partition, bomb in sorted(ahead.bombs.items()):
         log.error(
             "%s[%d] will be read to offset %d, and no further: %s; see 'A record that cannot be fetched' in "
             "docs/operations.md",
             *(topic, partition, bomb.first, bomb.why),
         )
-    return bombs
+    return ahead
 
 
 def _committed(settings: Settings) -> dict[int, int]:

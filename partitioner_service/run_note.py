@@ -3,8 +3,8 @@
 A process that runs out of memory while it fetches says nothing any more. So each start leaves a note with the
 committed offsets, and each end in order takes it back. A start that finds the note of an unfinished run names the
 partitions that have not moved since, because what kills an instance may stand there. They are looked through for
-decompression bombs (`topics.bombs`). A run that ends in order with bombs before it leaves their partitions in its note,
-so that the next one looks there again before it fetches.
+decompression bombs (`topics.bombs`). The note also names partitions in which a bomb is known, or that could not be looked
+through, so that the next run looks there before it fetches, however this one ends.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from evenflow.settings import Settings
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object
@@ -26,17 +27,41 @@ _MOST_STARTS = 1_000_000
 _MOST_NAMED = 20
 
 
-def parse_run_note(value: bytes | None) -> tuple[int, dict[int, int]]:
-    """What a note says: unfinished runs in a row, the noted one included, and offset by partition.
+@dataclass(frozen=True)
+class Note:
+    """What a note says. runs: unfinished ones in a row, the noted one included. at: committed offset by partition.
 
-    Of a run that ended in order, the partitions are those that stood before a bomb. Raises NotStrict.
+    look: partitions to look through before they are fetched, wherever they stand.
     """
+
+    runs: int
+    at: Mapping[int, int]
+    look: Mapping[int, int]
+
+    def encode(self) -> bytes:
+        """The note as a record's value."""
+        numbers = {"v": _VERSION, "runs": min(self.runs, _MOST_STARTS)}
+        parts = {"at": self.at, "look": self.look}
+        return json.dumps(
+            numbers | {name: {str(p): at for p, at in part.items()} for name, part in parts.items()}
+        ).encode()
+
+
+def parse_run_note(value: bytes | None) -> Note:
+    """What a note says. Raises NotStrict."""
     fields = read_object(value, most_bytes=_MOST_BYTES, depth=2)
     fields.whole("v", _VERSION, _VERSION)
-    runs, at = fields.whole("runs", 0, _MOST_STARTS), fields.part("at")
-    if not all(name.isascii() and name.isdigit() and len(name) < 10 for name in at.fields):
+    runs = fields.whole("runs", 0, _MOST_STARTS)
+    # Before there were partitions to look through, notes had no such field.
+    look = _offsets(fields, "look") if "look" in fields.fields else {}
+    return Note(runs, _offsets(fields, "at"), look)
+
+
+def _offsets(fields: StrictObject, name: str) -> dict[int, int]:
+    part = fields.part(name)
+    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in part.fields):
         raise NotStrict("a partition is no number")
-    return runs, {int(name): _offset(at, name) for name in at.fields}
+    return {int(number): _offset(part, number) for number in part.fields}
 
 
 def _offset(at: StrictObject, name: str) -> int:
@@ -50,32 +75,37 @@ class RunNote:
         self._kafka, self._topic, self._side = settings.kafka, settings.topic("snapshots"), side
         self._instance = settings.partitioner.instance
         self._key = f"run/{self._instance}".encode()
+        self._note = Note(0, {}, {})
 
     def begins(self, offsets: Mapping[int, int]) -> set[int]:
         """Say what the last run left unsaid, and leave the note of this run. offsets: committed, by partition.
 
-        Returns the partitions that have not moved since the last run began, if it did not end in order, and those that
-        stood before a bomb when it ended.
+        Returns the partitions to look through before they are fetched: those that have not moved since the last run began,
+        if it did not end in order, and those that it has named.
         """
         last = read_last(self._kafka, self._topic, self._key)
-        runs, before = 0, dict[int, int]()
+        before = Note(0, {}, {})
         if last is not None and last.value() is not None:
             try:
-                runs, before = parse_run_note(last.value())
+                before = parse_run_note(last.value())
             except NotStrict as error:
                 log.warning("the note %s in %s is not usable: %s", self._key.decode(), self._topic, error)
-        if runs:
-            self._tell(runs, before, offsets)
-        at = {str(partition): offset for partition, offset in offsets.items()}
-        note = {"v": _VERSION, "runs": min(runs + 1, _MOST_STARTS), "at": at}
-        self._side.note(self._key, json.dumps(note).encode())
-        # Behind an end in order, what the note has are the partitions that stood before a bomb, wherever they stand now.
-        return {p for p, offset in offsets.items() if p in before and (not runs or before[p] == offset)}
+        if before.runs:
+            self._tell(before.runs, before.at, offsets)
+        still = {p for p, offset in offsets.items() if before.runs and before.at.get(p) == offset}
+        self._note = Note(before.runs + 1, offsets, before.look)
+        self._side.note(self._key, self._note.encode())
+        return still | (before.look.keys() & offsets.keys())
 
-    def ends(self, bombs: Mapping[int, int]) -> None:
-        """Take the note back: this run ends in order. bombs: offset by partition."""
-        at = {str(partition): offset for partition, offset in bombs.items()}
-        self._side.note(self._key, json.dumps({"v": _VERSION, "runs": 0, "at": at}).encode())
+    def looked(self, look: Mapping[int, int]) -> None:
+        """Name the partitions that the next run has to look through if this one is killed. look: an offset of each."""
+        if look != self._note.look:
+            self._note = replace(self._note, look=look)
+            self._side.note(self._key, self._note.encode())
+
+    def ends(self, look: Mapping[int, int]) -> None:
+        """Take the note back: this run ends in order. look: as of `looked`."""
+        self._side.note(self._key, Note(0, {}, look).encode())
 
     def _tell(self, runs: int, before: Mapping[int, int], offsets: Mapping[int, int]) -> None:
         still = sorted(p for p, offset in offsets.items() if before.get(p) == offset)

@@ -180,8 +180,8 @@ class Source:
 
     @property
     def bombs(self) -> dict[int, int]:
-        """The offsets of the known bombs by partition, but for those that were passed."""
-        return self._detour.ahead(self.states)
+        """The offsets of the known bombs by partition, but for those that committed offsets are past."""
+        return self._detour.ahead(self.committed)
 
     def _go_back_to(self, astray: Sequence[Record]) -> None:
         """Read on from where we are, because these records have come another way than they should.
@@ -212,9 +212,9 @@ class Source:
         self.states = dict(states)
         self.ends.forget()
         self.unfetchable.all_again()
-        self.just_assigned = True
         self._fetching.absent = self._detour.leads(states)
         fetched = {p: state for p, state in states.items() if p not in self._fetching.absent}
+        self.just_assigned = bool(fetched)
         self._way.split(fetched)
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in fetched.items()])
 

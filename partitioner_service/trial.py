@@ -15,22 +15,23 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
 
-from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
+from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.progress import PartitionState, judge
 from evenflow.settings import Settings
 from evenflow.talking.words import by_reason, moment, share, shown_bytes
 from partitioner_service.ahead import LiveClock
 from partitioner_service.committed import all_states
+from partitioner_service.fetch.kept import KeptRecord
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
 from partitioner_service.reading.reasons import OF_RECORDS
 from partitioner_service.reading.schemas import schemas_of
 from partitioner_service.route import REASONS
-from topics import reader
 from topics.admin import describe
-from topics.bombs import bombs_ahead
+from topics.bombs import raw_records
 from topics.offsets import first_offsets
 from topics.query_record import read_beginning
+from topics.raw_batches import DamagedBatchError, RawReader
 from topics.records import Record
 from topics.state import TopicState
 
@@ -38,8 +39,10 @@ log = logging.getLogger(__name__)
 
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
-_FAR = 4_194_304
-"""Compressed bytes of each partition in which bombs are looked for first. The first records of most topics take less."""
+_FETCH_BYTES = 1_048_576
+_MOST_BYTES = 64_000_000
+_SECONDS = 4.0
+"""What looking at them may take."""
 _LEAST = 100
 """Fewer records say nothing of the others."""
 
@@ -74,13 +77,6 @@ def refuse_mostly_rejected(settings: Settings) -> None:
         start = first_offsets(settings.kafka, state, settings.input.start)
         few = sum(state.end.values()) - sum(start.values()) < _LEAST
         begin, end = newest(state, start) if few else first(state, start)
-        bombs = bombs_ahead(settings.kafka, topic, begin, far=_FAR)
-        if bombs:  # reading them could end the process before the query has begun, at every start
-            where = ", ".join(
-                f"offset {bomb.first} of partition {part}: {bomb.why}" for part, bomb in bombs.items()
-            )
-            log.warning("the first records of %s are not judged: %s", topic, where)
-            return
         trial = tried(settings, _records(settings, topic, begin, end))
     except (EvenflowError, KafkaException) as error:
         log.warning("the first records of %s cannot be judged: %s", topic, error)
@@ -166,16 +162,26 @@ def _shares(offsets: Mapping[int, int]) -> dict[int, int]:
 
 def _records(
     settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
-) -> dict[int, list[Record]]:
-    """The records between these offsets, by partition, without markers."""
-    records: list[Record] = []
-    try:
-        reader.Budget().read(settings.kafka, topic, begin, end, onto=records)
-    except (ServiceError, DataLossError):  # a part of the records is better than none
-        if not records:
-            raise
-    found: dict[int, list[Record]] = {part: [] for part in begin}
-    for record in records:
-        if marker_of(record) is None:
-            found[record.partition()].append(record)
-    return found
+) -> dict[int, list[KeptRecord]]:
+    """The records between these offsets, by partition, without markers, up to a batch that nobody can read.
+
+    Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that has not begun.
+    """
+    records: dict[int, list[KeptRecord]] = {part: [] for part in begin}
+    deadline, left = time.monotonic() + _SECONDS, _MOST_BYTES
+    with RawReader(settings.kafka, topic, patience=_SECONDS) as raw:
+        for partition, offset in begin.items():
+            try:
+                stop = end[partition]
+                for one in raw_records(raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES):
+                    left -= len(one.key or b"") + len(one.value or b"")
+                    if left < 0 or time.monotonic() > deadline:
+                        break
+                    record = KeptRecord.of(one, topic, partition)
+                    if marker_of(record) is None:
+                        records[partition].append(record)
+            except (ServiceError, DamagedBatchError) as error:  # a part of the records is better than none
+                log.debug("not all first records of %s[%d] are judged: %s", topic, partition, error)
+                if isinstance(error, ServiceError) and not any(records.values()):
+                    raise
+    return records

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from evenflow.errors import ServiceError
@@ -17,7 +17,7 @@ from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import KafkaSettings
 from topics.clients import seconds
 from topics.offsets import log_ends
-from topics.raw_batches import DamagedBatchError, RawBatch, RawReader
+from topics.raw_batches import DamagedBatchError, RawBatch, RawReader, RawRecord
 
 log = logging.getLogger(__name__)
 
@@ -62,14 +62,58 @@ def bomb_in(batch: RawBatch, most: int) -> Bomb | None:
     return Bomb(batch.first, batch.last, codec, len(batch.compressed), most)
 
 
-def bomb_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Bomb | None:
-    """The bomb that holds this offset. None if its batch is none. Raises ServiceError if Kafka does not answer."""
+def unreadable_at(
+    kafka: KafkaSettings, topic: str, partition: int, offset: int
+) -> tuple[int, int, str] | None:
+    """First and last offset of the batch that holds this offset, and why it is a bomb or no records can be had of it.
+
+    None if there is no such batch. Raises ServiceError if Kafka does not answer.
+    """
     with RawReader(kafka, topic) as reader:
         fetched = reader.fetch(partition, offset)
-    for batch in () if fetched is None else fetched.batches:
-        if batch.first <= offset <= batch.last:
-            return bomb_in(batch, most_grown(kafka))
+    if (
+        fetched is None
+        or not fetched.batches
+        or not fetched.batches[0].first <= offset <= fetched.batches[0].last
+    ):
+        return None
+    batch, most = fetched.batches[0], most_grown(kafka)
+    bomb = bomb_in(batch, most)
+    if bomb is not None:
+        return bomb.first, bomb.last, bomb.why
+    try:
+        for _ in batch.records(fetched.aborted, most):
+            pass
+    except DamagedBatchError as error:
+        return batch.first, batch.last, str(error)
     return None
+
+
+def raw_records(
+    reader: RawReader, partition: int, begin: int, end: int, *, kafka: KafkaSettings, most: int
+) -> Iterator[RawRecord]:
+    """The committed records between these offsets, or up to a batch of which none can be had (DamagedBatchError).
+
+    most: bytes of a fetch. Raises ServiceError if Kafka does not answer.
+    """
+    offset = begin
+    while offset < end:
+        fetched = reader.fetch(partition, offset, most=most)
+        if fetched is None or not fetched.batches:
+            return
+        for batch in fetched.batches:
+            for record in batch.records(fetched.aborted, most_grown(kafka)):
+                if begin <= record.offset < end:
+                    yield record
+        offset = fetched.batches[-1].last + 1
+
+
+@dataclass(frozen=True)
+class Look:
+    """What lies ahead. bombs: the first one of each partition. unfinished: partitions that were not looked through."""
+
+    bombs: Mapping[int, Bomb]
+    unfinished: Mapping[int, int]
 
 
 def bombs_ahead(
@@ -77,37 +121,37 @@ def bombs_ahead(
     topic: str,
     offsets: Mapping[int, int],
     *,
-    far: int = _AHEAD_BYTES,
     stopping: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
-) -> dict[int, Bomb]:
-    """By partition, the first bomb at or behind this offset, as far as a run may have come that ended there.
+) -> Look:
+    """Look for bombs at and behind these offsets (by partition), as far as a run may have come that ended there.
 
     All partitions are looked through side by side, because there may be no time for all of them to the end. A broker that
-    does not answer is a warning: then nothing more is known. far: compressed bytes of each partition. stopping: whether to
-    leave it at what is known.
+    does not answer is a warning. stopping: whether to leave it at what is known.
     """
     bombs: dict[int, Bomb] = {}
+    at = dict(sorted(offsets.items()))
     deadline = clock() + _AHEAD_SECONDS
     try:
         ends = log_ends(kafka, topic, offsets, timeout=seconds(kafka))
-        at, looked = {p: offset for p, offset in sorted(offsets.items()) if offset < ends.get(p, 0)}, 0
+        at, looked = {p: offset for p, offset in at.items() if offset < ends.get(p, offset + 1)}, 0
         with RawReader(kafka, topic) as reader:
-            while at and looked < far and not stopping():
+            while at and looked < _AHEAD_BYTES and not stopping():
                 for partition, offset in list(at.items()):
                     if clock() >= deadline:
                         log.warning("decompression bombs were looked for during %g s only", _AHEAD_SECONDS)
-                        return bombs
+                        return Look(bombs, at)
                     fetched = reader.fetch(partition, offset, most=_FETCH_BYTES)
                     batches = () if fetched is None else fetched.batches
                     bomb = next(filter(None, (bomb_in(batch, most_grown(kafka)) for batch in batches)), None)
                     if bomb is not None:
                         bombs[partition] = bomb
-                    if bomb is not None or not batches or batches[-1].last + 1 >= ends[partition]:
+                    if bomb is not None or not batches or batches[-1].last + 1 >= ends.get(partition, 0):
                         del at[partition]
                     else:
                         at[partition] = batches[-1].last + 1
                 looked += _FETCH_BYTES
     except ServiceError as error:
         log.warning("decompression bombs were not looked for to the end: %s", error)
-    return bombs
+        return Look(bombs, at)
+    return Look(bombs, at if stopping() else {})

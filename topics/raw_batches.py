@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -37,10 +38,10 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _CODEC, _APPENDED, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_FRONT = 16
-_PIECE = 1_048_576
+_PIECE, _INPUT = 1_048_576, 65_536
 _READ_COMMITTED = 1
 _WAIT_MS = 100
-_ANSWER_SECONDS = 5.0
+_INT64 = range(-(1 << 63), 1 << 63)
 
 
 class DamagedBatchError(Exception):
@@ -129,6 +130,8 @@ class RawBatch:
             offset, key, value = self.first + reader.varint(), reader.text(), reader.text()
             headers = [reader.header() for _ in range(reader.varint())]
             stamp = appended or (TIMESTAMP_CREATE_TIME, first_stamp + after)
+            if stamp[1] not in _INT64 or not self.first <= offset <= self.last:
+                raise DamagedBatchError("an offset or a timestamp is out of its range")
             yield RawRecord(offset, stamp, key, value, headers)
 
     @property
@@ -175,20 +178,27 @@ class _Fields:
 
 
 class RawFetch(NamedTuple):
-    """What one fetch brought. aborted: (producer's id, first offset) of aborted transactions that reach into it."""
+    """What one fetch brought.
+
+    aborted: (producer's id, first offset) of aborted transactions that reach into it. end: the offset behind the last record
+    of the partition.
+    """
 
     batches: Sequence[RawBatch]
     aborted: Sequence[tuple[int, int]]
+    end: int
 
 
 class RawReader:
     """Fetches batches of a topic, in one thread at a time. It connects when it is first asked.
 
-    As a context manager it is closed at the end.
+    patience: seconds that Kafka may take to answer, `kafka.request_timeout` by default. As a context manager it is closed at
+    the end.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+    def __init__(self, kafka: KafkaSettings, topic: str, *, patience: float | None = None) -> None:
         self._kafka, self._topic = kafka, topic
+        self._patience = kafka.request_timeout / 1000 if patience is None else patience
         self._runner: asyncio.Runner | None = None
         self._client: Any = None
 
@@ -203,8 +213,8 @@ class RawReader:
     def fetch(self, partition: int, offset: int, *, most: int = 1) -> RawFetch | None:
         """The batches from the one on that holds this offset, committed ones alone. None if the offset is gone.
 
-        most: bytes. The first batch comes whole, however large it is. Raises ServiceError if Kafka does not answer within
-        some seconds, or refuses us.
+        most: bytes. The first batch comes whole, however large it is. Raises ServiceError if Kafka does not answer, or
+        refuses us.
         """
         self._runner = self._runner or asyncio.Runner()
         try:
@@ -229,7 +239,7 @@ class RawReader:
     async def _answer(self, partition: int, offset: int, most: int) -> RawFetch:
         if self._client is None:
             self._client = await self._connected()
-        return await asyncio.wait_for(self._fetch(partition, offset, most), _ANSWER_SECONDS)
+        return await asyncio.wait_for(self._fetch(partition, offset, most), self._patience)
 
     async def _connected(self) -> Any:
         client = AIOKafkaClient(
@@ -238,8 +248,8 @@ class RawReader:
             request_timeout_ms=self._kafka.request_timeout,
         )
         try:
-            await asyncio.wait_for(client.bootstrap(), _ANSWER_SECONDS)
-            await asyncio.wait_for(client.set_topics([self._topic]), _ANSWER_SECONDS)
+            await asyncio.wait_for(client.bootstrap(), self._patience)
+            await asyncio.wait_for(client.set_topics([self._topic]), self._patience)
         except BaseException:
             await client.close()
             raise
@@ -254,13 +264,15 @@ class RawReader:
             node = self._client.cluster.leader_for_partition(place)
         wanted = [(self._topic, [(partition, offset, most)])]
         answer = await self._client.send(node, FetchRequest(_WAIT_MS, 1, most, _READ_COMMITTED, wanted))
-        ((_, ((_, code, *rest),)),) = answer.topics
+        if not answer.topics:
+            raise KafkaError("an answer without a topic")
+        ((_, ((_, code, end, *rest),)),) = answer.topics
         if code:
             await self._client.force_metadata_update()  # most often another broker leads the partition now
             raise for_code(code)()
         # From version 4 of the protocol on: what is stable, and what was aborted. The batches come last.
         aborted = next((part for part in rest if isinstance(part, list)), [])
-        return RawFetch(tuple(batches_of(rest[-1] or b"")), tuple((p, first) for p, first in aborted))
+        return RawFetch(tuple(batches_of(rest[-1] or b"")), tuple((p, first) for p, first in aborted), end)
 
 
 def batches_of(data: bytes) -> Iterator[RawBatch]:
@@ -287,6 +299,9 @@ def _pieces(codec: str, data: memoryview) -> Iterator[bytes]:
             except cramjam.DecompressionError as error:
                 raise DamagedBatchError(f"{codec}: {error}") from None
         return
+    if codec == "gzip":
+        yield from _gunzipped(data)
+        return
     stream = pa.CompressedInputStream(pa.BufferReader(data), codec)
     while True:
         try:
@@ -296,6 +311,26 @@ def _pieces(codec: str, data: memoryview) -> Iterator[bytes]:
         if not piece:
             return
         yield piece
+
+
+def _gunzipped(data: memoryview) -> Iterator[bytes]:
+    """The first member, as librdkafka reads it, in pieces."""
+    member = zlib.decompressobj(wbits=31)
+    for at in range(0, len(data), _INPUT):
+        rest = bytes(data[at : at + _INPUT])
+        while True:
+            try:
+                piece = member.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise DamagedBatchError(f"gzip: {error}") from None
+            rest = member.unconsumed_tail
+            if piece:
+                yield piece
+            if member.eof:
+                return
+            if not rest and len(piece) < _PIECE:
+                break
+    raise DamagedBatchError("gzip: it ends early")
 
 
 def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:

@@ -11,6 +11,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
 from evenflow.arrays import Int32s, Int64s
 from partitioner_service.reading.payloads import Payloads
+from topics.raw_batches import RawRecord
 
 Headers = list[tuple[str, bytes | str | None]]
 
@@ -47,6 +48,11 @@ class KeptRecord:
     held: bytes | None
     beside: Headers | None = None
     failure: KafkaError | None = None
+
+    @classmethod
+    def of(cls, raw: RawRecord, topic: str, partition: int) -> KeptRecord:
+        """A record of a batch that was fetched as it stands in the log."""
+        return cls((topic, partition, raw.offset), raw.stamp, raw.key, raw.value, raw.headers or None)
 
     def topic(self) -> str:
         """The topic."""

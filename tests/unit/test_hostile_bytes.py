@@ -374,7 +374,9 @@ DECODERS: dict[str, Decoder] = {
     ),
     "answer to an order": Decoder(SkipAnswer.decode, SkipAnswer(True, "done").encode(), NotStrict, ("v",)),
     "orders of the topic": Decoder(_orders, ORDER, NotImplementedError),
-    "note of a run": Decoder(parse_run_note, b'{"v":1,"runs":2,"at":{"0":5}}', NotStrict, ("v", "runs")),
+    "note of a run": Decoder(
+        parse_run_note, b'{"v":1,"runs":2,"at":{"0":5},"look":{"1":7}}', NotStrict, ("v", "runs")
+    ),
     "holder of a stage": Decoder(Holder.read, Holder(epoch=3, who="me").encode(), NotImplementedError),
     "owner of a folder": Decoder(
         lambda data: Owner.read(data, "here"),

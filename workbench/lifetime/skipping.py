@@ -16,7 +16,7 @@ from topics import clients
 from topics.admin import describe, topic_names
 from topics.audit import who, write_entry
 from topics.bad_batches import BadBatch, bad_batch
-from topics.bombs import bomb_at
+from topics.bombs import unreadable_at
 from topics.follower import Follower
 from topics.query_record import read_beginning, refuse_changed, with_lookup_content
 from topics.settled import missing_input
@@ -135,9 +135,13 @@ def _bad(settings: Settings, partition: int, offset: int) -> BadBatch:
     end = describe(settings.kafka, [topic])[topic].end[partition]
     if offset >= end:
         raise ConfigError(f"{topic}[{partition}] has no offset {offset} yet: it ends at {end}")
-    bomb = bomb_at(settings.kafka, topic, partition, offset)
-    if bomb is not None:  # first: a plain consumer decompresses it, whatever it grows into
-        return BadBatch(bomb.first, bomb.last, bomb.why)
+    try:  # first: a plain consumer decompresses a bomb, whatever it grows into
+        raw = unreadable_at(settings.kafka, topic, partition, offset)
+    except ServiceError as error:
+        _LOG.warning("the batch is read by a plain consumer: %s", error.message)
+    else:
+        if raw is not None:
+            return BadBatch(*raw)
     batch = bad_batch(settings.kafka, topic, partition, offset, end=end)
     if batch is None:
         raise ConfigError(

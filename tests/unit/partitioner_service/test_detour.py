@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -22,27 +23,26 @@ BOMB = Bomb(14, 93, "gzip", 90_000, 134_217_728)
 
 
 class Log:
-    """A partition's batches in place of a broker. down: what fetching raises. open: whether there is a connection."""
+    """A partition's batches in place of a broker. begin, end: of the log. down: what fetching raises."""
 
     def __init__(self, batches: Sequence[bytes]) -> None:
         self.batches = [batch for data in batches for batch in batches_of(data)]
         self.down: Exception | None = None
-        self.begin, self.open = 0, False
+        self.begin, self.end, self.closed = 0, 1_000, threading.Event()
 
     def __call__(self, *_: object) -> Self:
         return self
 
     def close(self) -> None:
-        self.open = False
+        self.closed.set()
 
     def fetch(self, partition: int, offset: int) -> RawFetch | None:
-        self.open = True
         if self.down is not None:
             raise self.down
         if offset < self.begin:
             return None
         found: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][:1]
-        return RawFetch(found, ())
+        return RawFetch(found, (), self.end)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_behind_its_bomb_a_partition_is_left_to_librdkafka(log: Log, offset: int
     made.fetch(())
     assert made.leads(states(p3=offset)) == frozenset()
     assert made.fetch(()) is None
-    assert not log.open, "the connection is closed"
+    assert log.closed.wait(30), "the connection is closed, in a thread of its own"
     made.again({3}, states(p3=offset))
     assert made.fetch(()) is None
 
@@ -212,9 +212,11 @@ def test_a_large_batch_comes_in_pieces_and_a_pause_stops_it_in_the_middle(log: L
     )
 
 
-def test_a_bomb_that_is_gone_gives_its_partition_back(log: Log) -> None:
+@pytest.mark.parametrize("behind", [True, False], ids=["other records", "nothing"])
+def test_a_bomb_that_is_gone_gives_its_partition_back(log: Log, behind: bool) -> None:
     made = detour()
-    log.batches = list(batches_of(built(0, [b"z"], first=200)))
+    log.batches = list(batches_of(built(0, [b"z"], first=200))) if behind else []
+    log.end = 201 if behind else 14
     made.leads(states(p3=14))
     assert made.ahead(states(p3=14)) == made.ahead({}) == {3: 14}
     assert made.fetch(()) is None
@@ -254,3 +256,10 @@ def test_a_fetch_that_is_on_its_way_when_reading_goes_elsewhere_is_dropped(log: 
     made.leads(states(p3=12))
     got = first or made.fetch(()) or made.fetch(())
     assert offsets(got) == ([10, 11] if first else [12, 13])
+
+
+def test_partitions_take_turns(log: Log) -> None:
+    made = detour()
+    made.bombs = {3: BOMB, 4: BOMB}
+    made.leads(states(p3=10, p4=10))
+    assert [offsets(made.fetch(()))[0] for _ in range(4)] == [10, 10, 12, 12]

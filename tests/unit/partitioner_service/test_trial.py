@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
@@ -23,8 +23,8 @@ from partitioner_service.route import Router, Slice
 from partitioner_service.trial import refuse_mostly_rejected, tried
 from tests.examples import examples
 from tests.unit.partitioner_service import kafka
-from topics import reader
-from topics.bombs import Bomb
+from tests.unit.topics.test_bombs import built
+from topics.raw_batches import RawFetch, batches_of
 from topics.state import TopicState
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000
@@ -143,20 +143,30 @@ def test_the_limit_is_a_share_and_no_part_of_the_identity_of_a_query() -> None:
 
 
 def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_behind_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = records([NOW] * 8_000 + [b"{"] * 12_000)
 
-    class Budget:
-        def read(self, _: Any, topic: str, begin: Any, end: Any, *, onto: list[Record]) -> None:
-            assert (topic, begin[1], end[1]) == ("in", 7, 7)
-            onto += log[begin[0] : end[0]]
+    class Raw:
+        """A topic whose record at `bomb` nobody can read."""
 
-    bombs: dict[int, Bomb] = {}
+        bomb: int | None = None
+
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch | None:
+            assert (partition, offset >= 0) == (0, True)
+            step = min(1_000, self.bomb - offset) if self.bomb is not None and offset <= self.bomb else 1_000
+            values = [one.value() for one in log[offset : offset + step]] or [bytes(200_000_000)]
+            return RawFetch(list(batches_of(built(1, values, first=offset))), (), len(log))
 
     def judge(start: str, records: int) -> None:
         monkeypatch.setattr(trial, "describe", lambda kafka, names: {"in": state(records)})
-        monkeypatch.setattr(trial, "bombs_ahead", lambda kafka, topic, begin, far: bombs)
         refuse_mostly_rejected(
             load_settings(
                 query={"key": "k", "time": "t", "window": "10s"},
@@ -170,7 +180,7 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
 
     monkeypatch.setattr(trial, "all_states", lambda settings: {})
     monkeypatch.setattr(trial, "read_beginning", lambda settings: None)
-    monkeypatch.setattr(reader, "Budget", Budget)
+    monkeypatch.setattr(trial, "RawReader", Raw)
     judge("earliest", len(log))
     judge("latest", 8_000)
     judge("latest", 0)
@@ -184,9 +194,8 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
     judge("2026-05-28", 8_000)  # a thousand behind the start are judged alone
     with pytest.raises(ConfigError, match=r"9,000 of the first 10,000 records of topic in would be rejected"):
         judge("2026-05-28", len(log))
-    bombs[0] = Bomb(7_005, 7_009, "gzip", 90_000, 134_217_728)
-    judge("2026-05-28", len(log))  # reading it could end the process at every start
-    assert (
-        "the first records of in are not judged: offset 7005 of partition 0: Decompression bomb"
-        in caplog.text
-    )
+    Raw.bomb = 7_090
+    judge("2026-05-28", len(log))  # what stands before it is too little to judge by
+    Raw.bomb = 16_990
+    with pytest.raises(ConfigError, match=r"8,990 of the first 9,990 records of topic in would be rejected"):
+        judge("2026-05-28", len(log))

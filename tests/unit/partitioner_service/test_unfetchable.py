@@ -17,7 +17,7 @@ from evenflow.strict_json import NotStrict
 from partitioner_service.ends import LogEnds
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.health import Health
-from partitioner_service.run_note import RunNote, parse_run_note
+from partitioner_service.run_note import Note, RunNote, parse_run_note
 from partitioner_service.skips import behind
 from partitioner_service.slices import Slicer
 from partitioner_service.unfetchable import UnfetchableBatches
@@ -206,8 +206,8 @@ def test_orders_answers_and_notes_take_any_bytes(data: bytes) -> None:
     assert open_orders([Message(0, named=b"skip/0/5", held=data)]) == []
 
 
-class Side:
-    """Keeps the newest note."""
+class Notes:
+    """The newest note of each key in place of a topic."""
 
     def __init__(self) -> None:
         self.notes: dict[bytes, bytes] = {}
@@ -215,19 +215,26 @@ class Side:
     def note(self, key: bytes, value: bytes) -> None:
         self.notes[key] = value
 
+    def last(self, kafka: object, topic: str, key: bytes) -> Message | None:
+        return Message(0, held=self.notes[key]) if key in self.notes else None
+
+    def run(self) -> RunNote:
+        return RunNote(load_settings(query={"name": "q"}), self)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
+    made = Notes()
+    monkeypatch.setattr("partitioner_service.run_note.read_last", made.last)
+    return made
+
 
 def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that_stand(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    side, settings = Side(), load_settings(query={"name": "q"})
-    monkeypatch.setattr(
-        "partitioner_service.run_note.read_last",
-        lambda kafka, topic, key: Message(0, held=side.notes[key]) if key in side.notes else None,
-    )
-
     def run() -> RunNote:
         caplog.clear()
-        return RunNote(settings, side)  # type: ignore[arg-type]
+        return notes.run()
 
     assert run().begins({0: 50, 1: 7}) == set()
     assert not caplog.text
@@ -238,9 +245,26 @@ def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that
     assert third.begins({0: 50, 1: 9}) == {0, 1}
     assert "the last 2 runs of instance 0 did not end in order" in caplog.text
     third.ends({})
-    fourth = run()
-    assert fourth.begins({0: 50, 1: 9}) == set()
+    assert run().begins({0: 50, 1: 9}) == set()
     assert not caplog.text, "the last run ended in order"
-    fourth.ends({1: 9})
-    assert run().begins({0: 50, 1: 10}) == {1}, "before a bomb, wherever it stands by now"
-    assert not caplog.text
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_partition_with_a_bomb_is_looked_through_again_however_the_run_ends_and_wherever_it_stands(
+    notes: Notes, killed: bool
+) -> None:
+    run = notes.run()
+    assert run.begins({0: 50, 1: 9}) == set()
+    run.looked({1: 90})
+    if not killed:
+        run.ends({1: 90})
+    after = notes.run()
+    assert after.begins({0: 60, 1: 12}) == {1}
+    killed_in_its_look = notes.run()
+    assert killed_in_its_look.begins({0: 61, 1: 12}) == {1}
+    killed_in_its_look.ends({})
+    assert notes.run().begins({0: 61, 1: 12}) == set()
+
+
+def test_a_note_of_before_there_were_partitions_to_look_through_is_read() -> None:
+    assert parse_run_note(b'{"v":1,"runs":2,"at":{"0":5}}') == Note(2, {0: 5}, {})

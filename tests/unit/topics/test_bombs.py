@@ -108,6 +108,11 @@ def test_many_empty_members_of_gzip_are_counted_at_once() -> None:
     assert not grown("gzip", gzip.compress(b"") * 200_000, MOST)
 
 
+def test_what_stands_behind_the_first_member_of_gzip_is_left_alone_as_by_librdkafka() -> None:
+    assert not grown("gzip", gzip.compress(b"a" * 500) + b"garbage", 500)
+    assert not grown("gzip", gzip.compress(b"a" * 500) + gzip.compress(bytes(10_000)), 500)
+
+
 def test_it_says_what_it_is() -> None:
     (batch,) = batches_of(built(1, [bytes(200_000)] * 10, first=40))
     bomb = bomb_in(batch, MOST)
@@ -153,6 +158,15 @@ def test_keys_and_headers_are_read_and_a_name_that_is_no_utf_8_is_no_damage() ->
 def test_of_a_topic_with_append_time_each_record_has_the_time_of_its_batch() -> None:
     data = signed(bytearray(built(0, [b"a", b"b"])), codec=0, attributes=0x08)
     assert [one.stamp for one in records(data)] == [(TIMESTAMP_LOG_APPEND_TIME, 1_001)] * 2
+
+
+def test_a_timestamp_or_an_offset_that_no_client_can_hold_is_damage() -> None:
+    data = bytearray(built(0, [b"a", b"b"]))
+    data[27:35] = ((1 << 63) - 1).to_bytes(8, "big")
+    assert refused(signed(data)) == "an offset or a timestamp is out of its range"
+    data = bytearray(built(0, [b"a", b"b"]))
+    data[23:27] = (0).to_bytes(4, "big")
+    assert refused(signed(data)) == "an offset or a timestamp is out of its range"
 
 
 def test_aborted_records_and_ends_of_transactions_are_left_out() -> None:
