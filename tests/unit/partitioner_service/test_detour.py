@@ -79,6 +79,15 @@ def offsets(fetched: Fetched | None) -> list[int]:
     return fetched.offsets.tolist()
 
 
+def report(fetched: Fetched | None) -> tuple[int, KafkaError]:
+    """Offset and error of the one event of a fetch."""
+    assert fetched is not None
+    ((_, event),) = fetched.events
+    error = event.error()
+    assert error is not None
+    return event.offset(), error
+
+
 def test_the_records_before_a_bomb_come_batch_by_batch_and_then_its_report_once(log: Log) -> None:
     made = detour()
     assert made.leads(states(p3=10, p4=0)) == {3}
@@ -111,9 +120,7 @@ def test_a_partition_that_is_fetched_again_is_reported_again(log: Log) -> None:
     assert made.fetch(()) is not None
     assert made.fetch(()) is None
     made.again({3, 4}, states(p3=14, p4=0))
-    report = made.fetch(())
-    assert report is not None
-    assert report.events
+    assert report(made.fetch(()))[0] == 14
 
 
 @pytest.mark.parametrize("offset", [94, 95])
@@ -163,12 +170,7 @@ def test_a_broker_that_is_away_is_asked_again_after_a_rest(
 def test_an_offset_that_is_gone_is_reported_as_librdkafka_reports_it(log: Log) -> None:
     made, log.begin = detour(), 12
     made.leads(states(p3=10))
-    report = made.fetch(())
-    assert report is not None
-    ((_, event),) = report.events
-    error = event.error()
-    assert error is not None
-    assert error.code() == KafkaError.OFFSET_OUT_OF_RANGE
+    assert report(made.fetch(()))[1].code() == KafkaError.OFFSET_OUT_OF_RANGE
 
 
 def test_a_batch_with_a_wrong_checksum_is_reported_and_nothing_of_it_is_read(log: Log) -> None:
@@ -177,13 +179,10 @@ def test_a_batch_with_a_wrong_checksum_is_reported_and_nothing_of_it_is_read(log
     log.batches[1] = RawBatch(12, 13, bytes(damaged))
     made = detour()
     made.leads(states(p3=12))
-    report = made.fetch(())
-    assert report is not None
-    ((_, event),) = report.events
-    error = event.error()
-    assert error is not None
-    assert (event.offset(), error.code()) == (12, KafkaError._BAD_MSG)
-    assert report.records == []
+    fetched = made.fetch(())
+    offset, error = report(fetched)
+    assert (offset, error.code()) == (12, KafkaError._BAD_MSG)
+    assert offsets(fetched) == []
 
 
 def test_a_log_without_anything_new_rests(log: Log) -> None:
@@ -229,10 +228,7 @@ def test_a_zstd_bomb_before_another_is_reported_and_not_decompressed(log: Log) -
     log.batches[1:1] = batches_of(built(4, [bytes(5_000_000)] * 40, first=12))
     made = detour()
     made.leads(states(p3=12))
-    report = made.fetch(())
-    assert report is not None
-    ((_, event),) = report.events
-    assert "Decompression bomb (zstd)" in str(event.error())
+    assert "Decompression bomb (zstd)" in report(made.fetch(()))[1].str()
 
 
 def test_a_batch_of_a_format_that_nobody_writes_any_more_is_reported(log: Log) -> None:
@@ -241,10 +237,7 @@ def test_a_batch_of_a_format_that_nobody_writes_any_more_is_reported(log: Log) -
     log.batches[0] = RawBatch(10, 10, bytes(old))
     made = detour()
     made.leads(states(p3=10))
-    report = made.fetch(())
-    assert report is not None
-    ((_, event),) = report.events
-    assert "of before Kafka 0.11" in str(event.error())
+    assert "of before Kafka 0.11" in report(made.fetch(()))[1].str()
 
 
 def test_a_fetch_that_is_on_its_way_when_reading_goes_elsewhere_is_dropped(log: Log) -> None:
