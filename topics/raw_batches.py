@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import cramjam
 import pyarrow as pa
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
@@ -295,8 +294,8 @@ def _pieces(codec: str, data: memoryview) -> Iterator[bytes]:
     if codec == "snappy":
         for block in _snappy_blocks(data):
             try:
-                yield bytes(cramjam.snappy.decompress_raw(bytes(block)))
-            except cramjam.DecompressionError as error:
+                yield pa.decompress(pa.py_buffer(block), _snappy_length(block), codec="snappy", asbytes=True)
+            except OSError as error:
                 raise DamagedBatchError(f"{codec}: {error}") from None
         return
     if codec == "gzip":

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
 from evenflow.arrays import Int32s, Int64s
 from partitioner_service.reading.payloads import Payloads
-from topics.raw_batches import RawRecord
+
+if TYPE_CHECKING:  # Spark's image has no aiokafka
+    from topics.raw_batches import RawRecord
 
 Headers = list[tuple[str, bytes | str | None]]
 
