@@ -41,7 +41,12 @@ def some_rows(
 
 def soon_missed(kafka: KafkaSettings) -> KafkaSettings:
     """Settings with which a killed member is missed after 3 s. By default its partitions rest for 10 s."""
-    extras = KafkaExtras(librdkafka={"session.timeout.ms": 3_000})
+    return missed_after(kafka, 3_000)
+
+
+def missed_after(kafka: KafkaSettings, ms: int) -> KafkaSettings:
+    """Settings with which the group forgets a killed member after so long."""
+    extras = KafkaExtras(librdkafka={"session.timeout.ms": ms})
     return kafka.model_copy(update={"extras": extras})
 
 

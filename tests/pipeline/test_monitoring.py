@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.pages import page
 from tests.patience import PATIENCE
 from tests.pipeline.firing import firing
 from tests.pipeline.panels import BATCHES, EXCHANGE, asked, has_data, queries, series
@@ -53,11 +52,6 @@ class Watched:
     result: LoopResult
 
 
-def fetched(port: int, path: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-        return dict(json.load(answer))
-
-
 class Observer(threading.Thread):
     """Asks everything once the stream is far enough; the pipeline itself runs in the main thread, as signals want it."""
 
@@ -81,7 +75,7 @@ class Observer(threading.Thread):
 
     def _ask(self) -> None:
         before = self._figures()
-        self.seen["page"] = fetched(self._ports.control, "/live/state/")
+        self.seen["page"] = page(self._ports.control, "/live/state/")[1]
         for _ in range(2):  # one scrape later
             threading.Event().wait(1.0)
             after = self._figures()
@@ -191,7 +185,7 @@ def test_every_panel_and_metric_of_micro_batches_has_data_and_status_and_page_sa
             assert instances.status(0)["batches"]["clock"] == "processing"
 
             def page_says_them() -> bool:
-                shown = fetched(ports[0], "/live/state/")["instances"]
+                shown = page(ports[0], "/live/state/")[1]["instances"]
                 return {one["batches"]["interval_s"] for one in shown} == {0.2}
 
             instances.feed_until(page_says_them)  # the page reads telemetry only once somebody looks
