@@ -9,11 +9,12 @@ while a transaction is open.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
@@ -22,6 +23,7 @@ from evenflow.settings import KafkaSettings
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.kept import KeptRecord
 from topics.bombs import Bomb, bomb_in, most_grown
+from topics.bounded import BoundedCalls
 from topics.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
 
 log = logging.getLogger(__name__)
@@ -58,7 +60,7 @@ class Detour:
         self._rests: dict[int, float] = {}
         self._open: dict[int, _OpenBatch] = {}
         self._request: _Request | None = None
-        self._reader: RawReader | None = None
+        self._connection: _Connection | None = None
 
     def leads(self, states: Mapping[int, PartitionState]) -> frozenset[int]:
         """Go on from these states. Returns the partitions of which librdkafka must fetch nothing."""
@@ -96,35 +98,32 @@ class Detour:
             if partition not in paused:
                 return self._records(partition, batch)
         self._ask(paused)
-        if self._request is None or not self._request.answered.wait(self._moment):
+        if self._request is None or not wait([self._request.answer], self._moment).done:
             return None
-        request, self._request = self._request, None
-        partition, offset = request.partition, request.offset
+        (partition, offset, answer), self._request = self._request, None
         if self._next.get(partition) != offset or partition in self._open:
             return None  # reading has gone elsewhere in the meantime
-        if request.error is not None:  # as librdkafka does it: a broker may come back
-            log.warning("%s[%d] is asked for again: %s", self._topic, partition, request.error)
+        if error := answer.exception():  # as librdkafka does it: a broker may come back
+            log.warning("%s[%d] is asked for again: %s", self._topic, partition, error)
             self.close()
             self._rests[partition] = self._clock() + _OUTAGE_SECONDS
             return None
-        if request.fetched is None:
+        fetched = answer.result()
+        if fetched is None:
             return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
-        if not request.fetched.batches:
-            if request.fetched.end <= self.bombs[partition].first:
+        if not fetched.batches:
+            if fetched.end <= self.bombs[partition].first:
                 self._gone(partition)
                 return None
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
             return None
-        return self._taken(request.fetched, request.fetched.batches[0], partition)
+        return self._taken(fetched, fetched.batches[0], partition)
 
     def close(self) -> None:
         """Let go of the connection."""
-        reader, self._reader = self._reader, None
-        request, self._request = self._request, None
-        if request is not None:
-            request.abandon()
-        elif reader is not None:
-            _let_go(reader)
+        connection, self._connection, self._request = self._connection, None, None
+        if connection is not None:
+            connection.close()
 
     def _ask(self, paused: Collection[int]) -> None:
         """Fetch of the next partition that neither rests nor is paused, unless a fetch is on its way."""
@@ -134,9 +133,8 @@ class Detour:
         for partition, offset in self._next.items():
             if partition not in paused and self._rests.get(partition, now) <= now:
                 self._next[partition] = self._next.pop(partition)  # the others come first the next time
-                self._reader = self._reader or RawReader(self._kafka, self._topic)
-                self._request = _Request(self._reader, partition, offset)
-                threading.Thread(target=self._request.run, name="detour", daemon=True).start()
+                self._connection = self._connection or _Connection(self._kafka, self._topic)
+                self._request = self._connection.ask(partition, offset)
                 return
 
     def _taken(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched | None:
@@ -183,45 +181,25 @@ class _OpenBatch:
     records: Iterator[RawRecord]
 
 
-@dataclass
-class _Request:
-    """One fetch, in a thread of its own. fetched and error hold once `answered` is set."""
+class _Connection:
+    """A reader, and the thread in which it is used: neither fetching nor closing may hold up the data plane."""
 
-    reader: RawReader
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        self._reader = RawReader(kafka, topic)
+        self._calls = BoundedCalls("detour")
+
+    def ask(self, partition: int, offset: int) -> _Request:
+        return _Request(partition, offset, self._calls.begin(lambda: self._reader.fetch(partition, offset)))
+
+    def close(self) -> None:
+        """Close the reader once nothing uses it any more. This does not wait."""
+        self._calls.begin(self._reader.close)
+        self._calls.close()
+
+
+class _Request(NamedTuple):
+    """One fetch that is on its way."""
+
     partition: int
     offset: int
-    fetched: RawFetch | None = None
-    error: Exception | None = None
-    answered: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _abandoned: bool = False
-
-    def abandon(self) -> None:
-        """Nobody waits for the answer any more. The reader is closed once nothing uses it."""
-        with self._lock:
-            self._abandoned = True
-            if self.answered.is_set():
-                _let_go(self.reader)
-
-    def run(self) -> None:
-        """Fetch. Called once."""
-        try:
-            self.fetched = self.reader.fetch(self.partition, self.offset)
-        except Exception as error:
-            self.error = error
-        with self._lock:
-            self.answered.set()
-            if self._abandoned:
-                _let_go(self.reader)
-
-
-def _let_go(reader: RawReader) -> None:
-    """Close this reader in a thread of its own: closing may wait for a broker that does not answer."""
-
-    def close() -> None:
-        try:
-            reader.close()
-        except Exception as error:
-            log.debug("a connection was not closed in order: %s", error)
-
-    threading.Thread(target=close, name="detour", daemon=True).start()
+    answer: Future[RawFetch | None]

@@ -90,12 +90,12 @@ class RunNote:
                 before = parse_run_note(last.value())
             except NotStrict as error:
                 log.warning("the note %s in %s is not usable: %s", self._key.decode(), self._topic, error)
+        still = {p: offset for p, offset in offsets.items() if before.runs and before.at.get(p) == offset}
         if before.runs:
-            self._tell(before.runs, before.at, offsets)
-        still = {p for p, offset in offsets.items() if before.runs and before.at.get(p) == offset}
+            self._tell(before.runs, still)
         self._note = Note(before.runs + 1, offsets, before.look)
         self._side.note(self._key, self._note.encode())
-        return still | (before.look.keys() & offsets.keys())
+        return still.keys() | (before.look.keys() & offsets.keys())
 
     def looked(self, look: Mapping[int, int]) -> None:
         """Name the partitions that the next run has to look through if this one is killed. look: an offset of each."""
@@ -107,9 +107,8 @@ class RunNote:
         """Take the note back: this run ends in order. look: as of `looked`."""
         self._side.note(self._key, Note(0, {}, look).encode())
 
-    def _tell(self, runs: int, before: Mapping[int, int], offsets: Mapping[int, int]) -> None:
-        still = sorted(p for p, offset in offsets.items() if before.get(p) == offset)
-        where = ", ".join(f"[{p}] at offset {offsets[p]}" for p in still[:_MOST_NAMED])
+    def _tell(self, runs: int, still: Mapping[int, int]) -> None:
+        where = ", ".join(f"[{p}] at offset {still[p]}" for p in sorted(still)[:_MOST_NAMED])
         more = f" and {len(still) - _MOST_NAMED} more" if len(still) > _MOST_NAMED else ""
         log.warning(
             "the last %s of instance %s did not end in order: killed, or out of memory? %s; see 'A record that cannot "

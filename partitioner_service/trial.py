@@ -27,6 +27,7 @@ from partitioner_service.parse import Parser
 from partitioner_service.reading.reasons import OF_RECORDS
 from partitioner_service.reading.schemas import schemas_of
 from partitioner_service.route import REASONS
+from topics import reader
 from topics.admin import describe
 from topics.bombs import raw_records
 from topics.offsets import first_offsets
@@ -40,9 +41,6 @@ log = logging.getLogger(__name__)
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
 _FETCH_BYTES = 1_048_576
-_MOST_BYTES = 64_000_000
-_SECONDS = 4.0
-"""What looking at them may take."""
 _LEAST = 100
 """Fewer records say nothing of the others."""
 
@@ -168,14 +166,13 @@ def _records(
     Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that has not begun.
     """
     records: dict[int, list[KeptRecord]] = {part: [] for part in begin}
-    deadline, left = time.monotonic() + _SECONDS, _MOST_BYTES
-    with RawReader(settings.kafka, topic, patience=_SECONDS) as raw:
+    budget = reader.Budget()
+    with RawReader(settings.kafka, topic, patience=reader.LOOK_SECONDS) as raw:
         for partition, offset in begin.items():
             try:
                 stop = end[partition]
                 for one in raw_records(raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES):
-                    left -= len(one.key or b"") + len(one.value or b"")
-                    if left < 0 or time.monotonic() > deadline:
+                    if not budget.lasts(len(one.key or b"") + len(one.value or b"")):
                         break
                     record = KeptRecord.of(one, topic, partition)
                     if marker_of(record) is None:

@@ -40,8 +40,7 @@ class BoundedCalls:
         """
         if self._stuck is not None:
             raise _hangs(self._stuck)
-        future: Future[_T] = Future()
-        self._waiting.put((future, what))
+        future = self.begin(what)
         try:
             return future.result(timeout + GRACE)
         except TimeoutError:
@@ -49,6 +48,12 @@ class BoundedCalls:
                 raise  # `what` itself has raised it
             self._stuck = doing
             raise _hangs(doing) from None
+
+    def begin(self, what: Callable[[], _T]) -> Future[_T]:
+        """Hand a call over without waiting for it."""
+        future: Future[_T] = Future()
+        self._waiting.put((future, what))
+        return future
 
     def close(self) -> None:
         """End the thread after the calls that were handed over."""

@@ -25,6 +25,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from topics.aiokafka_login import client_words
+from topics.clients import seconds
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length of what follows it, leader epoch, magic, checksum, attributes, delta of the last offset, first and
@@ -114,14 +115,8 @@ class RawBatch:
         gone = any(producer == one and first <= self.first for one, first in aborted)
         if attributes & _CONTROL or (attributes & _TRANSACTIONAL and gone):
             return
-        if self.grown(most) > most:
-            raise DamagedBatchError(f"it grows into more than {most:,} bytes")
-        codec = self.codec
-        plain = (
-            bytes(self.compressed) if codec is None else b"".join(map(bytes, _pieces(codec, self.compressed)))
-        )
         appended = (TIMESTAMP_LOG_APPEND_TIME, largest_stamp) if attributes & _APPENDED else None
-        reader = _Fields(plain)
+        reader = _Fields(self._plain(most))
         for _ in range(count):
             reader.varint()  # how long it is
             reader.byte()  # attributes, which mean nothing
@@ -132,6 +127,20 @@ class RawBatch:
             if stamp[1] not in _INT64 or not self.first <= offset <= self.last:
                 raise DamagedBatchError("an offset or a timestamp is out of its range")
             yield RawRecord(offset, stamp, key, value, headers)
+
+    def _plain(self, most: int) -> bytes:
+        """Its records, decompressed to at most so many bytes."""
+        too_large = DamagedBatchError(f"it grows into more than {most:,} bytes")
+        # A block of snappy takes the memory that it says, whatever is in it.
+        if self.codec == "snappy" and self.grown(most) > most:
+            raise too_large
+        pieces, size = [], 0
+        for piece in _pieces(self.codec, self.compressed):
+            size += len(piece)
+            if size > most:
+                raise too_large
+            pieces.append(piece)
+        return b"".join(pieces)
 
     @property
     def _header(self) -> tuple[int, ...]:
@@ -197,7 +206,7 @@ class RawReader:
 
     def __init__(self, kafka: KafkaSettings, topic: str, *, patience: float | None = None) -> None:
         self._kafka, self._topic = kafka, topic
-        self._patience = kafka.request_timeout / 1000 if patience is None else patience
+        self._patience = seconds(kafka) if patience is None else patience
         self._runner: asyncio.Runner | None = None
         self._client: Any = None
 
@@ -289,8 +298,11 @@ def batches_of(data: bytes) -> Iterator[RawBatch]:
         at = end
 
 
-def _pieces(codec: str, data: memoryview) -> Iterator[bytes]:
+def _pieces(codec: str | None, data: memoryview) -> Iterator[bytes]:
     """What the data decompresses to, in pieces. Raises DamagedBatchError."""
+    if codec is None:
+        yield bytes(data)
+        return
     if codec == "snappy":
         for block in _snappy_blocks(data):
             try:

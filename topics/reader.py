@@ -28,7 +28,7 @@ default the broker would hold that fetch back for 0.5 s.
 """
 _ARROW_BYTES = 32_000_000
 """Bytes of records that become one Arrow batch."""
-_LOOK_BYTES, _LOOK_SECONDS, _LOOK_PATIENCE = 64_000_000, 4.0, 2.0
+_LOOK_BYTES, LOOK_SECONDS, _LOOK_PATIENCE = 64_000_000, 4.0, 2.0
 _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
@@ -88,8 +88,13 @@ class Budget:
     """What a look at some records of a topic may take, over all of its reads: 64 MB and 4 s."""
 
     def __init__(self) -> None:
-        self._deadline = time.monotonic() + _LOOK_SECONDS
+        self._deadline = time.monotonic() + LOOK_SECONDS
         self._bytes = _LOOK_BYTES
+
+    def lasts(self, spent: int) -> bool:
+        """Whether it still lasts after so many bytes more."""
+        self._bytes -= spent
+        return self._bytes >= 0 and time.monotonic() <= self._deadline
 
     def read(
         self,
@@ -108,8 +113,7 @@ class Budget:
         try:
             for batch in batches:
                 onto += batch
-                self._bytes -= sum(map(len, batch))
-                if self._bytes < 0 or time.monotonic() > self._deadline:
+                if not self.lasts(sum(map(len, batch))):
                     break
         finally:
             batches.close()
