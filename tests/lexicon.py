@@ -1,0 +1,201 @@
+"""How the code names things: generic names, class names that occur twice, folder sizes, comments.
+
+    python -m tests.lexicon             one line for each top-level room
+    python -m tests.lexicon --names     also every generic name that lives for more than five lines, with its place
+
+`tests/unit/test_lexicon.py` holds the figures to the limits below, so that the next change does not undo them. Only the
+product and its benchmarks are counted, not the tests.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+GENERIC = frozenset(
+    """found said told kept came held seen heard asked made taken given gone wanted says stands stood
+    one of what there here it this that thing things""".split()
+)
+"""Names that say nothing about their thing. A stranger asks "found what?" and has to read the function to know."""
+
+SHORT = 5
+"""Lines a generic name may live for: a comprehension or two statements explain themselves."""
+
+MOST_GENERIC = 0.01
+"""Share of all bound names that may be generic, whatever they live for."""
+
+MOST_REUSED = 0.07
+"""Share of class names that may occur more than once in a top-level room."""
+
+MOST_FILES = 15
+"""Files of Python that a folder may have without a reason."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (*_FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding:
+    """A name that a statement gives to something, and the lines from there to its last use in the same scope."""
+
+    name: str
+    path: str
+    line: int
+    lines: int
+
+    @property
+    def generic(self) -> bool:
+        return self.name.strip("_") in GENERIC
+
+
+@dataclass(kw_only=True)
+class Room:
+    """The figures of one top-level folder."""
+
+    name: str
+    bindings: list[Binding] = field(default_factory=list)
+    classes: list[tuple[str, str]] = field(default_factory=list)
+    folders: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    lines: int = 0
+    comments: int = 0
+
+    @property
+    def generic(self) -> float:
+        """Share of the bound names that are generic."""
+        return sum(binding.generic for binding in self.bindings) / max(len(self.bindings), 1)
+
+    @property
+    def lasting(self) -> list[Binding]:
+        """Generic names that live for more than SHORT lines."""
+        return [binding for binding in self.bindings if binding.generic and binding.lines > SHORT]
+
+    @property
+    def reused(self) -> dict[str, list[str]]:
+        """Class names that occur in several files of the room, with these files."""
+        paths = defaultdict(list)
+        for name, path in self.classes:
+            paths[name].append(path)
+        return {name: places for name, places in paths.items() if len(places) > 1}
+
+    @property
+    def reuse(self) -> float:
+        """Share of the class definitions whose name occurs more than once in the room."""
+        return sum(map(len, self.reused.values())) / max(len(self.classes), 1)
+
+    @property
+    def large_folders(self) -> dict[str, int]:
+        return {folder: count for folder, count in self.folders.items() if count > MOST_FILES}
+
+
+def rooms() -> dict[str, Room]:
+    """Every top-level folder that has Python and is not the tests, by name."""
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    measured: dict[str, Room] = {}
+    for path in sorted(tracked.stdout.split()):
+        top, _, below = path.partition("/")
+        if below and top != "tests" and (ROOT / path).exists():
+            _measure(measured.setdefault(top, Room(name=top)), path)
+    return measured
+
+
+def _measure(room: Room, path: str) -> None:
+    text = (ROOT / path).read_text()
+    room.folders[str(Path(path).parent)] += 1
+    room.lines += text.count("\n")
+    room.comments += len(re.findall(r"^\s*#|\s{2}# ", text, re.MULTILINE))
+    tree = ast.parse(text)
+    room.classes += [(node.name, path) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    room.bindings += _scope_bindings(tree, path)
+
+
+def _scope_bindings(scope: ast.AST, path: str) -> Iterator[Binding]:
+    """The names bound in a scope, each with the lines that it lives for, then those of the scopes inside it."""
+    inner = []
+    first: list[tuple[str, int]] = []
+    nodes = list(ast.iter_child_nodes(scope))
+    if isinstance(scope, (*_FUNCTIONS, ast.Lambda)):
+        first += [(argument.arg, argument.lineno) for argument in _arguments(scope.args)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, _SCOPES):
+            inner.append(node)
+            if not isinstance(node, ast.Lambda):
+                first.append((node.name, node.lineno))
+            continue
+        first += [(name, node.lineno if hasattr(node, "lineno") else _line(node)) for name in _names(node)]
+        nodes += ast.iter_child_nodes(node)
+    last = _last_uses(scope)
+    for name, line in first:
+        yield Binding(name=name, path=path, line=line, lines=max(last.get(name, line) - line + 1, 1))
+    for below in inner:
+        yield from _scope_bindings(below, path)
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def _line(node: ast.AST) -> int:
+    return min((below.lineno for below in ast.walk(node) if hasattr(below, "lineno")), default=0)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """The names that one statement or clause binds."""
+    targets: list[ast.AST] = []
+    if isinstance(node, ast.Assign):
+        targets = list(node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.NamedExpr)):
+        targets = [node.target]
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        targets = [node.optional_vars]
+    while targets:
+        target = targets.pop()
+        if isinstance(target, ast.Name):
+            yield target.id
+        elif isinstance(target, ast.Attribute):
+            yield target.attr
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            targets += target.elts
+        elif isinstance(target, ast.Starred):
+            targets.append(target.value)
+
+
+def _last_uses(scope: ast.AST) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for node in ast.walk(scope):
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+        if name is not None:
+            last[name] = max(last.get(name, 0), node.lineno)
+    return last
+
+
+def main() -> None:
+    measured = rooms()
+    print(f"{'room':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10}  folders above 15")
+    for room in measured.values():
+        print(
+            f"{room.name:22}{len(room.bindings):8}{room.generic:9.1%}{len(room.lasting):9}{len(room.classes):9}"
+            f"{room.reuse:8.1%}{100 * room.comments / max(room.lines, 1):10.1f}  "
+            + ", ".join(f"{folder} {count}" for folder, count in sorted(room.large_folders.items()))
+        )
+    names = [binding for room in measured.values() for binding in room.bindings]
+    classes = [name for room in measured.values() for name, _ in room.classes]
+    again = sum(classes.count(name) > 1 for name in classes) / len(classes)
+    print(f"{'all':22}{len(names):8}{sum(name.generic for name in names) / len(names):9.1%}", end="")
+    print(f"{sum(len(room.lasting) for room in measured.values()):9}{len(classes):9}{again:8.1%}")
+    if "--names" in sys.argv:
+        for room in measured.values():
+            for binding in sorted(room.lasting, key=lambda binding: (binding.path, binding.line)):
+                print(f"{binding.path}:{binding.line}: {binding.name} ({binding.lines} lines)")
+            for name, paths in sorted(room.reused.items()):
+                print(f"class {name}: {' '.join(paths)}")
+
+
+if __name__ == "__main__":
+    main()
