@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     for name, items in verdicts.items():
         for item in items:
-            print(f"{name:12} {item.level:15} {item.claim.says}")
+            print(f"{name:12} {item.level:15} {item.claim.statement}")
     print(f"written: {page}", file=sys.stderr)
     return 0
 

@@ -68,7 +68,7 @@ def batch_work(
     else:
         bucket = bucket_of(hashes[key], tasks.reduces)
     tuples = np.bincount(place, sizes, minlength=tasks.maps)
-    made = np.bincount(place, minlength=tasks.maps)
+    partials = np.bincount(place, minlength=tasks.maps)
     received = np.bincount(bucket, minlength=tasks.reduces)
     # All partial results of a key are in one bucket, so each of them counts for its share of the key.
     keys = np.bincount(bucket, 1 / fragments[key], minlength=tasks.reduces).round()
@@ -76,7 +76,7 @@ def batch_work(
         tuples=len(codes),
         keys=int(np.count_nonzero(fragments)),
         partials=len(key),
-        maps=costs.tuple * tuples + (costs.make + costs.send) * made,
+        maps=costs.tuple * tuples + (costs.make + costs.send) * partials,
         reduces=costs.receive * received + (costs.hold + costs.emit) * keys,
     )
 

@@ -34,8 +34,8 @@ def scatter(
     title: str,
 ) -> altair.LayerChart:
     """A point per name. `at` has x and y of each name. The x axis is logarithmic and only as wide as the points need."""
-    found = looks(at, hero=emphasis.hero, named=emphasis.named)
-    return points(at, found, x=ratios(x_title, [x for x, _ in at.values()]), y=y, title=title)
+    styles = looks(at, hero=emphasis.hero, named=emphasis.named)
+    return points(at, styles, x=ratios(x_title, [x for x, _ in at.values()]), y=y, title=title)
 
 
 def ranges(x: Sequence[float], of_seeds: Sequence[Sequence[float]]) -> Line:
@@ -59,9 +59,9 @@ def curves(
     width: int = 220,
 ) -> altair.LayerChart:
     """A line per name."""
-    found = looks(drawn, hero=emphasis.hero, named=emphasis.named)
+    styles = looks(drawn, hero=emphasis.hero, named=emphasis.named)
     x = linear(x_title, [value for line in drawn.values() for value in line.x])
-    return lines(drawn, found, x=x, y=y, title=title, width=width, height=max(220, width // 2))
+    return lines(drawn, styles, x=x, y=y, title=title, width=width, height=max(220, width // 2))
 
 
 def imbalances(title: str, drawn: Mapping[str, Line]) -> Axis:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found, MissingError
+from benchmarks.reproducing.store import Figures, MissingError
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
 Reason = Literal["paper", "data", "ours", "measure"]
@@ -60,7 +60,7 @@ class Outcome:
 
     ours: str
     """Our figures in words."""
-    held: tuple[bool, ...]
+    checks: tuple[bool, ...]
     """Whether the criterion holds, one value for each of its parts (a setting, a stream)."""
 
 
@@ -70,11 +70,11 @@ class Claim:
 
     source: str
     """Paper and place."""
-    says: str
+    statement: str
     """What the paper says, in our words."""
     criterion: str
     """When a part counts as reproduced."""
-    judge: Callable[[Found, Plan], Outcome]
+    judge: Callable[[Figures, Plan], Outcome]
     measure: Measure
     """What was measured."""
     reason: Reason | None = None
@@ -112,27 +112,27 @@ class Judged:
         return not self.claim.own and not self.claim.by_construction
 
 
-def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
+def verdict(checks: Sequence[bool], *, every: bool = False) -> Level:
     """The verdict by how many parts of a criterion hold.
 
     All parts hold: "reproduced". At least half of them (with `every`: three quarters): "partly". Fewer: "not reproduced".
     A criterion without parts was "not measured".
     """
-    if not held:
+    if not checks:
         return "not measured"
-    if all(held):
+    if all(checks):
         return "reproduced"
-    return "partly" if sum(held) >= (0.75 if every else 0.5) * len(held) else "not reproduced"
+    return "partly" if sum(checks) >= (0.75 if every else 0.5) * len(checks) else "not reproduced"
 
 
-def judged(claim: Claim, found: Found, plan: Plan) -> Judged:
+def judged(claim: Claim, figures: Figures, plan: Plan) -> Judged:
     """The verdict on a claim. It is "not measured" if a figure is missing."""
     try:
-        outcome = claim.judge(found, plan)
+        outcome = claim.judge(figures, plan)
     except MissingError:
         outcome = Outcome("-", ())
-    level = verdict(outcome.held, every=claim.every)
-    parts = f"{sum(outcome.held)} of {len(outcome.held)}" if outcome.held else "-"
+    level = verdict(outcome.checks, every=claim.every)
+    parts = f"{sum(outcome.checks)} of {len(outcome.checks)}" if outcome.checks else "-"
     why = {"reproduced": "", "not measured": claim.absent}.get(level, claim.because)
     reason = claim.reason if level in ("partly", "not reproduced") else None
     return Judged(claim, level, parts, outcome.ours, " ".join(filter(None, (why, claim.note))), reason)

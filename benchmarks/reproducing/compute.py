@@ -38,8 +38,8 @@ def missing(
     With `again` also the cells that have figures. With `only` the cells of this partitioner only.
     """
     cells = SECTIONS[section].cells(plan)
-    wanted = [cell for cell in cells if only is None or name_of(cell.partitioner) == only]
-    readable = [c for c in wanted if not c.stream.is_data or is_there(c.stream.kind, plan.data)]
+    candidates = [cell for cell in cells if only is None or name_of(cell.partitioner) == only]
+    readable = [c for c in candidates if not c.stream.is_data or is_there(c.stream.kind, plan.data)]
     measurable = getattr(SECTIONS[section], "measurable", lambda cell: True)
     return [cell for cell in readable if measurable(cell) and (again or not store.holds(cell))]
 
@@ -51,9 +51,9 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
         return
     began, done = time.monotonic(), 0
 
-    def keep(job: _Job, found: dict[str, Values]) -> None:
+    def keep(job: _Job, values: dict[str, Values]) -> None:
         nonlocal done
-        store.put(job.section, found)
+        store.put(job.section, values)
         done += len(job.cells)
         passed = time.monotonic() - began
         say(f"{done} of {len(cells)} cells, {passed:.0f} s: {job.section} {job.cells[0].key}")
@@ -70,9 +70,11 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
 
 def _jobs(cells: Sequence[Cell], plan: Plan) -> list[_Job]:
     jobs = []
-    ordered = sorted(cells, key=lambda cell: (cell.section, cell.stream, cell.what))
+    ordered = sorted(cells, key=lambda cell: (cell.section, cell.stream, cell.experiment))
     # `groupby` joins neighbours only, so the cells are sorted by the same key.
-    for (section, _, _), group in groupby(ordered, key=lambda cell: (cell.section, cell.stream, cell.what)):
+    for (section, _, _), group in groupby(
+        ordered, key=lambda cell: (cell.section, cell.stream, cell.experiment)
+    ):
         rest = iter(group)
         while part := tuple(islice(rest, _AT_ONCE)):
             jobs.append(_Job(section, part, plan))

@@ -36,7 +36,7 @@ _Columns = tuple[pa.Array, "np.ndarray | None"]
 class DataSet:
     """Where a data set comes from, and its window."""
 
-    what: str
+    title: str
     window_ms: int
     file: str | None
     """Name in the data folder. None: the data comes with a package."""
@@ -117,10 +117,10 @@ def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStre
 # Cells are grouped by stream, so one data set at a time is enough.
 @lru_cache(maxsize=1)
 def _columns(name: str, data: Path) -> _Columns:
-    found = DATASETS[name]
+    dataset = DATASETS[name]
     if not is_there(name, data):
-        raise ConfigError(f"there is no {found.file} in {data}", hint="name the folder with --data")
-    keys, times = found.read(data / (found.file or ""))
+        raise ConfigError(f"there is no {dataset.file} in {data}", hint="name the folder with --data")
+    keys, times = dataset.read(data / (dataset.file or ""))
     keys = pc.fill_null(keys.cast(pa.large_binary()), b"")
     if times is not None:
         # Stable: tuples of one time keep the order of the file.

@@ -133,8 +133,8 @@ def parts(tuples: int, keys: int, seed: int) -> KeyedStream:
 
 def _stream(codes: Int64s) -> KeyedStream:
     """A stream of the keys k0, k1, .... The row number is the time in ms."""
-    found, numbered = np.unique(codes, return_inverse=True)
-    labels = pa.array([f"k{code}" for code in found.tolist()])
+    distinct, numbered = np.unique(codes, return_inverse=True)
+    labels = pa.array([f"k{code}" for code in distinct.tolist()])
     return from_columns(labels.take(pa.array(numbered)), None)
 
 

@@ -18,7 +18,7 @@ PLANNING = _FOLDER / "planning.json"
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptCosts:
     @property
     def mark(self) -> str:
         """A short name of these costs. It is in the names of cells, so that other costs mean other cells."""
@@ -26,7 +26,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class Costs(_Kept):
+class Costs(_KeptCosts):
     """Nanoseconds of CPU of one of each. `benchmarks.stage_costs.COSTS` says what of."""
 
     tuple: float
@@ -39,7 +39,7 @@ class Costs(_Kept):
 
 
 @dataclass(frozen=True)
-class Planning(_Kept):
+class Planning(_KeptCosts):
     """Nanoseconds of CPU. `benchmarks.partitioners_prompt_plan.COSTS` says what of."""
 
     buffer: float
@@ -50,7 +50,7 @@ class Planning(_Kept):
 
 
 @cache
-def kept() -> Costs:
+def kept_costs() -> Costs:
     """The costs of the stages that docs/reproducing.md is made with."""
     return Costs(**_read(COSTS))
 

@@ -70,7 +70,7 @@ class Cell:
     """One setting of one section. It is measured with every seed."""
 
     section: str
-    what: str
+    experiment: str
     stream: Stream
     workers: int
     partitioner: str = ""
@@ -78,7 +78,7 @@ class Cell:
     @property
     def key(self) -> str:
         """The name under which the figures are kept."""
-        parts = [self.what, self.stream.label, f"n{self.workers}", self.partitioner]
+        parts = [self.experiment, self.stream.label, f"n{self.workers}", self.partitioner]
         return " ".join(part for part in parts if part)
 
 

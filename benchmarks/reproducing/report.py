@@ -159,13 +159,13 @@ def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
     verdicts: dict[str, list[Judged]] = {}
     body: list[str] = []
     for name, section in SECTIONS.items():
-        found = store.found(name)
-        verdicts[name] = [judged(claim, found, plan) for claim in section.CLAIMS]
-        for stem, chart in section.pictures(found, plan).items():
+        figures = store.figures(name)
+        verdicts[name] = [judged(claim, figures, plan) for claim in section.CLAIMS]
+        for stem, chart in section.pictures(figures, plan).items():
             save(chart, folder / f"{stem}.svg")
         body += [f"## {section.TITLE}", "", f"Section `{name}`.", ""]
-        body += [*_claims(verdicts[name]), "", "### Figures", "", *section.text(found, plan), ""]
-    measures = "\n".join(f"* *{name}*: {what}." for name, what in MEASURES.items())
+        body += [*_claims(verdicts[name]), "", "### Figures", "", *section.text(figures, plan), ""]
+    measures = "\n".join(f"* *{name}*: {meaning}." for name, meaning in MEASURES.items())
     lines = [_INTRO.format(seeds=len(plan.seeds), measures=measures)]
     if plan.quick:
         lines += [
@@ -196,7 +196,7 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
     rows = [
         [
             item.claim.source,
-            item.claim.says,
+            item.claim.statement,
             f"**{item.level}**",
             item.parts,
             item.claim.measure,
@@ -217,7 +217,7 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
 
 def _by_construction(every: Sequence[Judged]) -> list[str]:
     rows = [
-        [item.claim.source, item.claim.says, item.parts, item.claim.measure, item.claim.by_construction]
+        [item.claim.source, item.claim.statement, item.parts, item.claim.measure, item.claim.by_construction]
         for item in every
         if item.claim.by_construction
     ]
@@ -234,8 +234,8 @@ def _reasons(every: Sequence[Judged]) -> list[str]:
     """A sentence that counts the reasons of the claims that are not fully reproduced."""
     differing = [item for item in every if item.reason and item.counts]
     count = Counter(item.reason for item in differing)
-    told = ", ".join(f"{REASONS[reason]} {count[reason]} times" for reason in REASONS)
-    return [f"Of the {len(differing)} that are not fully reproduced, the reason is {told}.", ""]
+    counts_text = ", ".join(f"{REASONS[reason]} {count[reason]} times" for reason in REASONS)
+    return [f"Of the {len(differing)} that are not fully reproduced, the reason is {counts_text}.", ""]
 
 
 def _claims(items: list[Judged]) -> list[str]:
@@ -243,7 +243,7 @@ def _claims(items: list[Judged]) -> list[str]:
     for item in items:
         claim = item.claim
         lines += [
-            f"* {claim.says} ({claim.source})",
+            f"* {claim.statement} ({claim.source})",
             f"    * criterion: {claim.criterion}",
             f"    * measure: {claim.measure}",
             f"    * ours: {item.ours}",
@@ -265,7 +265,7 @@ def _parts(item: Judged) -> str:
 
 
 def _findings() -> list[str]:
-    rows = [[name, what] for name, what in FINDINGS.items()]
+    rows = [[name, meaning] for name, meaning in FINDINGS.items()]
     return [
         "## Public code that differs from its paper",
         "",

@@ -39,10 +39,10 @@ def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
     # A late tuple belongs to the newest window so far, so that the rows of a window are one range.
     panes = np.maximum.accumulate(stream.times // window_ms)
     edges = [0, *(np.flatnonzero(np.diff(panes)) + 1).tolist(), len(stream)]
-    found = [slice(low, high) for low, high in pairwise(edges)]
+    slices = [slice(low, high) for low, high in pairwise(edges)]
     # The last window is complete if the next tuple of the stream would come after it.
     whole = stream.next_time is not None and stream.next_time // window_ms > int(panes[-1])
-    yield from found if whole or len(found) == 1 else found[:-1]
+    yield from slices if whole or len(slices) == 1 else slices[:-1]
 
 
 def circling(pool: KeyedStream, tuples: int, *, seed: int, seeds: int) -> Int32s:

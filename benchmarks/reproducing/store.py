@@ -26,27 +26,29 @@ class Store:
         self._path = path
         self._sections: dict[str, dict[str, Values]] = {}
         if path.exists():
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held.get("version") != VERSION:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document.get("version") != VERSION:
                 raise ConfigError(f"{path} is of another version", hint="delete it; a run makes it anew")
-            self._sections = held["sections"]
+            self._sections = document["sections"]
 
     def holds(self, cell: Cell) -> bool:
         """Whether the cell has been measured."""
         return cell.key in self._sections.get(cell.section, {})
 
-    def put(self, section: str, found: Mapping[str, Values]) -> None:
+    def put(self, section: str, values_by_cell: Mapping[str, Values]) -> None:
         """Keep figures of cells (by key), rounded to five digits."""
-        kept = self._sections.setdefault(section, {})
-        for key, values in found.items():
-            kept[key] = {name: [float(f"{x:.{_DIGITS}g}") for x in series] for name, series in values.items()}
+        cells = self._sections.setdefault(section, {})
+        for key, values in values_by_cell.items():
+            cells[key] = {
+                name: [float(f"{x:.{_DIGITS}g}") for x in series] for name, series in values.items()
+            }
         self.write()
 
     def prune(self, section: str, cells: Iterable[Cell]) -> None:
         """Drop the cells that the section no longer asks for. The file changes with the next `put`."""
-        wanted = {cell.key for cell in cells}
-        kept = self._sections.get(section, {})
-        self._sections[section] = {key: values for key, values in kept.items() if key in wanted}
+        keys = {cell.key for cell in cells}
+        before = self._sections.get(section, {})
+        self._sections[section] = {key: values for key, values in before.items() if key in keys}
 
     def write(self) -> None:
         """Write the file with one line per cell, so that changes can be read.
@@ -63,16 +65,16 @@ class Store:
         part.write_text(text, encoding="utf-8")
         part.replace(self._path)
 
-    def found(self, section: str) -> Found:
+    def figures(self, section: str) -> Figures:
         """The figures that a section's text is made from."""
-        return Found(self._sections.get(section, {}))
+        return Figures(self._sections.get(section, {}))
 
 
 class MissingError(LookupError):
     """A figure that has not been measured."""
 
 
-class Found:
+class Figures:
     """Figures of one section."""
 
     def __init__(self, cells: Mapping[str, Values]) -> None:

@@ -48,11 +48,11 @@ def suite(placed: Placed, *, workers: int, seeds: Sequence[int]) -> altair.TopLe
         for stream, points in over.items()
     ]
     grey = max(0, len(next(iter(over.values()))) - len(EMPHASIS.named) - 1)
-    said = (
+    subtitle = (
         f"{workers} workers, windows of 60 slides, medians over seeds {seeds[0]} to {seeds[-1]}. "
         f"Less of both is better. Orange: evenflow, grey: {grey} others."
     )
-    return page(panels, title=TITLE, subtitle=[said], letters=TWO_PANELS)
+    return page(panels, title=TITLE, subtitle=[subtitle], letters=TWO_PANELS)
 
 
 def shift(imbalance: Mapping[str, Sequence[float]], *, workers: int, first: int) -> altair.TopLevelMixin:
@@ -63,8 +63,8 @@ def shift(imbalance: Mapping[str, Sequence[float]], *, workers: int, first: int)
     }
     y = _axis(value for line in drawn.values() for value in line.y)
     panel = curves(drawn, EMPHASIS, x_title="slides since the change", y=y, title="", width=640)
-    said = f"{workers} workers; the keys change from uniform to Zipf 1.5 with slide {first}, a window is {first} slides."
-    return page([panel], title=recovery(drawn), subtitle=[said])
+    subtitle = f"{workers} workers; the keys change from uniform to Zipf 1.5 with slide {first}, a window is {first} slides."
+    return page([panel], title=recovery(drawn), subtitle=[subtitle])
 
 
 def recovery(drawn: Mapping[str, Line]) -> str:

@@ -20,68 +20,68 @@ from benchmarks.reproducing.group_ahead.grid import (
 from benchmarks.reproducing.group_ahead.loads import LOADS, SPIKES
 from benchmarks.reproducing.group_ahead.queue import WAYS, Way
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 
 OURS, OTHERS = WAYS[-1], WAYS[:-1]
 _HALF = 0.5
 """What "much less" means: at most this share."""
 
 
-def _factors(found: Found, plan: Plan) -> Outcome:
-    at = {name: found.median(trigger_cell(name), "factor") for name in PARTITIONERS}
-    fixed = {name: found.median(trigger_cell(name), "fixed_s") for name in PARTITIONERS}
+def _factors(figures: Figures, plan: Plan) -> Outcome:
+    at = {name: figures.median(trigger_cell(name), "factor") for name in PARTITIONERS}
+    fixed = {name: figures.median(trigger_cell(name), "fixed_s") for name in PARTITIONERS}
     words = "; ".join(f"{name} {at[name]:.2f}x (a trigger costs {fixed[name]:.2f} s)" for name in at)
     return Outcome(words, tuple(4 <= factor <= 6 for factor in at.values()))
 
 
-def _at(found: Found, plan: Plan, kind: str, way: Way, figure: str) -> int:
-    return int(found.median(spike(kind, way).cell(plan), figure))
+def _at(figures: Figures, plan: Plan, kind: str, way: Way, figure: str) -> int:
+    return int(figures.median(spike(kind, way).cell(plan), figure))
 
 
-def _restored(found: Found, plan: Plan) -> Outcome:
-    words, held = [], []
+def _restored(figures: Figures, plan: Plan) -> Outcome:
+    words, checks = [], []
     for kind in SPIKES:
         changed, stable, caught = (
-            _at(found, plan, kind, OURS, figure) for figure in ("changed", "stable", "caught")
+            _at(figures, plan, kind, OURS, figure) for figure in ("changed", "stable", "caught")
         )
         words.append(
             f"{kind}: first in batch {changed}, W in bounds from {stable} on, no batch late from {caught} on"
         )
-        held += [changed == 17, stable <= 20, caught <= 20]
-    return Outcome("; ".join(words), tuple(held))
+        checks += [changed == 17, stable <= 20, caught <= 20]
+    return Outcome("; ".join(words), tuple(checks))
 
 
-def _next_group(found: Found, plan: Plan) -> Outcome:
-    words, held = [], []
+def _next_group(figures: Figures, plan: Plan) -> Outcome:
+    words, checks = [], []
     for kind in SPIKES:
-        changed, caught = (_at(found, plan, kind, "group", figure) for figure in ("changed", "caught"))
+        changed, caught = (_at(figures, plan, kind, "group", figure) for figure in ("changed", "caught"))
         words.append(f"{kind}: first in batch {changed}, no batch late from {caught} on")
-        held += [changed == 21, caught > _at(found, plan, kind, OURS, "caught")]
-    return Outcome("; ".join(words), tuple(held))
+        checks += [changed == 21, caught > _at(figures, plan, kind, OURS, "caught")]
+    return Outcome("; ".join(words), tuple(checks))
 
 
-def _near(found: Found, plan: Plan) -> Outcome:
-    words, held = [], []
+def _near(figures: Figures, plan: Plan) -> Outcome:
+    words, checks = [], []
     for kind in SPIKES:
-        first, plain, ours = (_at(found, plan, kind, way, "changed") for way in WAYS)
+        first, plain, ours = (_at(figures, plan, kind, way, "changed") for way in WAYS)
         words.append(
             f"{kind}: {_later(ours - first)} than one at a time, a plain group {_later(plain - first)}"
         )
-        held.append(ours - first < (plain - first) / 2)
-    return Outcome("; ".join(words), tuple(held))
+        checks.append(ours - first < (plain - first) / 2)
+    return Outcome("; ".join(words), tuple(checks))
 
 
 def _later(batches: int) -> str:
     return f"{batches} {'batch' if batches == 1 else 'batches'} later"
 
 
-def _fewer(found: Found, plan: Plan, settings: list[Setting]) -> Outcome:
+def _fewer(figures: Figures, plan: Plan, settings: list[Setting]) -> Outcome:
     """Whether Prompt+ is late for at most half as many batches as each other way."""
     wins: dict[Way, list[bool]] = {way: [] for way in OTHERS}
     for setting in settings:
-        ours = found.values(setting.cell(plan), "late")
+        ours = figures.values(setting.cell(plan), "late")
         for way in OTHERS:
-            theirs = found.values(beside(setting, way).cell(plan), "late")
+            theirs = figures.values(beside(setting, way).cell(plan), "late")
             wins[way].append(lower(ours, [_HALF * share for share in theirs]))
     words = [f"than {way} in {sum(each)} of {len(each)} settings" for way, each in wins.items()]
     return Outcome(
@@ -90,12 +90,12 @@ def _fewer(found: Found, plan: Plan, settings: list[Setting]) -> Outcome:
     )
 
 
-def _violations(found: Found, plan: Plan) -> Outcome:
-    return _fewer(found, plan, [late(load, OURS, cost=cost) for load, cost in product(LOADS, COSTS)])
+def _violations(figures: Figures, plan: Plan) -> Outcome:
+    return _fewer(figures, plan, [late(load, OURS, cost=cost) for load, cost in product(LOADS, COSTS)])
 
 
-def _by_default(found: Found, plan: Plan) -> Outcome:
-    return _fewer(found, plan, [late(load, OURS, options=DEFAULT) for load in LOADS])
+def _by_default(figures: Figures, plan: Plan) -> Outcome:
+    return _fewer(figures, plan, [late(load, OURS, options=DEFAULT) for load in LOADS])
 
 
 _EVENT_TIME = (

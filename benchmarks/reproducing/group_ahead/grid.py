@@ -35,17 +35,17 @@ SPIKE_BATCHES = 80
 class Setting:
     """A load, the way in which its batches are scheduled, and the options of the policy."""
 
-    what: str
+    experiment: str
     load: str
     scheduling: Scheduling
     options: str = FAST
 
     def cell(self, plan: Plan) -> Cell:
         """The cell of this setting."""
-        batches = SPIKE_BATCHES if self.what == "spike" else plan.pick(180, 90)
+        batches = SPIKE_BATCHES if self.experiment == "spike" else plan.pick(180, 90)
         how = self.scheduling
         name = f"{how.way}:G={how.size},cost={how.cost:g},options={self.options}"
-        return Cell(NAME, self.what, Stream(self.load, batches), MOST, name)
+        return Cell(NAME, self.experiment, Stream(self.load, batches), MOST, name)
 
 
 def spike(kind: str, way: Way, options: str = FAST) -> Setting:

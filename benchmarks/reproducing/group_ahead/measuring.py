@@ -28,15 +28,15 @@ _ROUNDING = 1e-9
 
 def measurable(cell: Cell) -> bool:
     """Whether what was measured on Spark is kept."""
-    return cell.what != "triggers" or TRIGGERS.exists()
+    return cell.experiment != "triggers" or TRIGGERS.exists()
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per figure for a spike (`W` and `delay`: one per batch), one per seed for a load that is drawn."""
-    if cell.what == "triggers":
+    if cell.experiment == "triggers":
         return _triggers(cell.partitioner)
     setting = setting_of(cell, plan)
-    return _spike(setting, cell) if cell.what == "spike" else _late(setting, cell, plan)
+    return _spike(setting, cell) if cell.experiment == "spike" else _late(setting, cell, plan)
 
 
 def _triggers(partitioner: str) -> Values:
@@ -94,5 +94,5 @@ def _changed(course: Course) -> int:
 
 def _after(bad: np.ndarray) -> int:
     """The first batch after the last one for which this is true, 1 if it never is."""
-    there = np.flatnonzero(bad)
-    return int(there[-1]) + 2 if len(there) else 1
+    rows = np.flatnonzero(bad)
+    return int(rows[-1]) + 2 if len(rows) else 1

@@ -29,7 +29,7 @@ from benchmarks.reproducing.group_ahead.measuring import BASE
 from benchmarks.reproducing.group_ahead.queue import WAYS, throughput
 from benchmarks.reproducing.markdown import figure, table
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.axes import linear
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
@@ -46,9 +46,9 @@ _GROUPS = (1, 2, 5, 10, 20, 50)
 _SHOWN = range(SPIKE - 3, 41)
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and tables."""
-    return [*_queue(), *_spikes(found, plan), *_late(found, plan), *_scheduling(found)]
+    return [*_queue(), *_spikes(figures, plan), *_late(figures, plan), *_scheduling(figures)]
 
 
 def _queue() -> list[str]:
@@ -63,9 +63,9 @@ def _queue() -> list[str]:
     ]
 
 
-def _spikes(found: Found, plan: Plan) -> list[str]:
+def _spikes(figures: Figures, plan: Plan) -> list[str]:
     rows = [
-        _spike_row(found, plan, kind, spike(kind, way, options))
+        _spike_row(figures, plan, kind, spike(kind, way, options))
         for kind, options, way in product(SPIKES, (FAST, DEFAULT), WAYS)
     ]
     return [
@@ -94,13 +94,13 @@ def _spikes(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _spike_row(found: Found, plan: Plan, kind: str, setting: Setting) -> list[str]:
+def _spike_row(figures: Figures, plan: Plan, kind: str, setting: Setting) -> list[str]:
     cell = setting.cell(plan)
-    shown = [figure(found, cell, name, _whole) for name in ("changed", "stable", "caught")]
-    return [kind, setting.options, setting.scheduling.way, *shown, figure(found, cell, "most", _hundredths)]
+    shown = [figure(figures, cell, name, _whole) for name in ("changed", "stable", "caught")]
+    return [kind, setting.options, setting.scheduling.way, *shown, figure(figures, cell, "most", _hundredths)]
 
 
-def _late(found: Found, plan: Plan) -> list[str]:
+def _late(figures: Figures, plan: Plan) -> list[str]:
     batches, seeds = late("sine", WAYS[0]).cell(plan).stream.tuples, plan.pick(SEEDS, 2)
     settings = [(load, cost, FAST) for cost in COSTS for load in LOADS]
     settings += [(load, COST, DEFAULT) for load in LOADS]
@@ -114,7 +114,7 @@ def _late(found: Found, plan: Plan) -> list[str]:
         "",
         *table(
             ["load", "cost, intervals", "policy", *(f"{way}: late" for way in WAYS), "workers"],
-            (_late_row(found, plan, *at) for at in settings),
+            (_late_row(figures, plan, *at) for at in settings),
             left=3,
         ),
         "",
@@ -123,7 +123,7 @@ def _late(found: Found, plan: Plan) -> list[str]:
         *table(
             ["load", "scheduling", *(f"G = {group}" for group in GROUPS)],
             (
-                [load, way, *(_share(found, plan, late(load, way, group=group)) for group in GROUPS)]
+                [load, way, *(_share(figures, plan, late(load, way, group=group)) for group in GROUPS)]
                 for load, way in product(LOADS, WAYS[1:])
             ),
             left=2,
@@ -132,19 +132,19 @@ def _late(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _late_row(found: Found, plan: Plan, load: str, cost: float, options: str) -> list[str]:
+def _late_row(figures: Figures, plan: Plan, load: str, cost: float, options: str) -> list[str]:
     settings = [late(load, way, cost=cost, options=options) for way in WAYS]
     cells = [setting.cell(plan) for setting in settings]
-    workers = [f"{found.median(cell, 'p'):.1f}" if cell in found else "-" for cell in cells]
-    shares = [_share(found, plan, setting) for setting in settings]
+    workers = [f"{figures.median(cell, 'p'):.1f}" if cell in figures else "-" for cell in cells]
+    shares = [_share(figures, plan, setting) for setting in settings]
     return [load, f"{cost:g}", options, *shares, " / ".join(workers)]
 
 
-def _share(found: Found, plan: Plan, setting: Setting) -> str:
-    return figure(found, setting.cell(plan), "late", _percent)
+def _share(figures: Figures, plan: Plan, setting: Setting) -> str:
+    return figure(figures, setting.cell(plan), "late", _percent)
 
 
-def _scheduling(found: Found) -> list[str]:
+def _scheduling(figures: Figures) -> list[str]:
     return [
         "Figure 3.7a: what Spark takes for a trigger, by the batches that it takes at once (50,000 tuples each), "
         "measured by `evenflow bench spark-batches-a-trigger` "
@@ -160,7 +160,7 @@ def _scheduling(found: Found) -> list[str]:
                 f"speed, {GROUP} : 1",
                 f"factor, G = {GROUP}",
             ],
-            (_trigger_row(found, name) for name in PARTITIONERS),
+            (_trigger_row(figures, name) for name in PARTITIONERS),
         ),
         "",
         "Throughput at the stability line, relative to one batch at a time, by (1 - cost/G) / (1 - cost):",
@@ -172,14 +172,14 @@ def _scheduling(found: Found) -> list[str]:
     ]
 
 
-def _trigger_row(found: Found, partitioner: str) -> list[str]:
+def _trigger_row(figures: Figures, partitioner: str) -> list[str]:
     cell = trigger_cell(partitioner)
-    if cell not in found:
+    if cell not in figures:
         return [partitioner, *["-"] * (len(TAKEN) + 4)]
-    seconds = [f"{value:.2f}" for value in found.values(cell, "seconds")]
-    costs = [f"{found.median(cell, name):.2f}" for name in ("fixed_s", "batch_s")]
-    speed = found.values(cell, "speed")[-1]
-    return [partitioner, *seconds, *costs, f"{speed:.1f}x", f"{found.median(cell, 'factor'):.2f}x"]
+    seconds = [f"{value:.2f}" for value in figures.values(cell, "seconds")]
+    costs = [f"{figures.median(cell, name):.2f}" for name in ("fixed_s", "batch_s")]
+    speed = figures.values(cell, "speed")[-1]
+    return [partitioner, *seconds, *costs, f"{speed:.1f}x", f"{figures.median(cell, 'factor'):.2f}x"]
 
 
 def _whole(value: float) -> str:
@@ -194,15 +194,15 @@ def _percent(value: float) -> str:
     return f"{value:.0%}"
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for kind in SPIKES:
         cells = {way: spike(kind, way).cell(plan) for way in WAYS}
         drawn: dict[str, Line] = {
-            way: Line(_SHOWN, [found.values(cell, "delay")[batch - 1] for batch in _SHOWN])
+            way: Line(_SHOWN, [figures.values(cell, "delay")[batch - 1] for batch in _SHOWN])
             for way, cell in cells.items()
-            if cell in found
+            if cell in figures
         }
         if drawn:
             values = [0.0, *(value for line in drawn.values() for value in line.y)]
@@ -218,5 +218,5 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
             )
     if not panels:
         return {}
-    said = f"A batch is late above 1. Policy: fast. Spike in batch {SPIKE}; groups end with 20 and 30."
-    return {"group-ahead": page(panels, title=PICTURE, subtitle=[said], columns=2)}
+    subtitle = f"A batch is late above 1. Policy: fast. Spike in batch {SPIKE}; groups end with 20 and 30."
+    return {"group-ahead": page(panels, title=PICTURE, subtitle=[subtitle], columns=2)}

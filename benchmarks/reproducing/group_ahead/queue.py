@@ -87,9 +87,9 @@ def play(data: Float64s, scheduling: Scheduling, policy: Policy, *, p: int) -> C
     free = 0.0
     for at, amount in enumerate(data.tolist()):
         number = at + 1
-        taken = schedule.pass_to(at * INTERVAL_MS)
-        if taken is not None:
-            p = taken.p
+        due_plan = schedule.pass_to(at * INTERVAL_MS)
+        if due_plan is not None:
+            p = due_plan.p
         load = scheduling.load(amount, p)
         free = max(free, float(number)) + load
         course.loads[at], course.delays[at], course.p[at] = load, free - number, p
@@ -112,7 +112,7 @@ def _judged(
     rate: float,
 ) -> Plan | None:
     """The plan after this batch, None if none is needed. free: when the batch is done, in intervals."""
-    seen = Observation(
+    observation = Observation(
         step=number,
         interval_ms=INTERVAL_MS,
         p=p,
@@ -125,7 +125,7 @@ def _judged(
         # A plan is realised once a batch with it is done.
         settling=planner.pending or bool(schedule.upcoming),
     )
-    decision = policy.decide(seen)
+    decision = policy.decide(observation)
     return planner.step(
         batch=number,
         wanted=None if decision.held else (decision.p, decision.r),

@@ -21,8 +21,10 @@ def items_of(source: str) -> set[Name]:
     names: set[Name] = set()
     for word, kind in _KINDS.items():
         plain = _BY_CHAPTER if paper[1] == "001" and kind == "fig." else _NUMBER
-        one = rf"{plain}[a-z]?(?:-(?:{plain})?[a-z]?)?"
-        for match in re.finditer(rf"\b{re.escape(word)}({one}(?:(?:, | and ){one})*)", source, re.IGNORECASE):
+        span = rf"{plain}[a-z]?(?:-(?:{plain})?[a-z]?)?"
+        for match in re.finditer(
+            rf"\b{re.escape(word)}({span}(?:(?:, | and ){span})*)", source, re.IGNORECASE
+        ):
             for first, last in re.findall(rf"({plain})[a-z]?(?:-({plain}))?", match[1]):
                 names |= {(paper[1], kind, number) for number in _between(first, last or first)}
     return names

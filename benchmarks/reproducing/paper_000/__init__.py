@@ -34,7 +34,7 @@ from benchmarks.reproducing.paper_000 import (
 )
 from benchmarks.reproducing.paper_000.grid import NAME
 from benchmarks.reproducing.plan import Cell, Opened, Plan
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 
 if TYPE_CHECKING:
     import altair
@@ -53,16 +53,18 @@ def cells(plan: Plan) -> list[Cell]:
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """Measure the cell by the part that asks for it."""
     part = next(part for part in _PARTS if cell in part.cells(plan))
-    found: Values = part.measure(cell, opened, plan)
-    return found
+    values: Values = part.measure(cell, opened, plan)
+    return values
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Tables of all parts."""
     # Each part ends with an empty line. `report` adds the last one itself.
-    return [line for part in _PARTS for line in part.text(found, plan)][:-1]
+    return [line for part in _PARTS for line in part.text(figures, plan)][:-1]
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
-    return suite.pictures(found, plan) | batches.pictures(found, plan) | converging.pictures(found, plan)
+    return (
+        suite.pictures(figures, plan) | batches.pictures(figures, plan) | converging.pictures(figures, plan)
+    )

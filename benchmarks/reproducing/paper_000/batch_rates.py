@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.reproducing.batch_work import BatchWork, Tasks, batch_work
 from benchmarks.reproducing.drawn import TPCH_PARTS, TURNS
-from benchmarks.reproducing.kept_costs import kept
+from benchmarks.reproducing.kept_costs import kept_costs
 from benchmarks.reproducing.paper_000.grid import CAM, NAME, SLIDES
 from benchmarks.reproducing.paper_000.replay import shortest_slide
 from benchmarks.reproducing.plan import LEAST_SEEDS, Cell, Opened, Plan, Stream
@@ -68,8 +68,8 @@ def streams(plan: Plan) -> dict[str, Stream]:
     most, keys = plan.pick(1_000_000, 20_000), plan.pick(100_000, 2_000)
     return {
         **{
-            name: Stream("zipf", most, of if not plan.quick else 5_000, zipf)
-            for name, (of, zipf) in TWEETS.items()
+            name: Stream("zipf", most, keys if not plan.quick else 5_000, zipf)
+            for name, (keys, zipf) in TWEETS.items()
         },
         **{f"Zipf {z:g}" if z % 1 else f"Zipf {z:.1f}": Stream("zipf", most, keys, z) for z in EXPONENTS},
         "TPC-H parts": Stream(TPCH_PARTS, most, plan.pick(200_000, 4_000)),
@@ -80,18 +80,18 @@ def streams(plan: Plan) -> dict[str, Stream]:
 
 def batch_cell(plan: Plan, stream: str, places: int, rule: str) -> Cell:
     """Figure 8."""
-    return Cell(NAME, f"micro-batches, costs {kept().mark}", streams(plan)[stream], places, rule)
+    return Cell(NAME, f"micro-batches, costs {kept_costs().mark}", streams(plan)[stream], places, rule)
 
 
 def tasks_cell(plan: Plan, stream: str, rule: str) -> Cell:
     """How even the tasks of figure 8 are, with the most places."""
-    return Cell(NAME, f"tasks of micro-batches, costs {kept().mark}", streams(plan)[stream], MOST, rule)
+    return Cell(NAME, f"tasks of micro-batches, costs {kept_costs().mark}", streams(plan)[stream], MOST, rule)
 
 
 def turns_cell(plan: Plan, rule: str) -> Cell:
     """Figure 9b."""
     stream = Stream("by-turns", TURNS * PERIOD * batch_tuples(plan), plan.pick(100_000, 500))
-    return Cell(NAME, f"micro-batches by turns, costs {kept().mark}", stream, MOST, rule)
+    return Cell(NAME, f"micro-batches by turns, costs {kept_costs().mark}", stream, MOST, rule)
 
 
 def cells(plan: Plan) -> list[Cell]:
@@ -113,7 +113,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     over the batches of the time of the longest task over the mean time of a task. took: microseconds from the cut of a
     batch until its last reducer is done, if nothing waits.
     """
-    if cell.what.startswith("tasks"):
+    if cell.experiment.startswith("tasks"):
         return _tasks(cell, opened, plan)
     pool = opened.at()
     by_turns = cell.stream.kind == "by-turns"
@@ -140,9 +140,14 @@ def _tasks(cell: Cell, opened: Opened, plan: Plan) -> Values:
     for seed in plan.seeds:
         codes = circling(pool, (SLIDES + MEASURED) * size, seed=seed, seeds=LEAST_SEEDS)
         work = _work(cell, codes, renamed(pool, seed), seed=seed, size=size)[SLIDES:]
-        for name, tasks in (("maps", [one.maps for one in work]), ("reduces", [one.reduces for one in work])):
+        for name, tasks in (
+            ("maps", [batch.maps for batch in work]),
+            ("reduces", [batch.reduces for batch in work]),
+        ):
             values[name].append(float(np.mean([times.max() / times.mean() for times in tasks])))
-        values["took"].append(1e-3 * float(np.mean([one.maps.max() + one.reduces.max() for one in work])))
+        values["took"].append(
+            1e-3 * float(np.mean([batch.maps.max() + batch.reduces.max() for batch in work]))
+        )
     return values
 
 
@@ -157,7 +162,7 @@ def _work(cell: Cell, codes: Int32s, hashes: UInt64s, *, seed: int, size: int) -
     # The batches of the warm-up are not counted in figure 8.
     first = 0 if cell.stream.kind == "by-turns" else SLIDES
     return [_NOTHING] * first + [
-        batch_work(blocks[low : low + size], codes[low : low + size], hashes, tasks=tasks, costs=kept())
+        batch_work(blocks[low : low + size], codes[low : low + size], hashes, tasks=tasks, costs=kept_costs())
         for low in range(first * size, len(codes), size)
     ]
 

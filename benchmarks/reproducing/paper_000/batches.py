@@ -26,7 +26,7 @@ from benchmarks.reproducing.paper_000.batch_rates import (
 )
 from benchmarks.reproducing.paper_000.grid import SLIDES
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.page import page
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ _DRAWN = ("hashing", "shuffle", "pkg", "cam", "cm", "prompt", "dalton-batch", "e
 _EMPHASIS = Emphasis("dalton-batch", ("hashing", "shuffle", "prompt", "evenflow"))
 
 
-def text(results: Found, plan: Plan) -> list[str]:
+def text(results: Figures, plan: Plan) -> list[str]:
     """Set-up and the tables of figures 8 and 9b."""
-    tweets = ", ".join(f"{name} ({of:,} keys, Zipf {zipf:g})" for name, (of, zipf) in TWEETS.items())
+    tweets = ", ".join(f"{name} ({keys:,} keys, Zipf {zipf:g})" for name, (keys, zipf) in TWEETS.items())
     lines = [
         f"Figures 8 and 9b: micro-batches of {batch_tuples(plan):,} tuples, a replay with the same kept costs. Of 8, 16, 32 "
         f"and 64 places 1, 2, 4 and 8 are reducers. Combiners reduce a batch, and with every rule each key goes to the "
@@ -123,7 +123,7 @@ def text(results: Found, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(results: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(results: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     if not all(batch_cell(plan, *at) in results for at in product(SCALED, PLACES, _DRAWN)):
         return {}

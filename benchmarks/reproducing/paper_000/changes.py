@@ -17,7 +17,7 @@ from benchmarks.reproducing.drawn import EXPONENTS, TURNS
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.paper_000.grid import NAME, RULES, SLIDES, SPLITTING, WHOLE_OR_TWO, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow.metrics import window_figures
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
@@ -39,14 +39,14 @@ def cells(plan: Plan) -> list[Cell]:
     return [cell(plan, *at) for at in product(PERIODS, RULES)]
 
 
-def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed: mean window imbalance of all, of skewed and of flat windows, and KSR of all and of flat ones."""
     stream = opened.at()
-    slide = len(stream) // (PERIODS[one.stream.kind] * PERIOD)
-    found: Values = {name: [] for name in FIGURES}
+    slide = len(stream) // (PERIODS[setting.stream.kind] * PERIOD)
+    series: Values = {name: [] for name in FIGURES}
     for seed in plan.seeds:
         scenario = Scenario(workers=WORKERS, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
-        workers = route(stream, entrant(one.partitioner), scenario).workers
+        workers = route(stream, entrant(setting.partitioner), scenario).workers
         windows = window_figures(
             workers, stream.codes, scenario.panes(stream.times), WORKERS, panes_per_window=SLIDES
         )
@@ -61,53 +61,55 @@ def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
             ("ksr", windows.ksr, full),
             ("flat ksr", windows.ksr, flat),
         ):
-            found[name].append(float(values[which].mean()))
-    return found
+            series[name].append(float(values[which].mean()))
+    return series
 
 
-def _values(found: Found, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
-    return found.values(cell(plan, stream, rule), name)
+def _values(figures: Figures, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
+    return figures.values(cell(plan, stream, rule), name)
 
 
-def _skewed(found: Found, plan: Plan) -> Outcome:
-    at = {rule: _values(found, plan, "by-turns", rule, "skewed") for rule in ("dalton", *WHOLE_OR_TWO)}
-    held = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
-    return Outcome(_told(at), tuple(held))
+def _skewed(figures: Figures, plan: Plan) -> Outcome:
+    at = {rule: _values(figures, plan, "by-turns", rule, "skewed") for rule in ("dalton", *WHOLE_OR_TWO)}
+    checks = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
+    return Outcome(_medians(at), tuple(checks))
 
 
-def _flat(found: Found, plan: Plan) -> Outcome:
-    at = {rule: _values(found, plan, "by-turns", rule, "flat") for rule in ("dalton", "hashing")}
-    copies = median(_values(found, plan, "by-turns", "dalton", "flat ksr"))
-    held = (no_higher(at["dalton"], at["hashing"]), copies <= 1.01)
-    return Outcome(f"{_told(at)}; KSR {ratio(copies)}", held)
+def _flat(figures: Figures, plan: Plan) -> Outcome:
+    at = {rule: _values(figures, plan, "by-turns", rule, "flat") for rule in ("dalton", "hashing")}
+    copies = median(_values(figures, plan, "by-turns", "dalton", "flat ksr"))
+    checks = (no_higher(at["dalton"], at["hashing"]), copies <= 1.01)
+    return Outcome(f"{_medians(at)}; KSR {ratio(copies)}", checks)
 
 
-def _adapting(found: Found, plan: Plan) -> Outcome:
-    at = {rule: _values(found, plan, "by-turns", rule, "skewed") for rule in RULES[:-1] if rule != "shuffle"}
+def _adapting(figures: Figures, plan: Plan) -> Outcome:
+    at = {
+        rule: _values(figures, plan, "by-turns", rule, "skewed") for rule in RULES[:-1] if rule != "shuffle"
+    }
     best = {rule: median(values) for rule, values in at.items()}
     fixed = min(best[rule] for rule in WHOLE_OR_TWO)
-    return Outcome(_told(at), tuple(best[rule] <= fixed / 2 for rule in ("dalton", "dagreedy")))
+    return Outcome(_medians(at), tuple(best[rule] <= fixed / 2 for rule in ("dalton", "dagreedy")))
 
 
-def _exponents(found: Found, plan: Plan) -> Outcome:
-    at = {rule: _values(found, plan, "random-zipf", rule, "all") for rule in ("dalton", *WHOLE_OR_TWO)}
-    held = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
-    copies = {rule: _values(found, plan, "random-zipf", rule, "ksr") for rule in ("dalton", *SPLITTING)}
-    held += [lower(copies["dalton"], copies[rule]) for rule in SPLITTING]
+def _exponents(figures: Figures, plan: Plan) -> Outcome:
+    at = {rule: _values(figures, plan, "random-zipf", rule, "all") for rule in ("dalton", *WHOLE_OR_TWO)}
+    checks = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
+    copies = {rule: _values(figures, plan, "random-zipf", rule, "ksr") for rule in ("dalton", *SPLITTING)}
+    checks += [lower(copies["dalton"], copies[rule]) for rule in SPLITTING]
     shown = ", ".join(f"{rule} {ratio(median(values))}" for rule, values in copies.items())
-    return Outcome(f"{_told(at)}; KSR {shown}", tuple(held))
+    return Outcome(f"{_medians(at)}; KSR {shown}", tuple(checks))
 
 
-def _dagreedy(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _dagreedy(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for stream, name in (("by-turns", "skewed"), ("random-zipf", "all")):
-        at = {rule: _values(found, plan, stream, rule, name) for rule in ("dalton", "dagreedy")}
-        held.append(lower(at["dalton"], at["dagreedy"]))
-        said.append(f"{stream}: {_told(at)}")
-    return Outcome("; ".join(said), tuple(held))
+        at = {rule: _values(figures, plan, stream, rule, name) for rule in ("dalton", "dagreedy")}
+        checks.append(lower(at["dalton"], at["dagreedy"]))
+        phrases.append(f"{stream}: {_medians(at)}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _told(at: dict[str, list[float]]) -> str:
+def _medians(at: dict[str, list[float]]) -> str:
     return ", ".join(f"{rule} {number(median(values))}" for rule, values in at.items())
 
 
@@ -164,7 +166,7 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and both tables."""
     lines = [
         f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples, "
@@ -180,11 +182,11 @@ def text(found: Found, plan: Plan) -> list[str]:
             (
                 [
                     f"`{rule}`",
-                    figure(found, cell(plan, "by-turns", rule), "skewed"),
-                    figure(found, cell(plan, "by-turns", rule), "flat"),
-                    figure(found, cell(plan, "by-turns", rule), "ksr", ratio),
-                    figure(found, cell(plan, "random-zipf", rule), "all"),
-                    figure(found, cell(plan, "random-zipf", rule), "ksr", ratio),
+                    figure(figures, cell(plan, "by-turns", rule), "skewed"),
+                    figure(figures, cell(plan, "by-turns", rule), "flat"),
+                    figure(figures, cell(plan, "by-turns", rule), "ksr", ratio),
+                    figure(figures, cell(plan, "random-zipf", rule), "all"),
+                    figure(figures, cell(plan, "random-zipf", rule), "ksr", ratio),
                 ]
                 for rule in RULES
             ),

@@ -27,7 +27,7 @@ from benchmarks.reproducing.paper_000.several import (
     run,
 )
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow.arrays import Float64s, Int64s
 from evenflow.charts.axes import linear
 from evenflow.charts.lines import Line
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PARTITIONERS = (1, 2, 4, 8)
 ALONE = "dalton"
-SHARED_STEPS, SHARED_LOADS = (f"{COOPERATIVE}:{what}=true" for what in ("share_steps", "share_loads"))
+SHARED_STEPS, SHARED_LOADS = (f"{COOPERATIVE}:{option}=true" for option in ("share_steps", "share_loads"))
 MANY = (COOPERATIVE, SHARED_STEPS, SHARED_LOADS, ALONE)
 """Copies of `dalton` exchange nothing."""
 SLIDES, POINTS = 12, 8
@@ -74,25 +74,27 @@ def cells(plan: Plan) -> list[Cell]:
     return list(dict.fromkeys([*shared, *(cell(plan, count, own=True) for count in PARTITIONERS)]))
 
 
-def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed. Curves have the median over the seeds at each point."""
-    stream, partitioners = opened.at(), int(one.what.split()[0])
+    stream, partitioners = opened.at(), int(setting.experiment.split()[0])
     slide = len(stream) // SLIDES
-    found: Values = {name: [] for name in FIGURES}
+    series: Values = {name: [] for name in FIGURES}
     drawn: dict[str, list[Float64s | Int64s]] = {"curve": [], "hottest curve": []}
     for seed in plan.seeds:
-        routed = run(stream, one.partitioner, seed=seed, slide=slide, partitioners=partitioners, dsync=OFTEN)
+        routed = run(
+            stream, setting.partitioner, seed=seed, slide=slide, partitioners=partitioners, dsync=OFTEN
+        )
         imbalance, hottest = courses(stream, routed, slide)
         drawn["curve"].append(imbalance)
         drawn["hottest curve"].append(hottest)
         half = len(imbalance) // 2
         late = float(imbalance[half:].mean())
-        found["imbalance"].append(late)
-        found["hottest"].append(float(hottest[half:].mean()))
-        found["settled"].append(_settled(imbalance, late) / POINTS)
-        found["late"].append(float(imbalance[half:].max()) / late)
-        found["late hottest"].append(float(hottest[half:].max() / hottest[half:].mean()))
-    return found | {name: np.median(values, axis=0).tolist() for name, values in drawn.items()}
+        series["imbalance"].append(late)
+        series["hottest"].append(float(hottest[half:].mean()))
+        series["settled"].append(_settled(imbalance, late) / POINTS)
+        series["late"].append(float(imbalance[half:].max()) / late)
+        series["late hottest"].append(float(hottest[half:].max() / hottest[half:].mean()))
+    return series | {name: np.median(values, axis=0).tolist() for name, values in drawn.items()}
 
 
 def courses(stream: KeyedStream, routed: Run, slide: int) -> tuple[Float64s, Int64s]:
@@ -100,13 +102,13 @@ def courses(stream: KeyedStream, routed: Run, slide: int) -> tuple[Float64s, Int
     step, width = slide // POINTS, SPAN * POINTS
     points = stream.times // step
     workers = routed.scenario.workers
-    found = window_figures(routed.workers, stream.codes, points, workers, panes_per_window=width)
+    windows = window_figures(routed.workers, stream.codes, points, workers, panes_per_window=width)
     mine = stream.codes == np.bincount(stream.codes).argmax()
-    held = np.zeros((int(points[-1]) + 1, workers), np.bool_)
-    held[points[mine], routed.workers[mine]] = True
-    ends = range(len(held))
-    hottest = np.array([held[max(0, end + 1 - width) : end + 1].any(axis=0).sum() for end in ends])
-    return found.imbalance, hottest
+    presence = np.zeros((int(points[-1]) + 1, workers), np.bool_)
+    presence[points[mine], routed.workers[mine]] = True
+    ends = range(len(presence))
+    hottest = np.array([presence[max(0, end + 1 - width) : end + 1].any(axis=0).sum() for end in ends])
+    return windows.imbalance, hottest
 
 
 def _settled(imbalance: Float64s, late: float) -> int:
@@ -116,59 +118,65 @@ def _settled(imbalance: Float64s, late: float) -> int:
 
 
 def _many(
-    found: Found, plan: Plan, name: str, rule: str = COOPERATIVE, *, own: bool = False
+    figures: Figures, plan: Plan, name: str, rule: str = COOPERATIVE, *, own: bool = False
 ) -> dict[int, list[float]]:
-    return {count: found.values(cell(plan, count, rule, own=own), name) for count in PARTITIONERS}
+    return {count: figures.values(cell(plan, count, rule, own=own), name) for count in PARTITIONERS}
 
 
-def _said(at: dict[int, list[float]]) -> str:
+def _medians(at: dict[int, list[float]]) -> str:
     return ", ".join(f"P = {count}: {number(median(values))}" for count, values in at.items())
 
 
-def _stable_cost(found: Found, plan: Plan) -> Outcome:
-    at = {name: _many(found, plan, name) for name in ("late", "late hottest")}
-    held = [median(values) <= 1.5 for of in at.values() for values in of.values()]
+def _stable_cost(figures: Figures, plan: Plan) -> Outcome:
+    at = {name: _many(figures, plan, name) for name in ("late", "late hottest")}
+    checks = [median(values) <= 1.5 for by_count in at.values() for values in by_count.values()]
     return Outcome(
-        f"highest against mean: Eq. 1 {_said(at['late'])}; Eq. 2 {_said(at['late hottest'])}", tuple(held)
+        f"highest against mean: Eq. 1 {_medians(at['late'])}; Eq. 2 {_medians(at['late hottest'])}",
+        tuple(checks),
     )
 
 
-def _two_against_one(found: Found, plan: Plan) -> Outcome:
-    at = _many(found, plan, "imbalance")
+def _two_against_one(figures: Figures, plan: Plan) -> Outcome:
+    at = _many(figures, plan, "imbalance")
     return Outcome(
         f"P = 1: {number(median(at[1]))}, P = 2: {number(median(at[2]))}",
         (lower(at[1], at[2]), median(at[2]) <= 2 * median(at[1])),
     )
 
 
-def _no_growth(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _no_growth(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for own, streams in _STREAMS.items():
-        for name, what in (("imbalance", "Eq. 1"), ("hottest", "Eq. 2")):
-            at = _many(found, plan, name, own=own)
-            held += [no_higher(at[count], at[2]) for count in (4, 8)]
-            said.append(f"{streams}, {what}: {_said(at)}")
-    return Outcome("; ".join(said), tuple(held))
+        for name, equation in (("imbalance", "Eq. 1"), ("hottest", "Eq. 2")):
+            at = _many(figures, plan, name, own=own)
+            checks += [no_higher(at[count], at[2]) for count in (4, 8)]
+            phrases.append(f"{streams}, {equation}: {_medians(at)}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _rate(found: Found, plan: Plan) -> Outcome:
-    at = _settled_after(found, plan, own=False)
-    each = _settled_after(found, plan, own=True)
-    held = [at[1] <= at[2], *(of[count] <= 1.25 * of[2] for of in (at, each) for count in (4, 8))]
-    said = (
-        f"{streams}: {', '.join(f'P = {count}: {slides:g} slides' for count, slides in of.items())}"
-        for streams, of in zip(_STREAMS.values(), (at, each), strict=True)
+def _rate(figures: Figures, plan: Plan) -> Outcome:
+    at = _settled_after(figures, plan, own=False)
+    each = _settled_after(figures, plan, own=True)
+    checks = [
+        at[1] <= at[2],
+        *(slides[count] <= 1.25 * slides[2] for slides in (at, each) for count in (4, 8)),
+    ]
+    phrases = (
+        f"{streams}: {', '.join(f'P = {count}: {slides:g} slides' for count, slides in by_count.items())}"
+        for streams, by_count in zip(_STREAMS.values(), (at, each), strict=True)
     )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _settled_after(found: Found, plan: Plan, *, own: bool) -> dict[int, float]:
-    return {count: median(values) for count, values in _many(found, plan, "settled", own=own).items()}
+def _settled_after(figures: Figures, plan: Plan, *, own: bool) -> dict[int, float]:
+    return {count: median(values) for count, values in _many(figures, plan, "settled", own=own).items()}
 
 
-def _as_level_as_one(found: Found, plan: Plan, rule: str) -> Outcome:
-    at = _many(found, plan, "imbalance", rule)
-    return Outcome(_said(at), tuple(median(at[count]) <= 1.25 * median(at[1]) for count in PARTITIONERS[1:]))
+def _as_level_as_one(figures: Figures, plan: Plan, rule: str) -> Outcome:
+    at = _many(figures, plan, "imbalance", rule)
+    return Outcome(
+        _medians(at), tuple(median(at[count]) <= 1.25 * median(at[1]) for count in PARTITIONERS[1:])
+    )
 
 
 CLAIMS = (
@@ -246,7 +254,7 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up, picture and table."""
     return [
         f"Figure 15: one to eight partitioners on `{PAIRS[0]}`, {SLIDES} slides, windows of three. A slide has "
@@ -270,12 +278,12 @@ def text(found: Found, plan: Plan) -> list[str]:
             ],
             (
                 [
-                    one.what.split()[0],
-                    f"`{one.partitioner}`",
-                    f"{one.stream.tuples // SLIDES:,}",
-                    *(figure(found, one, name) for name in ("imbalance", "hottest", "settled", "late")),
+                    setting.experiment.split()[0],
+                    f"`{setting.partitioner}`",
+                    f"{setting.stream.tuples // SLIDES:,}",
+                    *(figure(figures, setting, name) for name in ("imbalance", "hottest", "settled", "late")),
                 ]
-                for one in cells(plan)
+                for setting in cells(plan)
             ),
             left=2,
         ),
@@ -283,32 +291,32 @@ def text(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """The two curves of figure 15, a line for each number of partitioners."""
     at = {count: cell(plan, count) for count in PARTITIONERS}
-    if not all(one in found for one in at.values()):
+    if not all(setting in figures for setting in at.values()):
         return {}
     panels = []
-    for name, what, scale in (
+    for name, heading, scale in (
         ("curve", "Eq. 1: fullest combiner above its share, % of the window", 100.0),
         ("hottest curve", "Eq. 2: partial results of the most frequent key", 1.0),
     ):
         drawn = {
             f"P = {count}": Line(
                 [(point + 1) / POINTS for point in range(SLIDES * POINTS)],
-                [scale * value for value in found.values(one, name)],
+                [scale * value for value in figures.values(setting, name)],
             )
-            for count, one in at.items()
+            for count, setting in at.items()
         }
         y = linear("", [value for line in drawn.values() for value in line.y])
         emphasis = Emphasis("P = 8", tuple(drawn))
         panels.append(
-            curves(drawn, emphasis, x_title="slides since the beginning", y=y, title=what, width=380)
+            curves(drawn, emphasis, x_title="slides since the beginning", y=y, title=heading, width=380)
         )
-    settled = [found.median(one, "settled") for one in at.values()]
+    settled = [figures.median(setting, "settled") for setting in at.values()]
     title = f"One to eight partitioners settle within {max(settled):.2g} slides, a window is {SPAN} slides"
-    said = (
+    subtitle = (
         f"{combiners(COOPERATIVE)} combiners; half of the tuples are uniform, half Zipf 1.5; a common table every "
         "half slide."
     )
-    return {"converging": page(panels, title=title, subtitle=[said])}
+    return {"converging": page(panels, title=title, subtitle=[subtitle])}

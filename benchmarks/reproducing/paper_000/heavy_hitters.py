@@ -17,7 +17,7 @@ from benchmarks.reproducing.comparing import lower
 from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow.keys import candidate
 from evenflow.metrics import window_figures
 from evenflow.simulation import KeyedStream, Scenario, entrant
@@ -41,19 +41,19 @@ def cells(plan: Plan) -> list[Cell]:
     return [cell(plan, limit) for limit in LIMITS]
 
 
-def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed."""
-    stream, limit = opened.at(), int(one.what.split()[0])
+    stream, limit = opened.at(), int(setting.experiment.split()[0])
     slide = len(stream) // (2 * SLIDES)
-    found: Values = {"imbalance": [], "holders": []}
+    series: Values = {"imbalance": [], "holders": []}
     for seed in plan.seeds:
         scenario = Scenario(workers=WORKERS, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
-        workers = route(limited(stream, limit, seed), entrant(one.partitioner), scenario).workers
+        workers = route(limited(stream, limit, seed), entrant(setting.partitioner), scenario).workers
         panes = scenario.panes(stream.times)
         windows = window_figures(workers, stream.codes, panes, WORKERS, panes_per_window=SLIDES)[SLIDES:]
-        found["imbalance"].append(float(windows.imbalance.mean()))
-        found["holders"].append(float(windows.max_holders.mean()))
-    return found
+        series["imbalance"].append(float(windows.imbalance.mean()))
+        series["holders"].append(float(windows.max_holders.mean()))
+    return series
 
 
 def limited(stream: KeyedStream, limit: int, seed: int) -> KeyedStream:
@@ -72,10 +72,12 @@ def limited(stream: KeyedStream, limit: int, seed: int) -> KeyedStream:
     return replace(stream, keys=keys)
 
 
-def _more_are_better(found: Found, plan: Plan) -> Outcome:
-    at = [found.values(cell(plan, limit), "imbalance") for limit in LIMITS]
-    said = ", ".join(f"{limit}: {number(median(values))}" for limit, values in zip(LIMITS, at, strict=True))
-    return Outcome(f"imbalance by keys: {said}", tuple(lower(more, fewer) for fewer, more in pairwise(at)))
+def _more_are_better(figures: Figures, plan: Plan) -> Outcome:
+    at = [figures.values(cell(plan, limit), "imbalance") for limit in LIMITS]
+    summary = ", ".join(
+        f"{limit}: {number(median(values))}" for limit, values in zip(LIMITS, at, strict=True)
+    )
+    return Outcome(f"imbalance by keys: {summary}", tuple(lower(more, fewer) for fewer, more in pairwise(at)))
 
 
 CLAIMS = (
@@ -93,7 +95,7 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """The table of figure 10c."""
     return [
         "Figure 10c: window imbalance of `dalton` by the number of keys that can be split at most, Zipf 1.0, "
@@ -102,7 +104,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         *table(
             ["keys", "imbalance", "most holders"],
             (
-                [f"{limit}", *(figure(found, cell(plan, limit), name) for name in ("imbalance", "holders"))]
+                [f"{limit}", *(figure(figures, cell(plan, limit), name) for name in ("imbalance", "holders"))]
                 for limit in LIMITS
             ),
         ),

@@ -18,7 +18,7 @@ from benchmarks.reproducing.comparing import lower
 from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_000.grid import NAME, RULES, SLIDES, SPLITTING
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow.arrays import Int32s, Int64s
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
@@ -49,23 +49,23 @@ def cells(plan: Plan) -> list[Cell]:
     return [cell(plan, *at) for at in product(LAWS, PLACES, RULES)]
 
 
-def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed, means over windows: tuples of the fullest combiner, partial results of the fullest reducer."""
     stream = opened.at()
-    places = int(one.what.split()[0])
+    places = int(setting.experiment.split()[0])
     slide = len(stream) // (2 * SLIDES)
-    found: Values = {name: [] for name in ("load", "partials", "forwarded")}
+    series: Values = {name: [] for name in ("load", "partials", "forwarded")}
     for seed in plan.seeds:
-        scenario = Scenario(workers=one.workers, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
-        workers = route(stream, entrant(one.partitioner), scenario).workers
+        scenario = Scenario(workers=setting.workers, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
+        workers = route(stream, entrant(setting.partitioner), scenario).workers
         # Some windows of the second half of the stream, in which all windows are full.
         ends = np.linspace(SLIDES, 2 * SLIDES, _WINDOWS, dtype=int).tolist()
         rows = [slice((end - SLIDES) * slide, end * slide) for end in ends]
         reducers = _reducer_of(stream, PLACES[places], seed)
-        each = [reduced(workers[part], stream.codes[part], one.workers, reducers) for part in rows]
-        for name, values in zip(found, np.array(each).T, strict=True):
-            found[name].append(float(values.mean()))
-    return found
+        each = [reduced(workers[part], stream.codes[part], setting.workers, reducers) for part in rows]
+        for name, values in zip(series, np.array(each).T, strict=True):
+            series[name].append(float(values.mean()))
+    return series
 
 
 def _reducer_of(stream: KeyedStream, reducers: int, seed: int) -> Int32s:
@@ -80,9 +80,9 @@ def reduced(workers: Int32s, codes: Int32s, n: int, reducers: Int32s) -> tuple[f
 
     `workers` and `codes` have one entry per tuple, `reducers` one per key.
     """
-    held = np.zeros((len(reducers), n), np.bool_)
-    held[codes, workers] = True
-    holders = held.sum(axis=1)
+    presence = np.zeros((len(reducers), n), np.bool_)
+    presence[codes, workers] = True
+    holders = presence.sum(axis=1)
     return (
         float(worker_loads(workers, n).max()),
         _fullest(holders, reducers),
@@ -99,77 +99,79 @@ def received(rule: str) -> str:
     return "forwarded" if rule in FORWARDING else "partials"
 
 
-def _values(found: Found, plan: Plan, stream: str, places: int, rule: str) -> list[float]:
-    return found.values(cell(plan, stream, places, rule), received(rule))
+def _values(figures: Figures, plan: Plan, stream: str, places: int, rule: str) -> list[float]:
+    return figures.values(cell(plan, stream, places, rule), received(rule))
 
 
-def _load(found: Found, plan: Plan, stream: str, places: int, rule: str) -> float:
-    return found.median(cell(plan, stream, places, rule), "load")
+def _load(figures: Figures, plan: Plan, stream: str, places: int, rule: str) -> float:
+    return figures.median(cell(plan, stream, places, rule), "load")
 
 
-def _over_splitting(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _over_splitting(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for places in PLACES:
-        ours = _values(found, plan, "uniform", places, "dalton")
-        held += [lower(ours, _values(found, plan, "uniform", places, rule)) for rule in SPLITTING]
+        ours = _values(figures, plan, "uniform", places, "dalton")
+        checks += [lower(ours, _values(figures, plan, "uniform", places, rule)) for rule in SPLITTING]
         rivals = (
-            f"{rule} {number(median(_values(found, plan, 'uniform', places, rule)))}" for rule in SPLITTING
+            f"{rule} {number(median(_values(figures, plan, 'uniform', places, rule)))}" for rule in SPLITTING
         )
-        said.append(f"{places} places: dalton {number(median(ours))}, {', '.join(rivals)}")
-    return Outcome("; ".join(said), tuple(held))
+        phrases.append(f"{places} places: dalton {number(median(ours))}, {', '.join(rivals)}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _hashing_is_stuck(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _hashing_is_stuck(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule in WITHOUT_REDUCERS:
-        loads = [_load(found, plan, "Zipf 1.5", places, rule) for places in PLACES]
-        held.append(loads[0] / loads[-1] <= 1.5)
-        said.append(f"{rule} {' -> '.join(number(load) for load in loads)}")
-    return Outcome(f"Zipf 1.5, tuples of the fullest worker: {'; '.join(said)}", tuple(held))
+        loads = [_load(figures, plan, "Zipf 1.5", places, rule) for places in PLACES]
+        checks.append(loads[0] / loads[-1] <= 1.5)
+        phrases.append(f"{rule} {' -> '.join(number(load) for load in loads)}")
+    return Outcome(f"Zipf 1.5, tuples of the fullest worker: {'; '.join(phrases)}", tuple(checks))
 
 
-def _splitting_scales(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _splitting_scales(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule in SPLITTING:
-        loads = [_load(found, plan, "Zipf 1.5", places, rule) for places in PLACES]
-        hashed = [_load(found, plan, "Zipf 1.5", places, "hashing") for places in PLACES]
-        held += [mine < theirs for mine, theirs in zip(loads, hashed, strict=True)]
-        said.append(f"{rule} {' -> '.join(number(load) for load in loads)}")
-    return Outcome(f"Zipf 1.5, tuples of the fullest combiner: {'; '.join(said)}", tuple(held))
+        loads = [_load(figures, plan, "Zipf 1.5", places, rule) for places in PLACES]
+        hashed = [_load(figures, plan, "Zipf 1.5", places, "hashing") for places in PLACES]
+        checks += [mine < theirs for mine, theirs in zip(loads, hashed, strict=True)]
+        phrases.append(f"{rule} {' -> '.join(number(load) for load in loads)}")
+    return Outcome(f"Zipf 1.5, tuples of the fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _dalton_scales(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _dalton_scales(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for stream in LAWS:
-        loads = [_load(found, plan, stream, places, "dalton") for places in PLACES]
-        held += [few / many >= 0.8 * 2 for few, many in pairwise(loads)]
-        said.append(f"{stream}: {' -> '.join(number(load) for load in loads)}")
-    return Outcome(f"tuples of the fullest combiner: {'; '.join(said)}", tuple(held))
+        loads = [_load(figures, plan, stream, places, "dalton") for places in PLACES]
+        checks += [few / many >= 0.8 * 2 for few, many in pairwise(loads)]
+        phrases.append(f"{stream}: {' -> '.join(number(load) for load in loads)}")
+    return Outcome(f"tuples of the fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _reducers_keep_up(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _reducers_keep_up(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for stream, places in product(LAWS, PLACES):
-        partials = median(_values(found, plan, stream, places, "dalton"))
-        load = _load(found, plan, stream, places, "dalton")
-        held.append(partials < load)
+        partials = median(_values(figures, plan, stream, places, "dalton"))
+        load = _load(figures, plan, stream, places, "dalton")
+        checks.append(partials < load)
         if places == 64:
-            said.append(f"{stream}: {number(partials)} partial results, {number(load)} tuples")
-    return Outcome(f"64 places, fullest reducer and fullest combiner: {'; '.join(said)}", tuple(held))
+            phrases.append(f"{stream}: {number(partials)} partial results, {number(load)} tuples")
+    return Outcome(f"64 places, fullest reducer and fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _forwarding(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _forwarding(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for places in PLACES:
         saved = {}
         for stream in LAWS:
             at = cell(plan, stream, places, "dalton")
-            without, with_it = (found.values(at, name) for name in ("partials", "forwarded"))
-            held.append(lower(with_it, without))
+            without, with_it = (figures.values(at, name) for name in ("partials", "forwarded"))
+            checks.append(lower(with_it, without))
             saved[stream] = median(without) - median(with_it)
-        held.append(saved["uniform"] == max(saved.values()))
-        said.append(f"{places} places: " + ", ".join(f"{stream} {number(v)}" for stream, v in saved.items()))
-    return Outcome(f"partial results spared at the fullest reducer: {'; '.join(said)}", tuple(held))
+        checks.append(saved["uniform"] == max(saved.values()))
+        phrases.append(
+            f"{places} places: " + ", ".join(f"{stream} {number(v)}" for stream, v in saved.items())
+        )
+    return Outcome(f"partial results spared at the fullest reducer: {'; '.join(phrases)}", tuple(checks))
 
 
 CLAIMS = (
@@ -233,7 +235,7 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """The table of Eq. 2."""
     lines = [
         "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window of "
@@ -246,7 +248,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         lines += [f"Stream: {stream}", ""]
         lines += table(
             ["rule", *(f"{places} places" for places in PLACES)],
-            ([f"`{rule}`", *(_shown(found, plan, stream, p, rule) for p in PLACES)] for rule in RULES),
+            ([f"`{rule}`", *(_shown(figures, plan, stream, p, rule) for p in PLACES)] for rule in RULES),
         )
         lines.append("")
     lines += [
@@ -258,7 +260,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         *table(
             ["stream", *(f"{places} places" for places in PLACES)],
             (
-                [stream, *(_both(found, cell(plan, stream, places, "dalton")) for places in PLACES)]
+                [stream, *(_both(figures, cell(plan, stream, places, "dalton")) for places in PLACES)]
                 for stream in LAWS
             ),
         ),
@@ -266,13 +268,13 @@ def text(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _shown(found: Found, plan: Plan, stream: str, places: int, rule: str) -> str:
+def _shown(figures: Figures, plan: Plan, stream: str, places: int, rule: str) -> str:
     at = cell(plan, stream, places, rule)
-    if at not in found:
+    if at not in figures:
         return "-"
-    load = number(found.median(at, "load"))
-    return load if rule in WITHOUT_REDUCERS else f"{load} / {number(found.median(at, received(rule)))}"
+    load = number(figures.median(at, "load"))
+    return load if rule in WITHOUT_REDUCERS else f"{load} / {number(figures.median(at, received(rule)))}"
 
 
-def _both(found: Found, at: Cell) -> str:
-    return f"{figure(found, at, 'partials')} / {figure(found, at, 'forwarded')}"
+def _both(figures: Figures, at: Cell) -> str:
+    return f"{figure(figures, at, 'partials')} / {figure(figures, at, 'forwarded')}"

@@ -27,7 +27,7 @@ from evenflow.arrays import Bools, Float64s, Int32s, Int64s
 
 Way = Literal["none", "forwarded", "announced"]
 WAYS: tuple[Way, ...] = ("none", "forwarded", "announced")
-_PLAIN = ("tuples", "made", "heard", "load", "gamma", "distinct")
+_PLAIN = ("tuples", "partials", "announcements", "load", "gamma", "distinct")
 BEHIND = 1
 """Slides by which somebody may be behind."""
 
@@ -52,11 +52,11 @@ class Routing:
 class Share(NamedTuple):
     """What one way leaves to whom in each slide. Of combiners shape (slides, combiners), of reducers (slides, reducers).
 
-    held, finished, sent: keys in windows of a combiner, those of them that it finishes, and partial results that it sends.
-    received, rows: partial results that a reducer gets, and the keys of its windows.
+    held_keys, finished, sent: keys in windows of a combiner, those of them that it finishes, and partial results that it
+    sends. received, rows: partial results that a reducer gets, and the keys of its windows.
     """
 
-    held: Int64s
+    held_keys: Int64s
     finished: Int64s
     sent: Int64s
     received: Int64s
@@ -67,14 +67,14 @@ class Share(NamedTuple):
 class Counts:
     """What there is to do in each slide, and what the window is like that ends with it.
 
-    tuples, made, heard, load: of each combiner, shape (slides, combiners). made: partial results, one for each key of the
-    slide. heard: announced keys. load: tuples in the window. gamma, distinct: pairs of key and combiner in the window, and
-    its keys, shape (slides,).
+    tuples, partials, announcements, load: of each combiner, shape (slides, combiners). partials: partial results, one for
+    each key of the slide. announcements: announced keys. load: tuples in the window. gamma, distinct: pairs of key and
+    combiner in the window, and its keys, shape (slides,).
     """
 
     tuples: Int64s
-    made: Int64s
-    heard: Int64s
+    partials: Int64s
+    announcements: Int64s
     load: Int64s
     gamma: Int64s
     distinct: Int64s
@@ -101,19 +101,19 @@ class Counts:
     def work(self, way: Way, costs: Costs) -> tuple[Float64s, Float64s]:
         """Nanoseconds of every combiner and of every reducer in every slide, shapes (slides, parts)."""
         share = self.shares[way]
-        combiners = costs.tuple * self.tuples + costs.make * self.made
-        combiners += costs.hold * share.held + costs.emit * share.finished + costs.send * share.sent
+        combiners = costs.tuple * self.tuples + costs.make * self.partials
+        combiners += costs.hold * share.held_keys + costs.emit * share.finished + costs.send * share.sent
         if way == "announced":
-            combiners += costs.hear * self.heard
+            combiners += costs.hear * self.announcements
         return combiners, costs.receive * share.received + (costs.hold + costs.emit) * share.rows
 
 
 def counted(routing: Routing, *, span: int, first: int) -> Counts:
     """Count the slides from `first` on, by the windows that end with them. A window has `span` slides."""
-    found = [_slide(routing, slide) for slide in _slides(routing, span=span, first=first)]
-    plain = {name: np.array([one[name] for one in found]) for name in _PLAIN}
+    slides = [_slide(routing, slide) for slide in _slides(routing, span=span, first=first)]
+    plain = {name: np.array([counts[name] for counts in slides]) for name in _PLAIN}
     shares = {
-        way: Share(*(np.array([one[f"{way} {name}"] for one in found]) for name in Share._fields))
+        way: Share(*(np.array([counts[f"{way} {name}"] for counts in slides]) for name in Share._fields))
         for way in WAYS
     }
     return Counts(**plain, shares=shares)
@@ -124,8 +124,8 @@ class _Slide(NamedTuple):
 
     rows: slice
     window_rows: slice
-    held: Bools
-    window_held: Bools
+    presence: Bools
+    window_presence: Bools
 
 
 def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:
@@ -134,54 +134,54 @@ def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:
     panes: list[Bools] = []
     for number in range(last + 1):
         rows = slice(edges[number], edges[number + 1])
-        held = np.zeros((len(routing.homes), routing.combiners), np.bool_)
-        held[routing.codes[rows], routing.workers[rows]] = True
-        panes = [*panes, held][-span:]
+        presence = np.zeros((len(routing.homes), routing.combiners), np.bool_)
+        presence[routing.codes[rows], routing.workers[rows]] = True
+        panes = [*panes, presence][-span:]
         if number >= first:
             window = slice(edges[max(0, number + 1 - span)], rows.stop)
-            yield _Slide(rows, window, held, np.logical_or.reduce(panes))
+            yield _Slide(rows, window, presence, np.logical_or.reduce(panes))
 
 
 def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
     """Counts of one slide by name."""
     n, homes = routing.combiners, routing.homes
-    keys, holders = np.divmod(np.flatnonzero(slide.window_held), n)
-    made, makers = np.divmod(np.flatnonzero(slide.held), n)
+    keys, holders = np.divmod(np.flatnonzero(slide.window_presence), n)
+    slide_keys, makers = np.divmod(np.flatnonzero(slide.presence), n)
     holders_of = np.bincount(keys, minlength=len(homes))
     single = holders_of == 1
     strayed = np.bincount(keys[holders != homes[keys]], minlength=len(homes)) > 0
     nothing = np.zeros(len(homes), np.bool_)
-    found = {
+    counts = {
         "tuples": np.bincount(routing.workers[slide.rows], minlength=n),
-        "made": np.bincount(makers, minlength=n),
-        "heard": _heard(routing, slide.rows),
+        "partials": np.bincount(makers, minlength=n),
+        "announcements": _announcements(routing, slide.rows),
         "load": np.bincount(routing.workers[slide.window_rows], minlength=n),
         "gamma": np.array(len(keys)),
         "distinct": np.array(np.count_nonzero(holders_of)),
     }
-    kept: dict[Way, tuple[Bools, Bools, Bools]] = {
+    masks: dict[Way, tuple[Bools, Bools, Bools]] = {
         # Of pairs in the window whether they are held and finished, and of pairs in the slide whether they are held.
-        "none": (nothing[keys], nothing[keys], nothing[made]),
-        "forwarded": (single[keys], single[keys], single[made]),
-        "announced": (holders == homes[keys], ~strayed[keys], makers == homes[made]),
+        "none": (nothing[keys], nothing[keys], nothing[slide_keys]),
+        "forwarded": (single[keys], single[keys], single[slide_keys]),
+        "announced": (holders == homes[keys], ~strayed[keys], makers == homes[slide_keys]),
     }
-    for way, (held, finished, stays) in kept.items():
-        handed = held & ~finished
-        sent = np.concatenate([keys[handed], made[~stays]])
+    for way, (in_window, finished, stays) in masks.items():
+        handed = in_window & ~finished
+        sent = np.concatenate([keys[handed], slide_keys[~stays]])
         senders = np.concatenate([holders[handed], makers[~stays]])
         rest = np.unique(keys[~finished])
         share = Share(
-            held=np.bincount(holders[held], minlength=n),
+            held_keys=np.bincount(holders[in_window], minlength=n),
             finished=np.bincount(holders[finished], minlength=n),
             sent=np.bincount(senders, minlength=n),
             received=np.bincount(routing.reducers[sent], minlength=routing.reducer_count),
             rows=np.bincount(routing.reducers[rest], minlength=routing.reducer_count),
         )
-        found |= {f"{way} {name}": values for name, values in share._asdict().items()}
-    return found
+        counts |= {f"{way} {name}": values for name, values in share._asdict().items()}
+    return counts
 
 
-def _heard(routing: Routing, rows: slice) -> Int64s:
+def _announcements(routing: Routing, rows: slice) -> Int64s:
     """Announced keys of a slide by home. Each source announces a key once."""
     codes, count = routing.codes[rows].astype(np.int64), len(routing.homes)
     away = routing.workers[rows] != routing.homes[codes]

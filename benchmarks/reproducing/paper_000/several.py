@@ -18,7 +18,7 @@ from dataclasses import astuple, dataclass, fields, replace
 
 import numpy as np
 
-from benchmarks.reproducing.kept_costs import Costs, kept
+from benchmarks.reproducing.kept_costs import Costs, kept_costs
 from benchmarks.reproducing.paper_000.replay import Counts, Routing, counted, shortest_slide
 from benchmarks.reproducing.paper_000.talking import talk
 from benchmarks.reproducing.plan import Plan, Stream
@@ -95,7 +95,11 @@ def run(
     parts = cooperating(scenario, rule, stream, dsync_ms=int(dsync * slide))
     talked = talk(parts, stream, slide_ms=slide)
     return Run(
-        talked.workers, tabled(talked.heard, slides, slide), scenario, talked.messages, talked.told_bytes
+        talked.workers,
+        tabled(talked.table_times, slides, slide),
+        scenario,
+        talked.messages,
+        talked.told_bytes,
     )
 
 
@@ -104,14 +108,16 @@ def cooperating(
 ) -> list[DaltonCooperative]:
     """The partitioners of the scenario, which begin with this interval of synchronisation."""
     text = f"{rule}{',' if ':' in rule else ':'}dsync_ms={dsync_ms}"
-    return [one for one in scenario.partitioners(entrant(text), stream) if isinstance(one, DaltonCooperative)]
+    return [
+        part for part in scenario.partitioners(entrant(text), stream) if isinstance(part, DaltonCooperative)
+    ]
 
 
-def tabled(heard: list[int], slides: int, slide: int) -> Bools:
-    """In which slides a table was heard, shape (slides,). heard: ms of event time."""
-    found = np.zeros(slides, np.bool_)
-    found[[at // slide for at in heard if at // slide < slides]] = True
-    return found
+def tabled(table_times: list[int], slides: int, slide: int) -> Bools:
+    """In which slides a table was heard, shape (slides,). table_times: ms of event time."""
+    mask = np.zeros(slides, np.bool_)
+    mask[[at // slide for at in table_times if at // slide < slides]] = True
+    return mask
 
 
 def counts(stream: KeyedStream, routed: Run, *, first: int = WARM) -> Counts:
@@ -141,27 +147,27 @@ def key_hashes(stream: KeyedStream) -> UInt64s:
     return keys
 
 
-def rate(found: Counts, forwards: Bools, costs: Costs) -> float:
+def rate(work_counts: Counts, forwards: Bools, costs: Costs) -> float:
     """Million tuples a second, with forwarding as in section 4.2 in the slides that say so, shape (slides,)."""
     return _rate(
         [
             np.where(forwards[:, None], with_it, without)
             for with_it, without in zip(
-                found.work("forwarded", costs), found.work("none", costs), strict=True
+                work_counts.work("forwarded", costs), work_counts.work("none", costs), strict=True
             )
         ],
-        found,
+        work_counts,
     )
 
 
-def announced_rate(found: Counts, costs: Costs) -> float:
+def announced_rate(work_counts: Counts, costs: Costs) -> float:
     """Million tuples a second with forwarding by announcement."""
-    return _rate(found.work("announced", costs), found)
+    return _rate(work_counts.work("announced", costs), work_counts)
 
 
-def _rate(work: tuple[Float64s, Float64s] | list[Float64s], found: Counts) -> float:
+def _rate(work: tuple[Float64s, Float64s] | list[Float64s], work_counts: Counts) -> float:
     # Tuples per nanosecond are thousands of millions a second.
-    return 1e3 * float(found.tuples.sum(axis=1).mean()) / shortest_slide(work)
+    return 1e3 * float(work_counts.tuples.sum(axis=1).mean()) / shortest_slide(work)
 
 
 def forwards(rule: str, routed: Run, *, first: int = WARM) -> Bools:
@@ -172,7 +178,7 @@ def forwards(rule: str, routed: Run, *, first: int = WARM) -> Bools:
 
 def swung() -> list[Costs]:
     """The kept costs, with one of them halved or doubled."""
-    costs = kept()
+    costs = kept_costs()
     values = dict(zip((field.name for field in fields(costs)), astuple(costs), strict=True))
     return [replace(costs, **{name: by * value}) for name, value in values.items() for by in (0.5, 2.0)]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.reproducing.claims import Claim, Outcome
 from benchmarks.reproducing.comparing import lower
-from benchmarks.reproducing.kept_costs import kept
+from benchmarks.reproducing.kept_costs import kept_costs
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.paper_000.grid import NAME, RULES, WHOLE_OR_TWO
 from benchmarks.reproducing.paper_000.several import (
@@ -37,7 +37,7 @@ from benchmarks.reproducing.paper_000.several import (
     whole_keys_imbalance,
 )
 from benchmarks.reproducing.plan import Cell, Opened, Plan
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 
 TWO_SOURCES = (*RULES, COOPERATIVE)
 RIVALS = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy")
@@ -52,7 +52,7 @@ SPARSE = ("hashing", "dagreedy", "dalton", COOPERATIVE)
 def two_cell(plan: Plan, kind: str, rule: str, *, density: int = 4) -> Cell:
     """Two partitioners. density: one of `DENSITIES`, or 4."""
     stream = stream_of(plan, kind, keys=keys_of(plan) * 4 // density)
-    return Cell(NAME, f"two sources, costs {kept().mark}", stream, combiners(rule), rule)
+    return Cell(NAME, f"two sources, costs {kept_costs().mark}", stream, combiners(rule), rule)
 
 
 def cells(plan: Plan) -> list[Cell]:
@@ -63,119 +63,121 @@ def cells(plan: Plan) -> list[Cell]:
     ]
 
 
-def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed. `swung` has one value for each of the swung costs, of the first seed."""
-    stream, rule = opened.at(), one.partitioner
-    found: Values = {name: [] for name in ("imbalance", "ksr", "rate", "announced", "whole keys")}
+    stream, rule = opened.at(), setting.partitioner
+    series: Values = {name: [] for name in ("imbalance", "ksr", "rate", "announced", "whole keys")}
     for seed in plan.seeds:
         dsync = OFTEN if rule == COOPERATIVE else None
         routed = run(stream, rule, seed=seed, slide=slide_of(plan), partitioners=2, dsync=dsync)
         done = counts(stream, routed)
-        found["imbalance"].append(done.imbalance)
-        found["ksr"].append(done.ksr)
-        found["rate"].append(rate(done, forwards(rule, routed), kept()))
-        found["announced"].append(announced_rate(done, kept()))
-        found["whole keys"].append(whole_keys_imbalance(stream, workers=one.workers, seed=seed))
+        series["imbalance"].append(done.imbalance)
+        series["ksr"].append(done.ksr)
+        series["rate"].append(rate(done, forwards(rule, routed), kept_costs()))
+        series["announced"].append(announced_rate(done, kept_costs()))
+        series["whole keys"].append(whole_keys_imbalance(stream, workers=setting.workers, seed=seed))
         if seed == plan.seeds[0]:
-            found["swung"] = [rate(done, forwards(rule, routed), costs) for costs in swung()]
-    return found
+            series["swung"] = [rate(done, forwards(rule, routed), costs) for costs in swung()]
+    return series
 
 
 def _values(
-    found: Found, plan: Plan, kind: str, rule: str, name: str = "rate", density: int = 4
+    figures: Figures, plan: Plan, kind: str, rule: str, name: str = "rate", density: int = 4
 ) -> list[float]:
-    return found.values(two_cell(plan, kind, rule, density=density), name)
+    return figures.values(two_cell(plan, kind, rule, density=density), name)
 
 
-def _rates(found: Found, plan: Plan, kind: str, rules: tuple[str, ...]) -> dict[str, list[float]]:
-    return {rule: _values(found, plan, kind, rule) for rule in rules}
+def _rates(figures: Figures, plan: Plan, kind: str, rules: tuple[str, ...]) -> dict[str, list[float]]:
+    return {rule: _values(figures, plan, kind, rule) for rule in rules}
 
 
-def _told(at: dict[str, list[float]]) -> str:
+def _medians(at: dict[str, list[float]]) -> str:
     return ", ".join(f"{rule} {number(median(values))}" for rule, values in at.items())
 
 
-def _ahead_of(found: Found, plan: Plan, rules: tuple[str, ...]) -> Outcome:
-    held, said = [], []
+def _ahead_of(figures: Figures, plan: Plan, rules: tuple[str, ...]) -> Outcome:
+    checks, phrases = [], []
     for kind in PAIRS:
-        at = _rates(found, plan, kind, (COOPERATIVE, *rules))
-        held += [lower(at[rule], at[COOPERATIVE]) for rule in rules]
-        said.append(f"{kind}: {_told(at)}")
-    return Outcome(f"million tuples/s: {'; '.join(said)}", tuple(held))
+        at = _rates(figures, plan, kind, (COOPERATIVE, *rules))
+        checks += [lower(at[rule], at[COOPERATIVE]) for rule in rules]
+        phrases.append(f"{kind}: {_medians(at)}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _better_together(found: Found, plan: Plan) -> Outcome:
-    return _ahead_of(found, plan, ("dalton",))
+def _better_together(figures: Figures, plan: Plan) -> Outcome:
+    return _ahead_of(figures, plan, ("dalton",))
 
 
-def _ahead(found: Found, plan: Plan) -> Outcome:
-    return _ahead_of(found, plan, (*WHOLE_OR_TWO, "shuffle"))
+def _ahead(figures: Figures, plan: Plan) -> Outcome:
+    return _ahead_of(figures, plan, (*WHOLE_OR_TWO, "shuffle"))
 
 
-def _ahead_of_dagreedy(found: Found, plan: Plan) -> Outcome:
-    return _ahead_of(found, plan, ("dagreedy",))
+def _ahead_of_dagreedy(figures: Figures, plan: Plan) -> Outcome:
+    return _ahead_of(figures, plan, ("dagreedy",))
 
 
-def _by_how_much(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _by_how_much(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in PAIRS:
-        ours = median(_values(found, plan, kind, COOPERATIVE))
-        times = {rule: ours / median(_values(found, plan, kind, rule)) for rule in RIVALS}
-        held += [factor >= 1.4 for factor in times.values()]
-        said.append(f"{kind}: {', '.join(f'{rule} {factor:.2f}' for rule, factor in times.items())}")
-    return Outcome(f"times the rate of {'; '.join(said)}", tuple(held))
+        ours = median(_values(figures, plan, kind, COOPERATIVE))
+        times = {rule: ours / median(_values(figures, plan, kind, rule)) for rule in RIVALS}
+        checks += [factor >= 1.4 for factor in times.values()]
+        phrases.append(f"{kind}: {', '.join(f'{rule} {factor:.2f}' for rule, factor in times.items())}")
+    return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _hashing_and_dagreedy(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _hashing_and_dagreedy(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in PAIRS:
-        at = _rates(found, plan, kind, ("hashing", "cam", "dagreedy"))
+        at = _rates(figures, plan, kind, ("hashing", "cam", "dagreedy"))
         for rule in ("hashing", "cam"):
             slower, faster = ("dagreedy", rule) if kind == PAIRS[0] else (rule, "dagreedy")
-            held.append(lower(at[slower], at[faster]))
-        said.append(f"{kind}: {_told(at)}")
-    return Outcome(f"million tuples/s: {'; '.join(said)}", tuple(held))
+            checks.append(lower(at[slower], at[faster]))
+        phrases.append(f"{kind}: {_medians(at)}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _any_density(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _any_density(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for density in (1, 4, 16):
-        at = {rule: _values(found, plan, PAIRS[0], rule, density=density) for rule in SPARSE}
+        at = {rule: _values(figures, plan, PAIRS[0], rule, density=density) for rule in SPARSE}
         ours = at.pop(COOPERATIVE)
-        held += [lower(theirs, ours) for theirs in at.values()]
+        checks += [lower(theirs, ours) for theirs in at.values()]
         times = ", ".join(f"{rule} {median(ours) / median(theirs):.2f}" for rule, theirs in at.items())
-        said.append(f"{density}: {times}")
-    return Outcome(f"{PAIRS[0]}, times the rate of {'; '.join(said)}", tuple(held))
+        phrases.append(f"{density}: {times}")
+    return Outcome(f"{PAIRS[0]}, times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _any_cost(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _any_cost(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in PAIRS:
-        ours = np.array(_values(found, plan, kind, COOPERATIVE, "swung"))
+        ours = np.array(_values(figures, plan, kind, COOPERATIVE, "swung"))
         for rule in (*RIVALS, "dalton"):
-            times = ours / np.array(_values(found, plan, kind, rule, "swung"))
-            held += (times > 1).tolist()
-            said.append(f"{kind}, {rule} {times.min():.2f} to {times.max():.2f}")
-    return Outcome(f"times the rate of {'; '.join(said)}", tuple(held))
+            times = ours / np.array(_values(figures, plan, kind, rule, "swung"))
+            checks += (times > 1).tolist()
+            phrases.append(f"{kind}, {rule} {times.min():.2f} to {times.max():.2f}")
+    return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _together_without_forwarding(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _together_without_forwarding(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in PAIRS:
-        at = {rule: _values(found, plan, kind, rule, "announced") for rule in (COOPERATIVE, "dalton")}
-        held.append(lower(at["dalton"], at[COOPERATIVE]))
-        level = {rule: _values(found, plan, kind, rule, "imbalance") for rule in (COOPERATIVE, "dalton")}
-        said.append(f"{kind}: {_told(at)}; imbalance {_told(level)}")
-    return Outcome(f"million tuples/s: {'; '.join(said)}", tuple(held))
+        at = {rule: _values(figures, plan, kind, rule, "announced") for rule in (COOPERATIVE, "dalton")}
+        checks.append(lower(at["dalton"], at[COOPERATIVE]))
+        level = {rule: _values(figures, plan, kind, rule, "imbalance") for rule in (COOPERATIVE, "dalton")}
+        phrases.append(f"{kind}: {_medians(at)}; imbalance {_medians(level)}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _whole_keys_explain(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _whole_keys_explain(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in PAIRS:
-        ours, least = (_values(found, plan, kind, COOPERATIVE, name) for name in ("imbalance", "whole keys"))
-        held.append(abs(median(ours) / median(least) - 1) <= 0.25)
-        said.append(f"{kind}: {number(median(ours))}, whole keys alone {number(median(least))}")
-    return Outcome("; ".join(said), tuple(held))
+        ours, least = (
+            _values(figures, plan, kind, COOPERATIVE, name) for name in ("imbalance", "whole keys")
+        )
+        checks.append(abs(median(ours) / median(least) - 1) <= 0.25)
+        phrases.append(f"{kind}: {number(median(ours))}, whole keys alone {number(median(least))}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
 CLAIMS = (
@@ -275,9 +277,9 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up, costs and the table of figure 13."""
-    costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept()).items())
+    costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     lines = [
         f"Figure 13: two partitioners, slides of {slide_of(plan):,} tuples, {keys_of(plan):,} keys, windows of three "
         f"slides, as the paper's 60 s by 20 s. Of {PLACES} places {REDUCERS} are reducers; hashing and cAM have no "
@@ -298,13 +300,17 @@ def text(found: Found, plan: Plan) -> list[str]:
         *table(
             [
                 "rule",
-                *(f"{kind}: {what}" for kind in PAIRS for what in ("imbalance", "KSR", "rate", "announced")),
+                *(
+                    f"{kind}: {heading}"
+                    for kind in PAIRS
+                    for heading in ("imbalance", "KSR", "rate", "announced")
+                ),
             ],
             (
                 [
                     f"`{rule}`",
                     *(
-                        _shown(found, two_cell(plan, kind, rule), name)
+                        _shown(figures, two_cell(plan, kind, rule), name)
                         for kind in PAIRS
                         for name in ("imbalance", "ksr", "rate", "announced")
                     ),
@@ -316,7 +322,7 @@ def text(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _shown(found: Found, cell: Cell, name: str) -> str:
+def _shown(figures: Figures, cell: Cell, name: str) -> str:
     if name == "rate" and cell.partitioner == "evenflow":
         return "-"
-    return figure(found, cell, name, ratio if name == "ksr" else number)
+    return figure(figures, cell, name, ratio if name == "ksr" else number)

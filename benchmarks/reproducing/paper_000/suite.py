@@ -20,7 +20,7 @@ from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow.partitioners import names
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
@@ -66,129 +66,137 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed, and the window imbalance over slides 60 .. 119 as the median over the seeds."""
     stream, who = opened.at(), entrant(cell.partitioner)
     slide = _slide(plan)
-    found: Values = {name: [] for name in (*FIGURES, "last", "hot")}
+    series: Values = {name: [] for name in (*FIGURES, "last", "hot")}
     curves = []
     for seed in plan.seeds:
         scenario = Scenario(workers=WORKERS, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
         result = measured(route(stream, who, scenario), who, stream, scenario)
         figures = result.figures
-        found["imbalance"].append(figures.window_imbalance or 0.0)
-        found["gamma"].append(figures.gamma)
-        found["ksr"].append(figures.ksr)
-        found["holders"].append(figures.max_holders)
+        series["imbalance"].append(figures.window_imbalance or 0.0)
+        series["gamma"].append(figures.gamma)
+        series["ksr"].append(figures.ksr)
+        series["holders"].append(figures.max_holders)
         # -1 in the file of results: this partitioner knows no hot keys. The file holds numbers only.
-        found["hot"].append(-1.0 if figures.hot_keys is None else figures.hot_keys)
-        found["last"].append(float(result.over_time[-1]))
+        series["hot"].append(-1.0 if figures.hot_keys is None else figures.hot_keys)
+        series["last"].append(float(result.over_time[-1]))
         curves.append(result.over_time[-SLIDES:])
-    found["curve"] = np.median(curves, axis=0).tolist()
-    return found
+    series["curve"] = np.median(curves, axis=0).tolist()
+    return series
 
 
-def _median(found: Found, plan: Plan, stream: str, rule: str, name: str = "imbalance") -> float:
-    return found.median(_cell(plan, stream, rule), name)
+def _median(figures: Figures, plan: Plan, stream: str, rule: str, name: str = "imbalance") -> float:
+    return figures.median(_cell(plan, stream, rule), name)
 
 
-def _lower(found: Found, plan: Plan, stream: str, rules: tuple[str, str], name: str = "imbalance") -> bool:
-    return lower(*(found.values(_cell(plan, stream, rule), name) for rule in rules))
+def _lower(
+    figures: Figures, plan: Plan, stream: str, rules: tuple[str, str], name: str = "imbalance"
+) -> bool:
+    return lower(*(figures.values(_cell(plan, stream, rule), name) for rule in rules))
 
 
-def _like_hashing(found: Found, plan: Plan) -> Outcome:
-    held = []
+def _like_hashing(figures: Figures, plan: Plan) -> Outcome:
+    checks = []
     for name in FIGURES:
-        ours, hashing = (found.values(_cell(plan, "uniform", rule), name) for rule in ("dalton", "hashing"))
-        held.append(ours == hashing)
-    ksr = _median(found, plan, "uniform", "dalton", "ksr")
-    imbalance = _median(found, plan, "uniform", "dalton")
+        ours, hashing = (figures.values(_cell(plan, "uniform", rule), name) for rule in ("dalton", "hashing"))
+        checks.append(ours == hashing)
+    ksr = _median(figures, plan, "uniform", "dalton", "ksr")
+    imbalance = _median(figures, plan, "uniform", "dalton")
     # Only if every figure is equal may the words say so.
     return (
         Outcome(
             f"KSR {ratio(ksr)}, window imbalance {number(imbalance)}: equal to hashing's, seed by seed",
-            tuple(held),
+            tuple(checks),
         )
-        if all(held)
-        else Outcome(f"KSR {ratio(ksr)}, window imbalance {number(imbalance)}", tuple(held))
+        if all(checks)
+        else Outcome(f"KSR {ratio(ksr)}, window imbalance {number(imbalance)}", tuple(checks))
     )
 
 
-def _hashing_fails(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _hashing_fails(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule in ("hashing", "cam"):
-        flat, skewed = (_median(found, plan, stream, rule) for stream in ("uniform", "Zipf 1.5"))
-        held += [flat < 1e-2, skewed > 10 * flat]
-        said.append(f"{rule}: uniform {number(flat)}, Zipf 1.5 {number(skewed)}")
-    return Outcome("; ".join(said), tuple(held))
+        flat, skewed = (_median(figures, plan, stream, rule) for stream in ("uniform", "Zipf 1.5"))
+        checks += [flat < 1e-2, skewed > 10 * flat]
+        phrases.append(f"{rule}: uniform {number(flat)}, Zipf 1.5 {number(skewed)}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _splitting_costs(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _splitting_costs(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule in ("shuffle", "pkg", "cm"):
-        copies = _median(found, plan, "uniform", rule, "ksr")
-        held.append(copies > 1.5)
-        said.append(f"{rule} {ratio(copies)}")
-    return Outcome(f"KSR on uniform: {', '.join(said)}", tuple(held))
+        copies = _median(figures, plan, "uniform", rule, "ksr")
+        checks.append(copies > 1.5)
+        phrases.append(f"{rule} {ratio(copies)}")
+    return Outcome(f"KSR on uniform: {', '.join(phrases)}", tuple(checks))
 
 
 _ONE_OR_TWO = ("hashing", "cam", "pkg", "cm")
 
 
-def _best_compromise(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _best_compromise(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5"):
-        ours, copies = (_median(found, plan, stream, "dalton", name) for name in ("imbalance", "ksr"))
-        held += [_lower(found, plan, stream, ("dalton", rule)) for rule in _ONE_OR_TWO]
-        held += [_lower(found, plan, stream, ("dalton", rule), "ksr") for rule in ("shuffle", "pkg", "cm")]
-        factor = min(_median(found, plan, stream, rule) for rule in _ONE_OR_TWO) / ours
-        said.append(
+        ours, copies = (_median(figures, plan, stream, "dalton", name) for name in ("imbalance", "ksr"))
+        checks += [_lower(figures, plan, stream, ("dalton", rule)) for rule in _ONE_OR_TWO]
+        checks += [
+            _lower(figures, plan, stream, ("dalton", rule), "ksr") for rule in ("shuffle", "pkg", "cm")
+        ]
+        factor = min(_median(figures, plan, stream, rule) for rule in _ONE_OR_TWO) / ours
+        phrases.append(
             f"{stream}: {number(ours)} at KSR {ratio(copies)}, the best of the four {factor:.1f} times that"
         )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _slides_over(found: Found, plan: Plan, rule: str) -> int:
+def _slides_over(figures: Figures, plan: Plan, rule: str) -> int:
     """Number of slides after the shift whose window is more than 1 % out of balance (median over the seeds)."""
-    return sum(value > 0.01 for value in found.values(_cell(plan, "shift", rule), "curve"))
+    return sum(value > 0.01 for value in figures.values(_cell(plan, "shift", rule), "curve"))
 
 
-def _adapts(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _adapts(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule in ("dalton", *_ONE_OR_TWO):
-        over = _slides_over(found, plan, rule)
-        mean, last = (_median(found, plan, "shift", rule, name) for name in ("imbalance", "last"))
-        said.append(f"{rule} mean {number(mean)}, last {number(last)}, {over} of {SLIDES} slides above 1 %")
+        over = _slides_over(figures, plan, rule)
+        mean, last = (_median(figures, plan, "shift", rule, name) for name in ("imbalance", "last"))
+        phrases.append(
+            f"{rule} mean {number(mean)}, last {number(last)}, {over} of {SLIDES} slides above 1 %"
+        )
         if rule != "dalton":
-            held += [_lower(found, plan, "shift", ("dalton", rule), name) for name in ("imbalance", "last")]
-            held.append(_slides_over(found, plan, "dalton") < over)
-    return Outcome("; ".join(said), tuple(held))
+            checks += [
+                _lower(figures, plan, "shift", ("dalton", rule), name) for name in ("imbalance", "last")
+            ]
+            checks.append(_slides_over(figures, plan, "dalton") < over)
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _beats_dagreedy(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _beats_dagreedy(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5", "shift"):
-        ours, greedy = (_median(found, plan, stream, rule) for rule in ("dalton", "dagreedy"))
-        copies = [_median(found, plan, stream, rule, "ksr") for rule in ("dalton", "dagreedy")]
-        at = [found.values(_cell(plan, stream, rule), "ksr") for rule in ("dalton", "dagreedy")]
-        held.append(_lower(found, plan, stream, ("dalton", "dagreedy")) and no_higher(*at))
-        said.append(
+        ours, greedy = (_median(figures, plan, stream, rule) for rule in ("dalton", "dagreedy"))
+        copies = [_median(figures, plan, stream, rule, "ksr") for rule in ("dalton", "dagreedy")]
+        at = [figures.values(_cell(plan, stream, rule), "ksr") for rule in ("dalton", "dagreedy")]
+        checks.append(_lower(figures, plan, stream, ("dalton", "dagreedy")) and no_higher(*at))
+        phrases.append(
             f"{stream}: dalton {number(ours)} (KSR {ratio(copies[0])}), dagreedy {number(greedy)} (KSR {ratio(copies[1])})"
         )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _hot_keys(found: Found, plan: Plan) -> Outcome:
-    most = {stream: max(found.values(_cell(plan, stream, "dalton"), "hot")) for stream in STREAMS}
-    said = ", ".join(f"{stream} {value:g}" for stream, value in most.items())
-    return Outcome(f"{said}; n = {WORKERS}", tuple(value <= WORKERS for value in most.values()))
+def _hot_keys(figures: Figures, plan: Plan) -> Outcome:
+    most = {stream: max(figures.values(_cell(plan, stream, "dalton"), "hot")) for stream in STREAMS}
+    summary = ", ".join(f"{stream} {value:g}" for stream, value in most.items())
+    return Outcome(f"{summary}; n = {WORKERS}", tuple(value <= WORKERS for value in most.values()))
 
 
-def _uniform_against_capped(found: Found, plan: Plan) -> Outcome:
+def _uniform_against_capped(figures: Figures, plan: Plan) -> Outcome:
     open_, capped = ("dalton", "dalton:explore=capped")
-    holders = [_median(found, plan, "Zipf 1.5", rule, "holders") for rule in (open_, capped)]
-    imbalance = [_median(found, plan, "Zipf 1.5", rule) for rule in (open_, capped)]
-    said = (
+    holders = [_median(figures, plan, "Zipf 1.5", rule, "holders") for rule in (open_, capped)]
+    imbalance = [_median(figures, plan, "Zipf 1.5", rule) for rule in (open_, capped)]
+    phrases = (
         f"Zipf 1.5: explored everywhere, I = {number(imbalance[0])} with up to {holders[0]:.0f} workers a key; "
         f"as the code does, {number(imbalance[1])} with {holders[1]:.0f}"
     )
-    return Outcome(said, (holders[0] < WORKERS / 2,))
+    return Outcome(phrases, (holders[0] < WORKERS / 2,))
 
 
 CLAIMS = (
@@ -278,7 +286,7 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and a table for each stream."""
     slide = _slide(plan)
     lines = [
@@ -295,7 +303,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         lines += [f"Stream: {stream}", ""]
         lines += table(
             ["partitioner", "window imbalance", "last window", "Gamma", "KSR", "most holders"],
-            ([f"`{rule}`", *_row(found, _cell(plan, stream, rule))] for rule in rules()),
+            ([f"`{rule}`", *_row(figures, _cell(plan, stream, rule))] for rule in rules()),
         )
         lines.append("")
     return [
@@ -309,29 +317,29 @@ def text(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _row(found: Found, cell: Cell) -> list[str]:
+def _row(figures: Figures, cell: Cell) -> list[str]:
     return [
-        figure(found, cell, "imbalance"),
-        figure(found, cell, "last"),
-        figure(found, cell, "gamma"),
-        figure(found, cell, "ksr", ratio),
-        figure(found, cell, "holders"),
+        figure(figures, cell, "imbalance"),
+        figure(figures, cell, "last"),
+        figure(figures, cell, "gamma"),
+        figure(figures, cell, "ksr", ratio),
+        figure(figures, cell, "holders"),
     ]
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
-    present = [rule for rule in rules() if all(_cell(plan, stream, rule) in found for stream in STREAMS)]
+    present = [rule for rule in rules() if all(_cell(plan, stream, rule) in figures for stream in STREAMS)]
     if not present:
         return {}
     placed = {
         stream: {
-            rule: (_median(found, plan, stream, rule, "ksr"), _median(found, plan, stream, rule))
+            rule: (_median(figures, plan, stream, rule, "ksr"), _median(figures, plan, stream, rule))
             for rule in present
         }
         for stream in STREAMS
     }
-    curves = {rule: found.values(_cell(plan, "shift", rule), "curve") for rule in present}
+    curves = {rule: figures.values(_cell(plan, "shift", rule), "curve") for rule in present}
     return {
         "suite": suite_pictures.suite(placed, workers=WORKERS, seeds=plan.seeds),
         "shift": suite_pictures.shift(curves, workers=WORKERS, first=SLIDES),

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.reproducing.claims import Claim, Outcome
 from benchmarks.reproducing.comparing import lower, no_higher
-from benchmarks.reproducing.kept_costs import kept
+from benchmarks.reproducing.kept_costs import kept_costs
 from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_000.grid import NAME
 from benchmarks.reproducing.paper_000.several import (
@@ -33,7 +33,7 @@ from benchmarks.reproducing.paper_000.several import (
 )
 from benchmarks.reproducing.paper_000.talking import talk
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow.simulation import KeyedStream, Scenario
 
 DSYNCS = (0.25, 0.5, 1, 2)
@@ -51,17 +51,21 @@ INTERVALS = (ADAPTIVE, 10, 20)
 
 def dsync_cell(plan: Plan, kind: str, slides: float) -> Cell:
     """Figure 14a: two partitioners that synchronise every `slides` slides. 0: never."""
-    what = f"dsync {slides:g} slides" if slides else "dsync never"
+    experiment = f"dsync {slides:g} slides" if slides else "dsync never"
     return Cell(
-        NAME, f"{what}, costs {kept().mark}", stream_of(plan, kind), combiners(COOPERATIVE), COOPERATIVE
+        NAME,
+        f"{experiment}, costs {kept_costs().mark}",
+        stream_of(plan, kind),
+        combiners(COOPERATIVE),
+        COOPERATIVE,
     )
 
 
 def slower_cell(plan: Plan, seconds: int) -> Cell:
     """Figure 14b: two partitioners whose reducer becomes slower, and then fast again. seconds: one of `INTERVALS`."""
-    what = f"{f'fixed {seconds} s' if seconds else 'adaptive'} dsync, costs {kept().mark}"
+    experiment = f"{f'fixed {seconds} s' if seconds else 'adaptive'} dsync, costs {kept_costs().mark}"
     stream = Stream(PAIRS[0], max(_PHASES) * plan.pick(1_000, 16), plan.pick(5_000, 80))
-    return Cell(NAME, what, stream, combiners(COOPERATIVE), COOPERATIVE)
+    return Cell(NAME, experiment, stream, combiners(COOPERATIVE), COOPERATIVE)
 
 
 def cells(plan: Plan) -> list[Cell]:
@@ -72,34 +76,36 @@ def cells(plan: Plan) -> list[Cell]:
     ]
 
 
-def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed. The interval has one value per phase instead."""
     stream = opened.at()
     slower = {slower_cell(plan, seconds): seconds for seconds in INTERVALS}
-    if one in slower:
-        return _measure_slower(slower[one], stream, plan)
-    return _measure_dsync(one, stream, plan)
+    if setting in slower:
+        return _measure_slower(slower[setting], stream, plan)
+    return _measure_dsync(setting, stream, plan)
 
 
-def _measure_dsync(one: Cell, stream: KeyedStream, plan: Plan) -> Values:
+def _measure_dsync(setting: Cell, stream: KeyedStream, plan: Plan) -> Values:
     names = ("imbalance", "ksr", "rate", "announced", "forwarded", "messages", "bytes")
-    found: Values = {name: [] for name in names}
-    dsync = next((slides for slides in DSYNCS if one == dsync_cell(plan, one.stream.kind, slides)), None)
+    series: Values = {name: [] for name in names}
+    dsync = next(
+        (slides for slides in DSYNCS if setting == dsync_cell(plan, setting.stream.kind, slides)), None
+    )
     for seed in plan.seeds:
         routed = run(stream, COOPERATIVE, seed=seed, slide=slide_of(plan), partitioners=2, dsync=dsync)
         done, forwarded = counts(stream, routed), forwards(COOPERATIVE, routed)
         figures = (
             done.imbalance,
             done.ksr,
-            rate(done, forwarded, kept()),
-            announced_rate(done, kept()),
+            rate(done, forwarded, kept_costs()),
+            announced_rate(done, kept_costs()),
             forwarded.mean(),
             routed.messages,
             routed.told_bytes,
         )
         for name, value in zip(names, figures, strict=True):
-            found[name].append(float(value))
-    return found
+            series[name].append(float(value))
+    return series
 
 
 def _measure_slower(seconds: int, stream: KeyedStream, plan: Plan) -> Values:
@@ -107,7 +113,9 @@ def _measure_slower(seconds: int, stream: KeyedStream, plan: Plan) -> Values:
     second = len(stream) // max(_PHASES)
     slide = _SLIDE * second
     bounds = [0, *(until // _SLIDE for until in _PHASES)]
-    found: Values = {f"{name} {phase}": [] for name in ("rate", "forwarded") for phase in range(len(_PHASES))}
+    series: Values = {
+        f"{name} {phase}": [] for name in ("rate", "forwarded") for phase in range(len(_PHASES))
+    }
     for seed in plan.seeds:
         scenario = Scenario(
             workers=combiners(COOPERATIVE), sources=2, seed=seed, window_ms=SPAN * slide, slide_ms=slide
@@ -119,68 +127,69 @@ def _measure_slower(seconds: int, stream: KeyedStream, plan: Plan) -> Values:
             return _WORK * second * times
 
         talked = talk(parts, stream, slide_ms=slide, work_ms=work, adaptive=not seconds)
-        routed = Run(talked.workers, tabled(talked.heard, bounds[-1], slide), scenario)
+        routed = Run(talked.workers, tabled(talked.table_times, bounds[-1], slide), scenario)
         done = counts(stream, routed, first=0)
         for phase, (first, last) in enumerate(pairwise(bounds)):
             first += _SETTLING
             forwarded = routed.tabled[first:last]
-            found[f"rate {phase}"].append(rate(done.between(first, last), forwarded, kept()))
-            found[f"forwarded {phase}"].append(float(np.mean(forwarded)))
+            series[f"rate {phase}"].append(rate(done.between(first, last), forwarded, kept_costs()))
+            series[f"forwarded {phase}"].append(float(np.mean(forwarded)))
         # The interval was noted after each piece of the stream. No seed changes it.
         pieces = len(talked.dsync_ms)
-        found["dsync"] = [talked.dsync_ms[pieces * until // max(_PHASES) - 1] / second for until in _PHASES]
-    return found
+        series["dsync"] = [talked.dsync_ms[pieces * until // max(_PHASES) - 1] / second for until in _PHASES]
+    return series
 
 
-def _never(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _never(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in SYNCED:
-        at = {slides: found.values(dsync_cell(plan, kind, slides), "rate") for slides in (0, *DSYNCS)}
-        held += [lower(at[0], at[slides]) for slides in DSYNCS]
+        at = {slides: figures.values(dsync_cell(plan, kind, slides), "rate") for slides in (0, *DSYNCS)}
+        checks += [lower(at[0], at[slides]) for slides in DSYNCS]
         shown = ", ".join(f"{slides:g} slides {number(median(at[slides]))}" for slides in DSYNCS)
-        said.append(f"{kind}: never {number(median(at[0]))}, {shown}")
-    return Outcome(f"million tuples/s: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{kind}: never {number(median(at[0]))}, {shown}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _more_often(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _more_often(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in SYNCED:
         at = [dsync_cell(plan, kind, slides) for slides in DSYNCS]
         for short, long in pairwise(at[DSYNCS.index(0.5) :]):
-            held.append(lower(found.values(long, "rate"), found.values(short, "rate")))
+            checks.append(lower(figures.values(long, "rate"), figures.values(short, "rate")))
         shown = (
-            f"{slides:g} slides {number(found.median(one, 'rate'))}"
-            for slides, one in zip(DSYNCS, at, strict=True)
+            f"{slides:g} slides {number(figures.median(setting, 'rate'))}"
+            for slides, setting in zip(DSYNCS, at, strict=True)
         )
-        said.append(f"{kind}: {', '.join(shown)}")
-    return Outcome(f"million tuples/s: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{kind}: {', '.join(shown)}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _messages(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _messages(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for kind in SYNCED:
-        sent = [found.median(dsync_cell(plan, kind, slides), "messages") for slides in DSYNCS]
-        held += [long < short for short, long in pairwise(sent)]
-        said.append(f"{kind}: {', '.join(f'{count:g}' for count in sent)}")
+        sent = [figures.median(dsync_cell(plan, kind, slides), "messages") for slides in DSYNCS]
+        checks += [long < short for short, long in pairwise(sent)]
+        phrases.append(f"{kind}: {', '.join(f'{count:g}' for count in sent)}")
     return Outcome(
-        f"messages at {', '.join(f'{slides:g}' for slides in DSYNCS)} slides: {'; '.join(said)}", tuple(held)
+        f"messages at {', '.join(f'{slides:g}' for slides in DSYNCS)} slides: {'; '.join(phrases)}",
+        tuple(checks),
     )
 
 
-def _adapts(found: Found, plan: Plan) -> Outcome:
-    ours = found.values(slower_cell(plan, ADAPTIVE), "dsync")
-    said = " -> ".join(f"{slides:g}" for slides in (_FIRST_DSYNC, *ours))
-    return Outcome(f"{said} s", tuple(a == b for a, b in zip(ours, (10, 20, 40, 10), strict=True)))
+def _adapts(figures: Figures, plan: Plan) -> Outcome:
+    ours = figures.values(slower_cell(plan, ADAPTIVE), "dsync")
+    summary = " -> ".join(f"{slides:g}" for slides in (_FIRST_DSYNC, *ours))
+    return Outcome(f"{summary} s", tuple(a == b for a, b in zip(ours, (10, 20, 40, 10), strict=True)))
 
 
-def _keeps_up(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _keeps_up(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for phase, times in enumerate(_PHASES.values()):
-        at = {seconds: found.values(slower_cell(plan, seconds), f"rate {phase}") for seconds in INTERVALS}
-        held += [no_higher(at[seconds], at[ADAPTIVE]) for seconds in INTERVALS[1:]]
+        at = {seconds: figures.values(slower_cell(plan, seconds), f"rate {phase}") for seconds in INTERVALS}
+        checks += [no_higher(at[seconds], at[ADAPTIVE]) for seconds in INTERVALS[1:]]
         fixed = ", ".join(f"{seconds} s {number(median(at[seconds]))}" for seconds in INTERVALS[1:])
-        said.append(f"reducer {times} times as slow: adaptive {number(median(at[ADAPTIVE]))}, {fixed}")
-    return Outcome(f"million tuples/s: {'; '.join(said)}", tuple(held))
+        phrases.append(f"reducer {times} times as slow: adaptive {number(median(at[ADAPTIVE]))}, {fixed}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
 CLAIMS = (
@@ -241,7 +250,7 @@ CLAIMS = (
 )
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """The tables of both parts of figure 14."""
     lines = [
         "Figure 14a: two cooperating Daltons, by the interval of synchronisation (DSYNC). Streams, windows and rates "
@@ -249,14 +258,14 @@ def text(found: Found, plan: Plan) -> list[str]:
         '"Figure 13". "Forwarded" is the share of slides with a table.',
         "",
     ]
-    figures = ("imbalance", "ksr", "rate", "announced", "forwarded", "messages", "bytes")
+    names = ("imbalance", "ksr", "rate", "announced", "forwarded", "messages", "bytes")
     lines += table(
-        ["stream", "DSYNC", "imbalance", "KSR", *figures[2:]],
+        ["stream", "DSYNC", "imbalance", "KSR", *names[2:]],
         (
             [
                 kind,
                 f"{slides:g} slides" if slides else "never",
-                *(figure(found, dsync_cell(plan, kind, slides), name) for name in figures),
+                *(figure(figures, dsync_cell(plan, kind, slides), name) for name in names),
             ]
             for kind, slides in product(SYNCED, (0, *DSYNCS))
         ),
@@ -273,7 +282,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         (
             [
                 f"{seconds} s" if seconds else "adaptive",
-                *(_both(found, slower_cell(plan, seconds), phase) for phase in range(len(_PHASES))),
+                *(_both(figures, slower_cell(plan, seconds), phase) for phase in range(len(_PHASES))),
             ]
             for seconds in INTERVALS
         ),
@@ -281,5 +290,5 @@ def text(found: Found, plan: Plan) -> list[str]:
     return [*lines, ""]
 
 
-def _both(found: Found, one: Cell, phase: int) -> str:
-    return f"{figure(found, one, f'rate {phase}')} / {figure(found, one, f'forwarded {phase}')}"
+def _both(figures: Figures, setting: Cell, phase: int) -> str:
+    return f"{figure(figures, setting, f'rate {phase}')} / {figure(figures, setting, f'forwarded {phase}')}"

@@ -28,7 +28,7 @@ class Talk:
     """Bytes of those messages and of the tables, without envelopes. A table counts once for each partitioner."""
     dsync_ms: list[int] = field(default_factory=list)
     """The interval after each step."""
-    heard: list[int] = field(default_factory=list)
+    table_times: list[int] = field(default_factory=list)
     """When all partitioners took over a table, in ms of event time."""
 
 
@@ -68,35 +68,35 @@ def talk(
         clock=clock,
     )
     rounds = Rounds(reducer, sources=len(parts), patience=inf, clock=lambda: 0.0)
-    found = Talk(np.empty(len(stream), np.int32))
+    conversation = Talk(np.empty(len(stream), np.int32))
     due: deque[tuple[float, Table]] = deque()
     step = dsync_bounds(slide_ms)[0]
     for low in range(0, len(stream), step):
         now = int(stream.times[low])
-        _deliver(due, parts, now, found)
+        _deliver(due, parts, now, conversation)
         # A reducer that has been idle begins now. One that is behind begins when its last round is done.
         clock.now, clock.costs = max(clock.now, now), work_ms(now)
         for message in [message for part in parts if (message := part.tell(now)) is not None]:
-            found.messages += 1
-            found.told_bytes += len(message.body)
+            conversation.messages += 1
+            conversation.told_bytes += len(message.body)
             table = rounds.take(message)
             if table is not None:
                 due.append((clock.now, table))
-                found.told_bytes += len(parts) * len(table.body)
-        _deliver(due, parts, now, found)
-        _route(parts, stream, found.workers, low, min(low + step, len(stream)))
-        found.dsync_ms.append(parts[0].dsync_ms)
-    return found
+                conversation.told_bytes += len(parts) * len(table.body)
+        _deliver(due, parts, now, conversation)
+        _route(parts, stream, conversation.workers, low, min(low + step, len(stream)))
+        conversation.dsync_ms.append(parts[0].dsync_ms)
+    return conversation
 
 
 def _deliver(
-    due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int, found: Talk
+    due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int, conversation: Talk
 ) -> None:
     while due and due[0][0] <= now:
         _, table = due.popleft()
-        taken = [part.hear(table, now) for part in parts]
-        if all(taken):
-            found.heard.append(now)
+        acceptances = [part.hear(table, now) for part in parts]
+        if all(acceptances):
+            conversation.table_times.append(now)
 
 
 def _route(parts: Sequence[DaltonCooperative], stream: KeyedStream, out: Int32s, low: int, high: int) -> None:

@@ -9,144 +9,146 @@ from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import number, ratio
 from benchmarks.reproducing.paper_001.block_grid import OTHERS, RIVALS, RULES, block_cell, streams
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found, MissingError
+from benchmarks.reproducing.store import Figures, MissingError
 
 
-def _present(found: Found, plan: Plan) -> list[str]:
-    there = [
-        stream for stream in streams(plan) if all(block_cell(plan, stream, rule) in found for rule in RULES)
+def _present(figures: Figures, plan: Plan) -> list[str]:
+    measured_streams = [
+        stream for stream in streams(plan) if all(block_cell(plan, stream, rule) in figures for rule in RULES)
     ]
-    if not there:
+    if not measured_streams:
         raise MissingError("no stream")
-    return there
+    return measured_streams
 
 
-def _median(found: Found, plan: Plan, stream: str, rule: str, name: str) -> float:
-    return found.median(block_cell(plan, stream, rule), name)
+def _median(figures: Figures, plan: Plan, stream: str, rule: str, name: str) -> float:
+    return figures.median(block_cell(plan, stream, rule), name)
 
 
-def _values(found: Found, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
-    return found.values(block_cell(plan, stream, rule), name)
+def _values(figures: Figures, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
+    return figures.values(block_cell(plan, stream, rule), name)
 
 
-def _lower(found: Found, plan: Plan, stream: str, rules: tuple[str, str], name: str) -> bool:
-    return lower(*(_values(found, plan, stream, rule, name) for rule in rules))
+def _lower(figures: Figures, plan: Plan, stream: str, rules: tuple[str, str], name: str) -> bool:
+    return lower(*(_values(figures, plan, stream, rule, name) for rule in rules))
 
 
-def _size(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
-        base = _median(found, plan, stream, "hashing", "bsi")
+def _size(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        base = _median(figures, plan, stream, "hashing", "bsi")
         at = {
-            rule: _median(found, plan, stream, rule, "bsi") / base
+            rule: _median(figures, plan, stream, rule, "bsi") / base
             for rule in ("shuffle", "time-based", "prompt")
         }
-        rivals = min(_median(found, plan, stream, rule, "bsi") / base for rule in RIVALS)
-        held += [
-            value <= 0.01 and all(_lower(found, plan, stream, (rule, other), "bsi") for other in RIVALS)
+        rivals = min(_median(figures, plan, stream, rule, "bsi") / base for rule in RIVALS)
+        checks += [
+            value <= 0.01 and all(_lower(figures, plan, stream, (rule, other), "bsi") for other in RIVALS)
             for rule, value in at.items()
         ]
-        said.append(
+        phrases.append(
             f"{stream}: "
             + ", ".join(f"{rule} {number(value)}" for rule, value in at.items())
             + f", best of PK-2, PK-5, cAM {number(rivals)}"
         )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _cardinality(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
-        at = {rule: _median(found, plan, stream, rule, "bci") for rule in ("hashing", "prompt", *OTHERS)}
-        held += [
+def _cardinality(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        at = {rule: _median(figures, plan, stream, rule, "bci") for rule in ("hashing", "prompt", *OTHERS)}
+        checks += [
             at[rule] <= min(at[other] for other in OTHERS) / 2
-            and all(_lower(found, plan, stream, (rule, other), "bci") for other in OTHERS)
+            and all(_lower(figures, plan, stream, (rule, other), "bci") for other in OTHERS)
             for rule in ("hashing", "prompt")
         ]
-        said.append(f"{stream}: " + ", ".join(f"{rule} {number(value)}" for rule, value in at.items()))
-    return Outcome("; ".join(said), tuple(held))
+        phrases.append(f"{stream}: " + ", ".join(f"{rule} {number(value)}" for rule, value in at.items()))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _cardinality_roomiest(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
+def _cardinality_roomiest(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
         at = {
-            rule: [_median(found, plan, stream, rule, name) for name in ("bci", "ksr")]
+            rule: [_median(figures, plan, stream, rule, name) for name in ("bci", "ksr")]
             for rule in ("prompt", "prompt:rest=roomiest")
         }
         ours, paper = at["prompt:rest=roomiest"], at["prompt"]
         rules = ("prompt:rest=roomiest", "prompt")
-        copies = [_values(found, plan, stream, rule, "ksr") for rule in rules]
-        held.append(_lower(found, plan, stream, rules, "bci") and no_higher(*copies))
-        said.append(
+        copies = [_values(figures, plan, stream, rule, "ksr") for rule in rules]
+        checks.append(_lower(figures, plan, stream, rules, "bci") and no_higher(*copies))
+        phrases.append(
             f"{stream}: BCI {number(paper[0])} -> {number(ours[0])}, KSR {ratio(paper[1])} -> {ratio(ours[1])}"
         )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _fullest(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
-        base = _median(found, plan, stream, "shuffle", "fullest")
+def _fullest(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        base = _median(figures, plan, stream, "shuffle", "fullest")
         at = {
-            rule: _median(found, plan, stream, rule, "fullest") / base
+            rule: _median(figures, plan, stream, rule, "fullest") / base
             for rule in ("hashing", "prompt", *RIVALS)
         }
-        held += [
-            all(_lower(found, plan, stream, (rule, other), "fullest") for other in RIVALS)
+        checks += [
+            all(_lower(figures, plan, stream, (rule, other), "fullest") for other in RIVALS)
             for rule in ("hashing", "prompt")
         ]
-        said.append(f"{stream}: " + ", ".join(f"{rule} {value:.2f}" for rule, value in at.items()))
-    return Outcome(f"relative to shuffling: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{stream}: " + ", ".join(f"{rule} {value:.2f}" for rule, value in at.items()))
+    return Outcome(f"relative to shuffling: {'; '.join(phrases)}", tuple(checks))
 
 
-def _against_shuffle(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
-        shuffled = [_median(found, plan, stream, "shuffle", name) for name in ("bci", "ksr")]
-        ours = [_median(found, plan, stream, "prompt", name) for name in ("bci", "ksr")]
-        held.append(_lower(found, plan, stream, ("prompt", "shuffle"), "bci"))
-        said.append(
+def _against_shuffle(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        shuffled = [_median(figures, plan, stream, "shuffle", name) for name in ("bci", "ksr")]
+        ours = [_median(figures, plan, stream, "prompt", name) for name in ("bci", "ksr")]
+        checks.append(_lower(figures, plan, stream, ("prompt", "shuffle"), "bci"))
+        phrases.append(
             f"{stream}: BCI {number(ours[0])} / {number(shuffled[0])}, KSR {ratio(ours[1])} / {ratio(shuffled[1])}"
         )
-    return Outcome(f"Prompt / shuffle: {'; '.join(said)}", tuple(held))
+    return Outcome(f"Prompt / shuffle: {'; '.join(phrases)}", tuple(checks))
 
 
-def _few_fragments(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
-        ours = _median(found, plan, stream, "prompt", "ksr")
-        rivals = min(_median(found, plan, stream, rule, "ksr") for rule in ("pkg", "pk5", "shuffle"))
-        held.append(all(_lower(found, plan, stream, ("prompt", r), "ksr") for r in ("pkg", "pk5", "shuffle")))
-        said.append(f"{stream}: {ratio(ours)} (best of PK-2, PK-5, shuffle {ratio(rivals)})")
-    return Outcome("; ".join(said), tuple(held))
-
-
-def _buckets(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
-        hashed, ours = (_median(found, plan, stream, "prompt", name) for name in ("hashed", "allocated"))
-        held.append(
-            lower(*(_values(found, plan, stream, "prompt", name) for name in ("allocated", "hashed")))
+def _few_fragments(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        ours = _median(figures, plan, stream, "prompt", "ksr")
+        rivals = min(_median(figures, plan, stream, rule, "ksr") for rule in ("pkg", "pk5", "shuffle"))
+        checks.append(
+            all(_lower(figures, plan, stream, ("prompt", r), "ksr") for r in ("pkg", "pk5", "shuffle"))
         )
-        said.append(f"{stream}: {number(hashed)} -> {number(ours)}")
-    return Outcome(f"BSI of the buckets: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{stream}: {ratio(ours)} (best of PK-2, PK-5, shuffle {ratio(rivals)})")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _quasi(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in _present(found, plan):
+def _buckets(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        hashed, ours = (_median(figures, plan, stream, "prompt", name) for name in ("hashed", "allocated"))
+        checks.append(
+            lower(*(_values(figures, plan, stream, "prompt", name) for name in ("allocated", "hashed")))
+        )
+        phrases.append(f"{stream}: {number(hashed)} -> {number(ours)}")
+    return Outcome(f"BSI of the buckets: {'; '.join(phrases)}", tuple(checks))
+
+
+def _quasi(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
         at = {
-            name: [_values(found, plan, stream, rule, name) for rule in ("prompt:order=quasi", "prompt")]
+            name: [_values(figures, plan, stream, rule, name) for rule in ("prompt:order=quasi", "prompt")]
             for name in ("bsi", "bci", "ksr")
         }
-        held += [no_higher(*both) for both in at.values()]
+        checks += [no_higher(*both) for both in at.values()]
         shown = (
             f"{name.upper()} {' / '.join(map(ratio if name == 'ksr' else number, map(median, reversed(both))))}"
             for name, both in at.items()
         )
-        said.append(f"{stream}: {', '.join(shown)}")
-    return Outcome(f"exact / quasi: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{stream}: {', '.join(shown)}")
+    return Outcome(f"exact / quasi: {'; '.join(phrases)}", tuple(checks))
 
 
 _BCI = (

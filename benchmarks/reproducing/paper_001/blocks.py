@@ -29,7 +29,7 @@ from benchmarks.reproducing.paper_001.block_grid import (
 )
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.routing import tumbled, windows
-from benchmarks.reproducing.store import Found, Values
+from benchmarks.reproducing.store import Figures, Values
 from evenflow import metrics
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
@@ -51,7 +51,7 @@ _LEAST_BSI = 1e-6
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """Means over the batches, one value per seed."""
-    found: Values = {}
+    series: Values = {}
     for seed in plan.seeds:
         stream = opened.at(seed)
         renamed = salts(seed, 1)[0]
@@ -67,8 +67,10 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
             for rows in windows(stream, batch)
         ]
         for name in each[0]:
-            found.setdefault(name, []).append(float(np.mean([one[name] for one in each])))
-    return found
+            series.setdefault(name, []).append(
+                float(np.mean([batch_figures[name] for batch_figures in each]))
+            )
+    return series
 
 
 def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> dict[str, float]:
@@ -89,7 +91,7 @@ def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> d
     }
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and a table for each stream."""
     lines = [
         f"There are P = {WORKERS} blocks and {BUCKETS} reduce buckets. A batch has {batch_tuples(plan):,} tuples. Figures "
@@ -106,7 +108,7 @@ def text(found: Found, plan: Plan) -> list[str]:
             (
                 [f"`{rule}`"]
                 + [
-                    figure(found, block_cell(plan, stream, rule), name, ratio if name == "ksr" else number)
+                    figure(figures, block_cell(plan, stream, rule), name, ratio if name == "ksr" else number)
                     for name in ("bsi", "bci", "fullest", "ksr", "mpi", "hashed", "allocated")
                 ]
                 for rule in RULES
@@ -119,33 +121,33 @@ def text(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = [
         scatter(
-            {rule: _place(found, plan, stream, rule) for rule in RULES},
+            {rule: _place(figures, plan, stream, rule) for rule in RULES},
             EMPHASIS,
             x_title="BCI / shuffling's",
             y=decades("BSI / hashing's", [_LEAST_BSI, 1.0], floor=_LEAST_BSI),
             title=stream,
         )
         for stream in streams(plan)
-        if all(block_cell(plan, stream, rule) in found for rule in RULES)
+        if all(block_cell(plan, stream, rule) in figures for rule in RULES)
     ]
     if not panels:
         return {}
-    said = ["Down: tuples of the blocks more even (BSI). Left: keys of the blocks more even (BCI)."]
-    return {"micro-batch": page(panels, title=PICTURE, subtitle=said)}
+    subtitle = ["Down: tuples of the blocks more even (BSI). Left: keys of the blocks more even (BCI)."]
+    return {"micro-batch": page(panels, title=PICTURE, subtitle=subtitle)}
 
 
-def _place(found: Found, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
+def _place(figures: Figures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
     return (
-        max(1e-3, _against(found, plan, stream, rule, "shuffle", "bci")),
-        max(_LEAST_BSI, _against(found, plan, stream, rule, "hashing", "bsi")),
+        max(1e-3, _against(figures, plan, stream, rule, "shuffle", "bci")),
+        max(_LEAST_BSI, _against(figures, plan, stream, rule, "hashing", "bsi")),
     )
 
 
-def _against(found: Found, plan: Plan, stream: str, rule: str, base: str, name: str) -> float:
+def _against(figures: Figures, plan: Plan, stream: str, rule: str, base: str, name: str) -> float:
     # A rule may have no imbalance at all.
-    least = max(1e-9, found.median(block_cell(plan, stream, base), name))
-    return found.median(block_cell(plan, stream, rule), name) / least
+    least = max(1e-9, figures.median(block_cell(plan, stream, base), name))
+    return figures.median(block_cell(plan, stream, rule), name) / least

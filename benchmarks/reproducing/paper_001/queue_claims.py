@@ -21,13 +21,13 @@ from benchmarks.reproducing.paper_001.queue_grid import (
     zipf,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found, MissingError
+from benchmarks.reproducing.store import Figures, MissingError
 
 BEST_CAM = "cAM"
 """cAM with the candidates that serve it best."""
 
 
-def present(results: Found, plan: Plan) -> list[str]:
+def present(results: Figures, plan: Plan) -> list[str]:
     """The streams that have been measured with every rule. MissingError without one."""
     names = [
         stream
@@ -39,10 +39,10 @@ def present(results: Found, plan: Plan) -> list[str]:
     return names
 
 
-def rates(results: Found, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
+def rates(results: Figures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
     """Thousand tuples a second, one value per seed. rule: one of `RULES`, or `BEST_CAM`."""
     if rule == BEST_CAM:
-        return max((rates(results, plan, stream, interval, one) for one in CAM), key=median)
+        return max((rates(results, plan, stream, interval, rule) for rule in CAM), key=median)
     return results.values(queue_cell(plan, stream, interval, rule), "rate")
 
 
@@ -55,7 +55,7 @@ def _listed(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {share:.2f}" for rule, share in shares.items())
 
 
-def _longer(results: Found, plan: Plan) -> Outcome:
+def _longer(results: Figures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         gains = []
@@ -68,7 +68,7 @@ def _longer(results: Found, plan: Plan) -> Outcome:
 
 
 def _at_every_interval(
-    results: Found, plan: Plan, others: Sequence[str], factor: float | None = None
+    results: Figures, plan: Plan, others: Sequence[str], factor: float | None = None
 ) -> Outcome:
     """Whether Prompt has a higher rate than each of the others, or one of at least `factor` times theirs."""
     parts, texts = [], []
@@ -81,20 +81,20 @@ def _at_every_interval(
             for rule, share in shares.items():
                 by_rule[rule].append(share)
                 parts.append(lower(theirs[rule], ours) if factor is None else share >= factor)
-        ranges = (f"{rule} {min(of):.2f} to {max(of):.2f}" for rule, of in by_rule.items())
+        ranges = (f"{rule} {min(ratios):.2f} to {max(ratios):.2f}" for rule, ratios in by_rule.items())
         texts.append(f"{stream}: {', '.join(ranges)}")
     return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
 
 
-def _highest(results: Found, plan: Plan) -> Outcome:
+def _highest(results: Figures, plan: Plan) -> Outcome:
     return _at_every_interval(results, plan, (*RIVALS, BEST_CAM))
 
 
-def _twice(results: Found, plan: Plan) -> Outcome:
+def _twice(results: Figures, plan: Plan) -> Outcome:
     return _at_every_interval(results, plan, ("time-based", BEST_CAM), 2.0)
 
 
-def _time_based_is_last(results: Found, plan: Plan) -> Outcome:
+def _time_based_is_last(results: Figures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream, interval in product(present(results, plan), INTERVALS):
         others = {
@@ -110,7 +110,7 @@ def _time_based_is_last(results: Found, plan: Plan) -> Outcome:
     return Outcome(f"thousand tuples/s (the next one): {'; '.join(texts)}", tuple(parts))
 
 
-def _skewed(results: Found, plan: Plan, factor: float | None = None) -> Outcome:
+def _skewed(results: Figures, plan: Plan, factor: float | None = None) -> Outcome:
     parts, texts = [], []
     for exponent in EXPONENTS:
         ours = rates(results, plan, zipf(exponent), LONGEST, "prompt")
@@ -123,11 +123,11 @@ def _skewed(results: Found, plan: Plan, factor: float | None = None) -> Outcome:
     return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
 
 
-def _twice_skewed(results: Found, plan: Plan) -> Outcome:
+def _twice_skewed(results: Figures, plan: Plan) -> Outcome:
     return _skewed(results, plan, 2.0)
 
 
-def _against_time_based(results: Found, plan: Plan, name: str) -> Outcome:
+def _against_time_based(results: Figures, plan: Plan, name: str) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         both = []
@@ -142,31 +142,31 @@ def _against_time_based(results: Found, plan: Plan, name: str) -> Outcome:
     return Outcome(f"Prompt / time-based at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
 
 
-def _reduce_times(results: Found, plan: Plan) -> Outcome:
+def _reduce_times(results: Figures, plan: Plan) -> Outcome:
     return _against_time_based(results, plan, "reduce spread")
 
 
-def _latency(results: Found, plan: Plan) -> Outcome:
+def _latency(results: Figures, plan: Plan) -> Outcome:
     return _against_time_based(results, plan, "range")
 
 
-def _ours_against_prompt(results: Found, plan: Plan, rule: str) -> Outcome:
+def _ours_against_prompt(results: Figures, plan: Plan, rule: str) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         shares = []
         for interval in INTERVALS:
-            ours, theirs = (rates(results, plan, stream, interval, one) for one in (rule, "prompt"))
+            ours, theirs = (rates(results, plan, stream, interval, name) for name in (rule, "prompt"))
             parts.append(lower(theirs, ours))
             shares.append(f"{median(ours) / median(theirs):.2f}")
         texts.append(f"{stream} {', '.join(shares)}")
     return Outcome(f"times Prompt's rate at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
 
 
-def _evenflow(results: Found, plan: Plan) -> Outcome:
+def _evenflow(results: Figures, plan: Plan) -> Outcome:
     return _ours_against_prompt(results, plan, "evenflow")
 
 
-def _roomiest(results: Found, plan: Plan) -> Outcome:
+def _roomiest(results: Figures, plan: Plan) -> Outcome:
     return _ours_against_prompt(results, plan, "prompt:rest=roomiest")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 from benchmarks.reproducing.drawn import TPCH_PARTS
-from benchmarks.reproducing.kept_costs import kept, kept_planning
+from benchmarks.reproducing.kept_costs import kept_costs, kept_planning
 from benchmarks.reproducing.paper_000.grid import CAM
 from benchmarks.reproducing.plan import Cell, Plan, Stream
 
@@ -68,13 +68,13 @@ def streams(plan: Plan) -> dict[str, Stream]:
 
 def queue_cell(plan: Plan, stream: str, interval: int, rule: str) -> Cell:
     """A rule at one batch interval. Planning is hidden, as with the thesis's early release."""
-    return Cell(NAME, f"{interval} s, costs {kept().mark}", streams(plan)[stream], MAPS, rule)
+    return Cell(NAME, f"{interval} s, costs {kept_costs().mark}", streams(plan)[stream], MAPS, rule)
 
 
 def planned_cell(plan: Plan, stream: str, interval: int, how: str) -> Cell:
     """Prompt, if the list of keys is made, and planned, after the batch has ended. how: a name of `PLANNED`."""
-    what = f"{interval} s, {how}, costs {kept().mark} {kept_planning().mark}"
-    return Cell(NAME, what, streams(plan)[stream], MAPS, PLANNED[how])
+    experiment = f"{interval} s, {how}, costs {kept_costs().mark} {kept_planning().mark}"
+    return Cell(NAME, experiment, streams(plan)[stream], MAPS, PLANNED[how])
 
 
 def cells(plan: Plan) -> list[Cell]:

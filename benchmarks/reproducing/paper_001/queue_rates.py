@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from benchmarks.reproducing.batch_work import BatchWork, Tasks, batch_work
-from benchmarks.reproducing.kept_costs import kept, kept_planning
+from benchmarks.reproducing.kept_costs import kept_costs, kept_planning
 from benchmarks.reproducing.paper_001.queue_grid import (
     AMPLITUDE,
     INTERVALS,
@@ -123,7 +123,7 @@ class Queue:
         blocks = tumbled(stream, text, workers=MAPS, seed=self.seed, window_ms=length)
         tasks = Tasks(MAPS, REDUCES, allocated=name_of(self.rule) == "prompt")
         return [
-            batch_work(blocks[rows], codes[rows], hashes, tasks=tasks, costs=kept())
+            batch_work(blocks[rows], codes[rows], hashes, tasks=tasks, costs=kept_costs())
             for rows in list(windows(stream, length))[warm // self.interval :]
         ]
 
@@ -164,7 +164,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 def _setting(cell: Cell, plan: Plan) -> tuple[int, float]:
     """Interval in seconds, and nanoseconds of planning for a key."""
-    (stream,) = [name for name, one in streams(plan).items() if one == cell.stream]
+    (stream,) = [name for name, stream in streams(plan).items() if stream == cell.stream]
     for interval in INTERVALS:
         if cell == queue_cell(plan, stream, interval, cell.partitioner):
             return interval, 0.0

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from benchmarks.reproducing.charts import Emphasis, curves, heights, ranges
-from benchmarks.reproducing.kept_costs import kept, kept_planning
+from benchmarks.reproducing.kept_costs import kept_costs, kept_planning
 from benchmarks.reproducing.markdown import figure, table
 from benchmarks.reproducing.paper_001 import planning_claims, queue_claims
 from benchmarks.reproducing.paper_001.planning_claims import planning_share
@@ -35,7 +35,7 @@ from benchmarks.reproducing.paper_001.queue_grid import (
 )
 from benchmarks.reproducing.paper_001.queue_rates import measure
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.page import page
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ _DRAWN = ("time-based", "shuffle", "hashing", "pkg", "cam", "dalton-batch", "eve
 _EMPHASIS = Emphasis("prompt", ("time-based", "hashing", "cam", "evenflow"))
 
 
-def text(results: Found, plan: Plan) -> list[str]:
+def text(results: Figures, plan: Plan) -> list[str]:
     """Set-up and the tables."""
-    costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept()).items())
+    costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     planning = ", ".join(f"{name} {value:g}" for name, value in vars(kept_planning()).items())
     lines = [
         f"A replay with kept costs: no cluster, nothing is timed. There are {MAPS} map tasks and {REDUCES} reduce tasks. A "
@@ -88,7 +88,7 @@ def text(results: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _rates(results: Found, plan: Plan, stream: str) -> list[str]:
+def _rates(results: Figures, plan: Plan, stream: str) -> list[str]:
     head = [
         "rule",
         *(f"rate, {interval} s" for interval in INTERVALS),
@@ -113,7 +113,7 @@ def _rates(results: Found, plan: Plan, stream: str) -> list[str]:
     return table(head, rows)
 
 
-def _planning(results: Found, plan: Plan) -> list[str]:
+def _planning(results: Figures, plan: Plan) -> list[str]:
     rows = []
     for stream, interval in product(streams(plan), INTERVALS):
         hidden = queue_cell(plan, stream, interval, "prompt")
@@ -135,7 +135,7 @@ def _planning(results: Found, plan: Plan) -> list[str]:
     return table(head, rows)
 
 
-def pictures(results: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(results: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for interval in INTERVALS:

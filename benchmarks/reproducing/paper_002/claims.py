@@ -39,7 +39,7 @@ from benchmarks.reproducing.paper_002.grid import (
     words_cell,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 
 READING = 0.02
 """Tolerance where the paper's number is read off a chart: two percentage points."""
@@ -47,44 +47,44 @@ IDEAL = 0.2
 """A worker's share at n = 5."""
 
 
-def _head_size(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _head_size(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for n in FORMULA_WORKERS:
         sizes = [item.head for item in formulas(n)]
         peak = int(np.argmax(sizes))
         rises = all(a <= b for a, b in pairwise(sizes[: peak + 1]))
         falls = all(a >= b for a, b in pairwise(sizes[peak:]))
-        held += [max(sizes) <= 5 * n, sizes[-1] <= max(sizes) / 2, rises and falls]
-        said.append(
+        checks += [max(sizes) <= 5 * n, sizes[-1] <= max(sizes) / 2, rises and falls]
+        phrases.append(
             f"n = {n}: at most {max(sizes)} keys (z = {FORMULA_ZIPFS[peak]}; 5n = {5 * n}), {sizes[-1]} at z = 2.0"
         )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _head_measured(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _head_measured(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for zipf, n in product(SKEWED, FORMULA_WORKERS):
         exact = formula(zipf, n).head
-        seen = found.median(balance_cell(plan, zipf, n, "d-choices"), "head")
-        held.append(abs(seen - exact) <= 1)
-        said.append(f"z = {zipf}, n = {n}: {seen:g} of {exact}")
-    return Outcome("; ".join(said), tuple(held))
+        head = figures.median(balance_cell(plan, zipf, n, "d-choices"), "head")
+        checks.append(abs(head - exact) <= 1)
+        phrases.append(f"z = {zipf}, n = {n}: {head:g} of {exact}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _d_below_n(found: Found, plan: Plan) -> Outcome:
+def _d_below_n(figures: Figures, plan: Plan) -> Outcome:
     most = {n: max(item.d / n for item in formulas(n)) for n in FORMULA_WORKERS}
-    held = [item.d < n for n in FORMULA_WORKERS for item in formulas(n)]
-    return Outcome("; ".join(f"n = {n}: d/n at most {share:.2f}" for n, share in most.items()), tuple(held))
+    checks = [item.d < n for n in FORMULA_WORKERS for item in formulas(n)]
+    return Outcome("; ".join(f"n = {n}: d/n at most {share:.2f}" for n, share in most.items()), tuple(checks))
 
 
-def _memory_over_pkg(found: Found, plan: Plan) -> Outcome:
+def _memory_over_pkg(figures: Figures, plan: Plan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     most = {rule: max(item.over_pkg[rule] for item in items) for rule in ("d-choices", "w-choices")}
-    said = "; ".join(f"{rule} at most {share - 1:.1%} more" for rule, share in most.items())
-    return Outcome(said, tuple(share <= 1.3 + READING for share in most.values()))
+    phrases = "; ".join(f"{rule} at most {share - 1:.1%} more" for rule, share in most.items())
+    return Outcome(phrases, tuple(share <= 1.3 + READING for share in most.values()))
 
 
-def _w_choices_up_to_25(found: Found, plan: Plan) -> Outcome:
+def _w_choices_up_to_25(figures: Figures, plan: Plan) -> Outcome:
     most = max(item.over_pkg["w-choices"] for item in formulas(100))
     moderate = max(item.over_pkg["w-choices"] for item in formulas(100) if item.zipf <= 1.5)
     return Outcome(
@@ -92,207 +92,214 @@ def _w_choices_up_to_25(found: Found, plan: Plan) -> Outcome:
     )
 
 
-def _d_choices_below_w_choices(found: Found, plan: Plan) -> Outcome:
+def _d_choices_below_w_choices(figures: Figures, plan: Plan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     below = [item for item in items if item.over_pkg["d-choices"] < item.over_pkg["w-choices"]]
     gap = max(items, key=lambda item: item.over_pkg["w-choices"] - item.over_pkg["d-choices"])
     last = formula(2.0, 100).over_pkg
-    said = (
+    phrases = (
         f"less in {len(below)} of {len(items)} settings, equal in the others; widest at n = {gap.workers}, "
         f"z = {gap.zipf}: {gap.over_pkg['d-choices'] - 1:.1%} against {gap.over_pkg['w-choices'] - 1:.1%}; "
         f"at n = 100, z = 2.0: {last['d-choices'] - 1:.1%} and {last['w-choices'] - 1:.1%}"
     )
-    held = [item in below for item in items if 0.8 <= item.zipf <= 1.6]
+    checks = [item in below for item in items if 0.8 <= item.zipf <= 1.6]
     for n in FORMULA_WORKERS:
         gaps = [item.over_pkg["w-choices"] - item.over_pkg["d-choices"] for item in formulas(n)]
-        held += [min(gaps) >= 0, gaps[-1] < max(gaps) / 10]
-    return Outcome(said, tuple(held))
+        checks += [min(gaps) >= 0, gaps[-1] < max(gaps) / 10]
+    return Outcome(phrases, tuple(checks))
 
 
-def _memory_over_shuffle(found: Found, plan: Plan) -> Outcome:
+def _memory_over_shuffle(figures: Figures, plan: Plan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     worst = max(items, key=lambda item: item.over_shuffle["w-choices"])
-    held = tuple(
+    checks = tuple(
         item.over_shuffle[rule] <= 0.2 + READING for item in items for rule in ("d-choices", "w-choices")
     )
-    said = f"at least {1 - worst.over_shuffle['w-choices']:.1%} less (worst: n = {worst.workers}, z = {worst.zipf})"
-    return Outcome(said, held)
+    phrases = f"at least {1 - worst.over_shuffle['w-choices']:.1%} less (worst: n = {worst.workers}, z = {worst.zipf})"
+    return Outcome(phrases, checks)
 
 
-def copies_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> float:
+def copies_ratio(figures: Figures, plan: Plan, zipf: float, n: int, rule: str) -> float:
     """Copies of keys that routing with `rule` made, over the copies that PKG made."""
-    ours, pkg = (found.median(balance_cell(plan, zipf, n, name), "copies") for name in (rule, "pkg"))
+    ours, pkg = (figures.median(balance_cell(plan, zipf, n, name), "copies") for name in (rule, "pkg"))
     return ours / pkg
 
 
-def _memory_measured(found: Found, plan: Plan) -> Outcome:
+def _memory_measured(figures: Figures, plan: Plan) -> Outcome:
     ratios = {
-        (rule, z, n): copies_ratio(found, plan, z, n, rule)
+        (rule, z, n): copies_ratio(figures, plan, z, n, rule)
         for rule, z, n in product(("d-choices", "w-choices"), ZIPFS, FORMULA_WORKERS)
     }
-    said = []
+    phrases = []
     for rule in ("d-choices", "w-choices"):
         (_, zipf, n), most = max(
             ((at, r) for at, r in ratios.items() if at[0] == rule), key=lambda item: item[1]
         )
-        said.append(f"{rule} up to {most:.2f} times PKG's copies (n = {n}, z = {zipf})")
-    return Outcome("; ".join(said), tuple(share <= 1.3 for share in ratios.values()))
+        phrases.append(f"{rule} up to {most:.2f} times PKG's copies (n = {n}, z = {zipf})")
+    return Outcome("; ".join(phrases), tuple(share <= 1.3 for share in ratios.values()))
 
 
-def _theta_enough(found: Found, plan: Plan) -> Outcome:
+def _theta_enough(figures: Figures, plan: Plan) -> Outcome:
     at = {
-        (z, n, f): found.median(theta_cell(plan, z, n, "w-choices", f), "imbalance")
+        (z, n, f): figures.median(theta_cell(plan, z, n, "w-choices", f), "imbalance")
         for z, n, f in product(THETA_ZIPFS, THETA_WORKERS, THETAS)
         if f <= 1
     }
     worst = max(at, key=lambda place: at[place])
-    said = f"at most {number(at[worst])} (z = {worst[0]}, n = {worst[1]}, theta = {worst[2]:g}/n)"
-    return Outcome(said, tuple(value <= EPS for value in at.values()))
+    phrases = f"at most {number(at[worst])} (z = {worst[0]}, n = {worst[1]}, theta = {worst[2]:g}/n)"
+    return Outcome(phrases, tuple(value <= EPS for value in at.values()))
 
 
-def _rr_worse(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _rr_worse(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for n in THETA_WORKERS:
-        ours, theirs = (_worst(found, plan, n, rule) for rule in ("w-choices", "rr-head"))
-        held.append(lower(ours, theirs))
-        said.append(f"n = {n}: RR {number(median(theirs))}, W-C {number(median(ours))}")
-    return Outcome("; ".join(said), tuple(held))
+        ours, theirs = (_worst(figures, plan, n, rule) for rule in ("w-choices", "rr-head"))
+        checks.append(lower(ours, theirs))
+        phrases.append(f"n = {n}: RR {number(median(theirs))}, W-C {number(median(ours))}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _worst(found: Found, plan: Plan, n: int, rule: str) -> list[float]:
+def _worst(figures: Figures, plan: Plan, n: int, rule: str) -> list[float]:
     """One value per seed: the highest I(m) over every z and every threshold up to 1/n."""
     at = (
-        found.values(theta_cell(plan, z, n, rule, f), "imbalance")
+        figures.values(theta_cell(plan, z, n, rule, f), "imbalance")
         for z, f in product(THETA_ZIPFS, THETAS)
         if f <= 1
     )
     return [max(of_seed) for of_seed in zip(*at, strict=True)]
 
 
-def _rr_starts_early(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _rr_starts_early(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for factor in (f for f in THETAS if f <= 1):
-        start = {n: rr_start(found, plan, n, factor) for n in THETA_WORKERS}
-        held += [start[n] < start[THETA_WORKERS[0]] for n in THETA_WORKERS[1:]]
-        said.append(f"theta = {factor:g}/n: " + ", ".join(f"z = {z:g} at n = {n}" for n, z in start.items()))
-    return Outcome("; ".join(said), tuple(held))
+        start = {n: rr_start(figures, plan, n, factor) for n in THETA_WORKERS}
+        checks += [start[n] < start[THETA_WORKERS[0]] for n in THETA_WORKERS[1:]]
+        phrases.append(
+            f"theta = {factor:g}/n: " + ", ".join(f"z = {z:g} at n = {n}" for n, z in start.items())
+        )
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def rr_start(found: Found, plan: Plan, n: int, factor: float) -> float:
+def rr_start(figures: Figures, plan: Plan, n: int, factor: float) -> float:
     """The least z at which RR's median I(m) is above eps. Infinite if it never is."""
-    at = {z: found.median(theta_cell(plan, z, n, "rr-head", factor), "imbalance") for z in THETA_ZIPFS}
+    at = {z: figures.median(theta_cell(plan, z, n, "rr-head", factor), "imbalance") for z in THETA_ZIPFS}
     return min((z for z, value in at.items() if value > EPS), default=np.inf)
 
 
-def _smaller_theta_helps(found: Found, plan: Plan) -> Outcome:
-    held = []
+def _smaller_theta_helps(figures: Figures, plan: Plan) -> Outcome:
+    checks = []
     for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head")):
-        short, long = (found.values(theta_cell(plan, z, n, rule, f), "imbalance") for f in (2.0, 0.125))
+        short, long = (figures.values(theta_cell(plan, z, n, rule, f), "imbalance") for f in (2.0, 0.125))
         if median(short) > EPS:
-            held.append(lower(long, short))
-    return Outcome(f"lower in {sum(held)} of the {len(held)} settings above eps at 2/n", tuple(held))
+            checks.append(lower(long, short))
+    return Outcome(f"lower in {sum(checks)} of the {len(checks)} settings above eps at 2/n", tuple(checks))
 
 
-def _head_and_tail(found: Found, plan: Plan) -> Outcome:
+def _head_and_tail(figures: Figures, plan: Plan) -> Outcome:
     over = {
-        rule: [share - IDEAL for share in found.values(parts_cell(plan, rule), "fullest")]
+        rule: [share - IDEAL for share in figures.values(parts_cell(plan, rule), "fullest")]
         for rule in ("pkg", "w-choices", "rr-head")
     }
-    said = ", ".join(f"{rule} {number(median(values))}" for rule, values in over.items())
-    held = (
+    summary = ", ".join(f"{rule} {number(median(values))}" for rule, values in over.items())
+    checks = (
         median(over["w-choices"]) <= EPS,
         lower(over["w-choices"], over["rr-head"]),
         median(over["pkg"]) >= 0.05,
     )
-    return Outcome(f"share of the fullest worker above 1/n: {said}", held)
+    return Outcome(f"share of the fullest worker above 1/n: {summary}", checks)
 
 
-def _close_to_least(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _close_to_least(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
-        least, d = found.values(cell, "matching"), found.values(cell, "d")
+        least, d = figures.values(cell, "matching"), figures.values(cell, "d")
         away = median(abs(a - b) for a, b in zip(d, least, strict=True))
-        held.append(away <= max(1, 0.1 * median(least)))
-        said.append(f"z = {z}, n = {n}: {median(d):g} against {median(least):g}, {away:g} apart")
-    return Outcome("; ".join(said), tuple(held))
+        checks.append(away <= max(1, 0.1 * median(least)))
+        phrases.append(f"z = {z}, n = {n}: {median(d):g} against {median(least):g}, {away:g} apart")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _above_least(found: Found, plan: Plan) -> Outcome:
-    held, said, short = [], [], []
+def _above_least(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases, short = [], [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
-        d, least, strict = (found.median(cell, name) for name in ("d", "matching", "least"))
-        held += [d >= least, d > least]
-        pairs = list(zip(found.values(cell, "d"), found.values(cell, "matching"), strict=True))
+        d, least, strict = (figures.median(cell, name) for name in ("d", "matching", "least"))
+        checks += [d >= least, d > least]
+        pairs = list(zip(figures.values(cell, "d"), figures.values(cell, "matching"), strict=True))
         short.append(sum(ours < theirs for ours, theirs in pairs) / len(pairs))
-        said.append(f"z = {z}, n = {n}: {d:g} over {least:g} (within eps: {strict:g})")
+        phrases.append(f"z = {z}, n = {n}: {d:g} over {least:g} (within eps: {strict:g})")
     share = sum(short) / len(short)
-    return Outcome(f"{'; '.join(said)}; seed by seed, d is too low in {share:.0%}", tuple(held))
+    return Outcome(f"{'; '.join(phrases)}; seed by seed, d is too low in {share:.0%}", tuple(checks))
 
 
-def _pkg_line(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _pkg_line(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for z, n in product(SKEWED, FORMULA_WORKERS):
         expected = shares(KEYS, z)[0] / 2 - 1 / n
-        ours = found.median(balance_cell(plan, z, n, "pkg"), "imbalance")
-        held.append(abs(ours - expected) <= 0.01 * expected)
-        said.append(f"z = {z}, n = {n}: {number(ours)} (p1/2 - 1/n = {number(expected)})")
-    return Outcome("; ".join(said), tuple(held))
+        ours = figures.median(balance_cell(plan, z, n, "pkg"), "imbalance")
+        checks.append(abs(ours - expected) <= 0.01 * expected)
+        phrases.append(f"z = {z}, n = {n}: {number(ours)} (p1/2 - 1/n = {number(expected)})")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _everywhere(found: Found, plan: Plan, rule: str, bound: float, figure_name: str = "imbalance") -> Outcome:
+def _everywhere(
+    figures: Figures, plan: Plan, rule: str, bound: float, figure_name: str = "imbalance"
+) -> Outcome:
     at = {
-        (z, n): found.median(balance_cell(plan, z, n, rule), figure_name) for z, n in product(ZIPFS, WORKERS)
+        (z, n): figures.median(balance_cell(plan, z, n, rule), figure_name)
+        for z, n in product(ZIPFS, WORKERS)
     }
     worst = max(at, key=lambda place: at[place])
-    said = f"at most {number(at[worst])} (z = {worst[0]}, n = {worst[1]})"
-    return Outcome(said, tuple(value <= bound for value in at.values()))
+    phrases = f"at most {number(at[worst])} (z = {worst[0]}, n = {worst[1]})"
+    return Outcome(phrases, tuple(value <= bound for value in at.values()))
 
 
-def _far_below_pkg(found: Found, plan: Plan) -> Outcome:
-    held, least = [], np.inf
+def _far_below_pkg(figures: Figures, plan: Plan) -> Outcome:
+    checks, least = [], np.inf
     for z, n, rule in product(SKEWED, FORMULA_WORKERS, ("d-choices", "rr-head")):
-        pkg, ours = (found.median(balance_cell(plan, z, n, name), "imbalance") for name in ("pkg", rule))
-        held.append(ours <= pkg / 10)
+        pkg, ours = (figures.median(balance_cell(plan, z, n, name), "imbalance") for name in ("pkg", rule))
+        checks.append(ours <= pkg / 10)
         least = min(least, pkg / ours)
-    return Outcome(f"PKG's is at least {least:,.0f} times as large", tuple(held))
+    return Outcome(f"PKG's is at least {least:,.0f} times as large", tuple(checks))
 
 
-def _keys_do_not_matter(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _keys_do_not_matter(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for z, n, rule in product(MORE_ZIPFS, FORMULA_WORKERS, RULES):
         cells = (balance_cell(plan, z, n, rule, keys) for keys in (KEYS, *MORE_KEYS))
-        at = [found.values(cell, "imbalance") for cell in cells]
-        held.append(same(at) or max(map(median, at)) <= EPS)
+        at = [figures.values(cell, "imbalance") for cell in cells]
+        checks.append(same(at) or max(map(median, at)) <= EPS)
         if rule == "pkg":
-            said.append(f"z = {z}, n = {n}: PKG {' / '.join(number(median(values)) for values in at)}")
-    return Outcome(f"{'; '.join(said)} for 1e4 / 1e5 / 1e6 keys", tuple(held))
+            phrases.append(f"z = {z}, n = {n}: PKG {' / '.join(number(median(values)) for values in at)}")
+    return Outcome(f"{'; '.join(phrases)} for 1e4 / 1e5 / 1e6 keys", tuple(checks))
 
 
-def _same_at_paper_size(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _same_at_paper_size(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for z, rule in product(MORE_ZIPFS, RULES):
         short, long = (
-            found.median(cell, "imbalance")
+            figures.median(cell, "imbalance")
             for cell in (balance_cell(plan, z, 100, rule), long_cell(plan, z, rule))
         )
-        held.append(long <= 2 * short + 1e-4)
-        said.append(f"{rule}, z = {z}: {number(short)} -> {number(long)}")
-    return Outcome("; ".join(said), tuple(held))
+        checks.append(long <= 2 * short + 1e-4)
+        phrases.append(f"{rule}, z = {z}: {number(short)} -> {number(long)}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _on_words(found: Found, plan: Plan) -> Outcome:
+def _on_words(figures: Figures, plan: Plan) -> Outcome:
     at = {
-        (n, rule): found.median(words_cell(plan, n, rule), "imbalance")
+        (n, rule): figures.median(words_cell(plan, n, rule), "imbalance")
         for n, rule in product(WORDS_WORKERS, RULES[:3])
     }
-    said = ", ".join(f"{rule} {number(at[100, rule])}" for rule in RULES[:3])
+    summary = ", ".join(f"{rule} {number(at[100, rule])}" for rule in RULES[:3])
     worst = {rule: max(at[n, rule] for n in WORDS_WORKERS) for rule in RULES[1:3]}
     most = ", ".join(f"{rule} {number(value)}" for rule, value in worst.items())
-    held = [at[5, "pkg"] < 1e-3, at[10, "pkg"] < 1e-3, at[100, "pkg"] > 0.01]
-    held += [at[n, rule] < 1e-3 for n, rule in product(WORDS_WORKERS, RULES[1:3])]
-    return Outcome(f"n = 100: {said}; at any n {most}; PKG at n = 5: {number(at[5, 'pkg'])}", tuple(held))
+    checks = [at[5, "pkg"] < 1e-3, at[10, "pkg"] < 1e-3, at[100, "pkg"] > 0.01]
+    checks += [at[n, rule] < 1e-3 for n, rule in product(WORDS_WORKERS, RULES[1:3])]
+    return Outcome(
+        f"n = 100: {summary}; at any n {most}; PKG at n = 5: {number(at[5, 'pkg'])}", tuple(checks)
+    )
 
 
 _COLLISIONS = (

@@ -43,8 +43,8 @@ def _zipf(plan: Plan, zipf: float, keys: int = KEYS, tuples: int | None = None) 
     return Stream("zipf", tuples or plan.pick(TUPLES, QUICK_TUPLES), shown, zipf)
 
 
-def _cell(what: str, stream: Stream, workers: int, partitioner: str = "") -> Cell:
-    return Cell(NAME, what, stream, workers, partitioner)
+def _cell(experiment: str, stream: Stream, workers: int, partitioner: str = "") -> Cell:
+    return Cell(NAME, experiment, stream, workers, partitioner)
 
 
 def balance_cell(plan: Plan, zipf: float, n: int, rule: str, keys: int = KEYS) -> Cell:

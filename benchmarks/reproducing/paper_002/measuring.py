@@ -24,11 +24,13 @@ POINTS = 20
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed of the hash family. All seeds route the same stream."""
     stream = opened.at()
-    if cell.what == "over time":
+    if cell.experiment == "over time":
         return _measure_over_time(cell, stream, plan)
-    how = {"least d": _measure_least_d, "head and tail": _measure_parts}.get(cell.what, _measure_balance)
+    how = {"least d": _measure_least_d, "head and tail": _measure_parts}.get(
+        cell.experiment, _measure_balance
+    )
     each = [how(cell, stream, seed) for seed in plan.seeds]
-    return {name: [found[name] for found in each] for name in each[0]}
+    return {name: [counts[name] for counts in each] for name in each[0]}
 
 
 def _sources(cell: Cell, stream: KeyedStream, seed: int) -> list[Partitioner]:
@@ -40,13 +42,13 @@ def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
     sources = _sources(cell, stream, seed)
     workers = placed(sources, stream)
     imbalance = sampled_imbalance(workers, cell.workers)[1]
-    found = {"imbalance": float(imbalance[-1]), "mean": float(imbalance.mean())}
-    if cell.what == "balance":
-        found["copies"] = _copies(stream, workers, cell.workers)
+    counts = {"imbalance": float(imbalance[-1]), "mean": float(imbalance.mean())}
+    if cell.experiment == "balance":
+        counts["copies"] = _copies(stream, workers, cell.workers)
         if cell.partitioner == "d-choices":
-            found["head"] = max(source.observe().head_keys or 0 for source in sources)
-            found["d"] = max(source.observe().choices for source in sources)
-    return found
+            counts["head"] = max(source.observe().head_keys or 0 for source in sources)
+            counts["d"] = max(source.observe().choices for source in sources)
+    return counts
 
 
 def _measure_over_time(cell: Cell, stream: KeyedStream, plan: Plan) -> Values:
@@ -67,9 +69,9 @@ def _measure_over_time(cell: Cell, stream: KeyedStream, plan: Plan) -> Values:
 def _copies(stream: KeyedStream, workers: Int32s, n: int) -> float:
     """Distinct (key, worker) pairs. Each pair is one state in memory."""
     # A table of key x worker, flattened. Sorting the pairs would take far longer.
-    held = np.zeros(stream.key_count * n, np.bool_)
-    held[stream.codes.astype(np.int64) * n + workers] = True
-    return float(held.sum())
+    presence = np.zeros(stream.key_count * n, np.bool_)
+    presence[stream.codes.astype(np.int64) * n + workers] = True
+    return float(presence.sum())
 
 
 def _measure_parts(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:

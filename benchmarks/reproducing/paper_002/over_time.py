@@ -26,66 +26,66 @@ from benchmarks.reproducing.paper_002.grid import (
     words_cell,
 )
 from benchmarks.reproducing.plan import Cell, Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 
 LARGE = (20, 50, 100)
 """The paper's larger scales."""
 
 
-def _drift(found: Found, plan: Plan, at: tuple[str, int, str], name: str = "imbalance") -> list[float]:
-    return found.values(drift_cell(plan, *at), name)
+def _drift(figures: Figures, plan: Plan, at: tuple[str, int, str], name: str = "imbalance") -> list[float]:
+    return figures.values(drift_cell(plan, *at), name)
 
 
-def _on_drift(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _on_drift(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for drift, n in product(DRIFTS, LARGE):
-        at = {rule: _drift(found, plan, (drift, n, rule)) for rule in RULES[:3]}
-        held += [lower(at["d-choices"], at["pkg"]), lower(at["w-choices"], at["d-choices"])]
-        said.append(_told(drift, n, at))
-    return Outcome("; ".join(said), tuple(held))
+        at = {rule: _drift(figures, plan, (drift, n, rule)) for rule in RULES[:3]}
+        checks += [lower(at["d-choices"], at["pkg"]), lower(at["w-choices"], at["d-choices"])]
+        phrases.append(_medians(drift, n, at))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _few_workers(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _few_workers(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for drift, n in product(DRIFTS, (n for n in WORKERS if n not in LARGE)):
-        at = {rule: _drift(found, plan, (drift, n, rule)) for rule in RULES[:3]}
+        at = {rule: _drift(figures, plan, (drift, n, rule)) for rule in RULES[:3]}
         medians = [median(values) for values in at.values()]
-        held.append(max(medians) - min(medians) <= SOURCES * EPS)
-        said.append(_told(drift, n, at))
-    return Outcome("; ".join(said), tuple(held))
+        checks.append(max(medians) - min(medians) <= SOURCES * EPS)
+        phrases.append(_medians(drift, n, at))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _told(drift: str, n: int, at: dict[str, list[float]]) -> str:
+def _medians(drift: str, n: int, at: dict[str, list[float]]) -> str:
     shown = ", ".join(f"{rule} {number(median(values))}" for rule, values in at.items())
     return f"{drift}, n = {n}: {shown}"
 
 
-def _stable(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _stable(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for at in product(DRIFTS, WORKERS, RULES[:3]):
-        curve = _drift(found, plan, at, "curve")
+        curve = _drift(figures, plan, at, "curve")
         # The first tenth is left out: I(t) of a few tuples is mostly chance.
         rest = curve[len(curve) // 10 :]
-        held.append(max(rest) <= max(2 * median(rest), SOURCES * EPS))
+        checks.append(max(rest) <= max(2 * median(rest), SOURCES * EPS))
         if at[1] == WORKERS[-1]:
-            said.append(f"{at[0]}, {at[2]} {number(min(rest))} to {number(max(rest))}")
-    return Outcome(f"n = {WORKERS[-1]}: {'; '.join(said)}", tuple(held))
+            phrases.append(f"{at[0]}, {at[2]} {number(min(rest))} to {number(max(rest))}")
+    return Outcome(f"n = {WORKERS[-1]}: {'; '.join(phrases)}", tuple(checks))
 
 
-def _harder(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _harder(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for drift, rule in product(DRIFTS, RULES[:3]):
-        ours = _drift(found, plan, (drift, 100, rule))
-        words = found.values(words_cell(plan, 100, rule), "imbalance")
-        held.append(lower(words, ours))
-        said.append(f"{drift}, {rule} {number(median(ours))} against {number(median(words))}")
-    return Outcome(f"n = 100: {'; '.join(said)}", tuple(held))
+        ours = _drift(figures, plan, (drift, 100, rule))
+        words = figures.values(words_cell(plan, 100, rule), "imbalance")
+        checks.append(lower(words, ours))
+        phrases.append(f"{drift}, {rule} {number(median(ours))} against {number(median(words))}")
+    return Outcome(f"n = 100: {'; '.join(phrases)}", tuple(checks))
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """The table of figure 12."""
     shares = (4, 8, 12, 16, 20)
-    p1 = (f"{drift} {figure(found, drift_cell(plan, drift, WORKERS[0], 'pkg'), 'p1')}" for drift in DRIFTS)
+    p1 = (f"{drift} {figure(figures, drift_cell(plan, drift, WORKERS[0], 'pkg'), 'p1')}" for drift in DRIFTS)
     lines = [
         "",
         f"Figure 12: I(t) on drawn cashtags, {plan.pick(DRIFT_TUPLES, QUICK_TUPLES):,} tuples of {DRIFT_KEYS:,} keys. "
@@ -96,17 +96,17 @@ def text(found: Found, plan: Plan) -> list[str]:
     return lines + table(
         ["stream", "n", "rule", *(f"{5 * share} %" for share in shares)],
         (
-            [drift, f"{n}", rule, *_points(found, drift_cell(plan, drift, n, rule), shares)]
+            [drift, f"{n}", rule, *_points(figures, drift_cell(plan, drift, n, rule), shares)]
             for drift, n, rule in product(DRIFTS, WORKERS, RULES[:3])
         ),
         left=3,
     )
 
 
-def _points(found: Found, cell: Cell, twentieths: tuple[int, ...]) -> list[str]:
-    if cell not in found:
+def _points(figures: Figures, cell: Cell, twentieths: tuple[int, ...]) -> list[str]:
+    if cell not in figures:
         return ["-"] * len(twentieths)
-    curve = found.values(cell, "curve")
+    curve = figures.values(cell, "curve")
     return [number(curve[at * len(curve) // 20 - 1]) for at in twentieths]
 
 

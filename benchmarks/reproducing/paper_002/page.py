@@ -39,7 +39,7 @@ from benchmarks.reproducing.paper_002.grid import (
     words_cell,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
 
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 TITLE = "002: D-Choices and W-Choices"
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and tables."""
     return [
         *_set_up(plan),
         *_by_formula(plan),
-        *_balance(found, plan),
-        *_thresholds(found, plan),
-        *_parts(found, plan),
-        *_least_d(found, plan),
-        *_more_streams(found, plan),
-        *over_time.text(found, plan),
+        *_balance(figures, plan),
+        *_thresholds(figures, plan),
+        *_parts(figures, plan),
+        *_least_d(figures, plan),
+        *_more_streams(figures, plan),
+        *over_time.text(figures, plan),
     ]
 
 
@@ -86,7 +86,7 @@ def _by_formula(plan: Plan) -> list[str]:
         "Figures 3-6, by formula: keys in the head, d, and memory relative to PKG's and to shuffling's (SG).",
         "",
         *table(
-            ["z", *(f"{what}, n = {n}" for n in FORMULA_WORKERS for what in figures)],
+            ["z", *(f"{name}, n = {n}" for n in FORMULA_WORKERS for name in figures)],
             (
                 [f"{zipf}", *(cell for n in FORMULA_WORKERS for cell in _cells(formula(zipf, n)))]
                 for zipf in zipfs
@@ -100,12 +100,12 @@ def _by_formula(plan: Plan) -> list[str]:
 
 def _cells(item: Formula) -> list[str]:
     ratios = [
-        given[rule] for given in (item.over_pkg, item.over_shuffle) for rule in ("d-choices", "w-choices")
+        memory[rule] for memory in (item.over_pkg, item.over_shuffle) for rule in ("d-choices", "w-choices")
     ]
     return [str(item.head), str(item.short_head), str(item.d), *(f"{value:.3f}" for value in ratios)]
 
 
-def _balance(found: Found, plan: Plan) -> list[str]:
+def _balance(figures: Figures, plan: Plan) -> list[str]:
     """Figure 10."""
     return [
         "Figure 10: I(m), and copies of keys relative to PKG's.",
@@ -116,8 +116,8 @@ def _balance(found: Found, plan: Plan) -> list[str]:
                 [
                     f"{z}",
                     f"{n}",
-                    *(figure(found, balance_cell(plan, z, n, rule), "imbalance") for rule in RULES),
-                    *(_maybe_ratio(found, plan, z, n, rule) for rule in ("d-choices", "w-choices")),
+                    *(figure(figures, balance_cell(plan, z, n, rule), "imbalance") for rule in RULES),
+                    *(_maybe_ratio(figures, plan, z, n, rule) for rule in ("d-choices", "w-choices")),
                 ]
                 for z, n in product(TABLE_ZIPFS, WORKERS)
             ),
@@ -131,7 +131,7 @@ def _balance(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _thresholds(found: Found, plan: Plan) -> list[str]:
+def _thresholds(figures: Figures, plan: Plan) -> list[str]:
     """Figure 7."""
     return [
         "Figure 7: I(m) for thresholds 2/n .. 1/8n.",
@@ -140,7 +140,7 @@ def _thresholds(found: Found, plan: Plan) -> list[str]:
             ["z", "n", "rule", *(f"theta = {factor:g}/n" for factor in THETAS)],
             (
                 [f"{z}", f"{n}", rule]
-                + [figure(found, theta_cell(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
+                + [figure(figures, theta_cell(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
                 for z, n, rule in product(SHOWN_THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
             ),
             left=3,
@@ -149,7 +149,7 @@ def _thresholds(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _parts(found: Found, plan: Plan) -> list[str]:
+def _parts(figures: Figures, plan: Plan) -> list[str]:
     """Figure 8."""
     shares = ("head", "tail", "fullest", "emptiest")
     return [
@@ -158,7 +158,7 @@ def _parts(found: Found, plan: Plan) -> list[str]:
         *table(
             ["rule", *shares],
             (
-                [rule, *(figure(found, parts_cell(plan, rule), name) for name in shares)]
+                [rule, *(figure(figures, parts_cell(plan, rule), name) for name in shares)]
                 for rule in ("pkg", "w-choices", "rr-head")
             ),
         ),
@@ -166,7 +166,7 @@ def _parts(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _least_d(found: Found, plan: Plan) -> list[str]:
+def _least_d(figures: Figures, plan: Plan) -> list[str]:
     """Figure 9."""
     return [
         "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.",
@@ -178,7 +178,7 @@ def _least_d(found: Found, plan: Plan) -> list[str]:
                     f"{z}",
                     f"{n}",
                     *(
-                        figure(found, least_d_cell(plan, z, n), name)
+                        figure(figures, least_d_cell(plan, z, n), name)
                         for name in ("d", "matching", "least", "imbalance")
                     ),
                 ]
@@ -189,27 +189,32 @@ def _least_d(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _more_streams(found: Found, plan: Plan) -> list[str]:
+def _more_streams(figures: Figures, plan: Plan) -> list[str]:
     """Figures 10 and 11, on further streams."""
     _, long = _sizes(plan)
     more_keys = (
         [
             f"Zipf {z}, {keys:,} keys",
             f"{n}",
-            *(figure(found, balance_cell(plan, z, n, rule, keys), "imbalance") for rule in RULES),
+            *(figure(figures, balance_cell(plan, z, n, rule, keys), "imbalance") for rule in RULES),
         ]
         for keys, z, n in product(MORE_KEYS, MORE_ZIPFS, FORMULA_WORKERS)
     )
     # The last rule was not measured on words.
     words = (
-        ["words", f"{n}", *(figure(found, words_cell(plan, n, rule), "imbalance") for rule in RULES[:3]), ""]
+        [
+            "words",
+            f"{n}",
+            *(figure(figures, words_cell(plan, n, rule), "imbalance") for rule in RULES[:3]),
+            "",
+        ]
         for n in WORDS_WORKERS
     )
     as_long = (
         [
             f"Zipf {z}, {long:,} tuples",
             "100",
-            *(figure(found, long_cell(plan, z, rule), "imbalance") for rule in RULES),
+            *(figure(figures, long_cell(plan, z, rule), "imbalance") for rule in RULES),
         ]
         for z in MORE_ZIPFS
     )
@@ -220,24 +225,24 @@ def _more_streams(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _maybe_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> str:
-    both = (balance_cell(plan, zipf, n, rule) in found, balance_cell(plan, zipf, n, "pkg") in found)
-    return ratio(copies_ratio(found, plan, zipf, n, rule)) if all(both) else "-"
+def _maybe_ratio(figures: Figures, plan: Plan, zipf: float, n: int, rule: str) -> str:
+    both = (balance_cell(plan, zipf, n, rule) in figures, balance_cell(plan, zipf, n, "pkg") in figures)
+    return ratio(copies_ratio(figures, plan, zipf, n, rule)) if all(both) else "-"
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
-    made = {"formulas": _formula_chart()}
-    if all(balance_cell(plan, *at) in found for at in product(ZIPFS, WORKERS, RULES)):
-        made["balance"] = _balance_chart(found, plan)
-    return made
+    charts_by_file = {"formulas": _formula_chart()}
+    if all(balance_cell(plan, *at) in figures for at in product(ZIPFS, WORKERS, RULES)):
+        charts_by_file["balance"] = _balance_chart(figures, plan)
+    return charts_by_file
 
 
-def _balance_chart(found: Found, plan: Plan) -> altair.TopLevelMixin:
+def _balance_chart(figures: Figures, plan: Plan) -> altair.TopLevelMixin:
     drawn = {
         n: {
             rule: charts.ranges(
-                ZIPFS, [found.values(balance_cell(plan, z, n, rule), "imbalance") for z in ZIPFS]
+                ZIPFS, [figures.values(balance_cell(plan, z, n, rule), "imbalance") for z in ZIPFS]
             )
             for rule in RULES
         }
@@ -248,8 +253,10 @@ def _balance_chart(found: Found, plan: Plan) -> altair.TopLevelMixin:
         charts.curves(lines, charts.Emphasis("w-choices"), x_title="exponent z", y=y, title=f"n = {n}")
         for n, lines in drawn.items()
     ]
-    said = ["Lines are medians, bars go from the least to the most of the seeds."]
-    return page(panels, title="The more skew, the worse PKG; W-Choices stays level", subtitle=said, columns=3)
+    subtitle = ["Lines are medians, bars go from the least to the most of the seeds."]
+    return page(
+        panels, title="The more skew, the worse PKG; W-Choices stays level", subtitle=subtitle, columns=3
+    )
 
 
 def _formula_chart() -> altair.TopLevelMixin:
@@ -261,11 +268,11 @@ def _formula_chart() -> altair.TopLevelMixin:
         ("memory / shuffling's", lambda item: item.over_shuffle),
     ):
         drawn = {
-            f"{what}, n = {n}": Line(
-                [item.zipf for item in formulas(n)], [pick(item)[what] for item in formulas(n)]
+            f"{curve}, n = {n}": Line(
+                [item.zipf for item in formulas(n)], [pick(item)[curve] for item in formulas(n)]
             )
             for n in FORMULA_WORKERS
-            for what in pick(formulas(n)[0])
+            for curve in pick(formulas(n)[0])
         }
         y = charts.heights(drawn)
         panels.append(charts.curves(drawn, charts.Emphasis(""), x_title="exponent z", y=y, title=title))

@@ -27,7 +27,7 @@ def learned(name: str, environment: ElasticStage, *, steps: int, seed: int) -> T
 
     # Several cells run side by side, each in a process of its own.
     torch.set_num_threads(1)
-    played = _Kept(environment)
+    played = _Recorder(environment)
     # Policies of Stable-Baselines3 want actions from 0 on. The environment counts instances from 1 on.
     actions = TransformAction(played, lambda action: action + 1, Discrete(environment.kmax))
     learner = getattr(stable_baselines3, name.upper())("MlpPolicy", actions, seed=seed, device="cpu")
@@ -37,7 +37,7 @@ def learned(name: str, environment: ElasticStage, *, steps: int, seed: int) -> T
     return Trajectory(rewards, p.astype(np.int64), np.ones(steps, np.int64), latencies, waiting)
 
 
-class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
+class _Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Keeps reward, instances, latency (ms) and waiting tuples of every step."""
 
     def __init__(self, environment: ElasticStage) -> None:
@@ -45,8 +45,8 @@ class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.rows: list[tuple[float, int, float, float]] = []
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        found = self.env.step(action)
-        seen = found[4]["observation"]
-        latency = np.nan if seen.latency_ms is None else seen.latency_ms
-        self.rows.append((float(found[1]), seen.p, latency, seen.stage("combine").queue))
-        return found
+        outcome = self.env.step(action)
+        observation = outcome[4]["observation"]
+        latency = np.nan if observation.latency_ms is None else observation.latency_ms
+        self.rows.append((float(outcome[1]), observation.p, latency, observation.stage("combine").queue))
+        return outcome

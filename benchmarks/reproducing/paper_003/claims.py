@@ -24,7 +24,7 @@ from benchmarks.reproducing.paper_003.grid import (
 )
 from benchmarks.reproducing.paper_003.measuring import GOAL
 from benchmarks.reproducing.plan import Cell, Plan
-from benchmarks.reproducing.store import Found, MissingError
+from benchmarks.reproducing.store import Figures, MissingError
 
 _BUDGET_MS = 1000
 _SCALE = (
@@ -35,47 +35,47 @@ _SCALE = (
 )
 
 
-def _costs(found: Found, cell: Cell, figure: str) -> list[float]:
+def _costs(figures: Figures, cell: Cell, figure: str) -> list[float]:
     """Rewards with the sign turned, so that lower is better."""
-    return [-value for value in found.values(cell, figure)]
+    return [-value for value in figures.values(cell, figure)]
 
 
-def _said(values: Sequence[float]) -> str:
+def _median(values: Sequence[float]) -> str:
     return f"{median(values):.3f}"
 
 
-def _start(found: Found, plan: Plan) -> Outcome:
-    ours, theirs = (found.values(load_cell(plan, "poisson", policy), "first") for policy in (PAPER, LINUCB))
-    held = (median(ours) > -0.4, median(theirs) < -0.4, lower([-x for x in ours], [-x for x in theirs]))
-    return Outcome(f"MBLinUCB {_said(ours)}, LinUCB {_said(theirs)} over the first 100 steps", held)
+def _start(figures: Figures, plan: Plan) -> Outcome:
+    ours, theirs = (figures.values(load_cell(plan, "poisson", policy), "first") for policy in (PAPER, LINUCB))
+    checks = (median(ours) > -0.4, median(theirs) < -0.4, lower([-x for x in ours], [-x for x in theirs]))
+    return Outcome(f"MBLinUCB {_median(ours)}, LinUCB {_median(theirs)} over the first 100 steps", checks)
 
 
-def _three_thousand(found: Found, plan: Plan) -> Outcome:
-    at = found.values(load_cell(plan, "poisson", PAPER), "reached")
+def _three_thousand(figures: Figures, plan: Plan) -> Outcome:
+    at = figures.values(load_cell(plan, "poisson", PAPER), "reached")
     return Outcome(f"after {median(at):.0f} steps", (median(at) <= 3_000,))
 
 
-def _faster(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _faster(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for load in LOADS:
-        both = [found.values(load_cell(plan, load, policy), "reached") for policy in (PAPER, LINUCB)]
-        held.append(lower(*both))
-        said.append(f"{LOAD_NAMES[load]}: {median(both[0]):.0f} / {median(both[1]):.0f} steps")
-    return Outcome(f"MBLinUCB / LinUCB: {'; '.join(said)}", tuple(held))
+        both = [figures.values(load_cell(plan, load, policy), "reached") for policy in (PAPER, LINUCB)]
+        checks.append(lower(*both))
+        phrases.append(f"{LOAD_NAMES[load]}: {median(both[0]):.0f} / {median(both[1]):.0f} steps")
+    return Outcome(f"MBLinUCB / LinUCB: {'; '.join(phrases)}", tuple(checks))
 
 
-def _better(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _better(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for load in LOADS:
-        both = [_costs(found, load_cell(plan, load, policy), "all") for policy in (PAPER, LINUCB)]
-        held.append(lower(*both))
-        said.append(f"{LOAD_NAMES[load]}: {-median(both[0]):.3f} / {-median(both[1]):.3f}")
-    return Outcome(f"MBLinUCB / LinUCB, all steps: {'; '.join(said)}", tuple(held))
+        both = [_costs(figures, load_cell(plan, load, policy), "all") for policy in (PAPER, LINUCB)]
+        checks.append(lower(*both))
+        phrases.append(f"{LOAD_NAMES[load]}: {-median(both[0]):.3f} / {-median(both[1]):.3f}")
+    return Outcome(f"MBLinUCB / LinUCB, all steps: {'; '.join(phrases)}", tuple(checks))
 
 
-def _trace(found: Found, plan: Plan) -> Outcome:
+def _trace(figures: Figures, plan: Plan) -> Outcome:
     ours, theirs = (
-        found.values(load_cell(plan, "flights-by-hour", policy), "reached") for policy in (PAPER, LINUCB)
+        figures.values(load_cell(plan, "flights-by-hour", policy), "reached") for policy in (PAPER, LINUCB)
     )
     steps = LOADS["flights-by-hour"]
     return Outcome(
@@ -84,58 +84,62 @@ def _trace(found: Found, plan: Plan) -> Outcome:
     )
 
 
-def _learners(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    there = [load for load in LOADS if all(load_cell(plan, load, name) in found for name in LEARNERS)]
-    if not there:
+def _learners(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    measured_loads = [
+        load for load in LOADS if all(load_cell(plan, load, name) in figures for name in LEARNERS)
+    ]
+    if not measured_loads:
         raise MissingError("no learner")
-    for load in there:
-        ours = found.values(load_cell(plan, load, PAPER), "reached")
+    for load in measured_loads:
+        ours = figures.values(load_cell(plan, load, PAPER), "reached")
         for name in LEARNERS:
-            theirs = found.values(load_cell(plan, load, name), "reached")
-            held.append(lower(ours, theirs))
-            said.append(f"{NAMES[name]} {median(theirs):.0f}")
-        said.append(f"MBLinUCB {median(ours):.0f} ({LOAD_NAMES[load]})")
-    return Outcome("steps: " + ", ".join(said), tuple(held))
+            theirs = figures.values(load_cell(plan, load, name), "reached")
+            checks.append(lower(ours, theirs))
+            phrases.append(f"{NAMES[name]} {median(theirs):.0f}")
+        phrases.append(f"MBLinUCB {median(ours):.0f} ({LOAD_NAMES[load]})")
+    return Outcome("steps: " + ", ".join(phrases), tuple(checks))
 
 
-def _operators(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _operators(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for operator in OPERATORS:
         cells = [operator_cell(plan, operator, policy) for policy in (PAPER, LINUCB)]
-        at = [(median(found.values(cell, "last")), median(found.values(cell, "p"))) for cell in cells]
-        held += [
+        at = [(median(figures.values(cell, "last")), median(figures.values(cell, "p"))) for cell in cells]
+        checks += [
             at[0][0] > GOAL,
-            lower(*(_costs(found, cell, "last") for cell in cells)),
-            lower(*(found.values(cell, "p") for cell in cells)),
+            lower(*(_costs(figures, cell, "last") for cell in cells)),
+            lower(*(figures.values(cell, "p") for cell in cells)),
         ]
-        said.append(f"{operator}: {at[0][0]:.3f} / {at[1][0]:.3f} with {at[0][1]:.1f} / {at[1][1]:.1f}")
-    return Outcome(f"MBLinUCB / LinUCB, reward with instances: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{operator}: {at[0][0]:.3f} / {at[1][0]:.3f} with {at[0][1]:.1f} / {at[1][1]:.1f}")
+    return Outcome(f"MBLinUCB / LinUCB, reward with instances: {'; '.join(phrases)}", tuple(checks))
 
 
-def _latency(found: Found, plan: Plan) -> Outcome:
-    ours, theirs = (found.values(load_cell(plan, "poisson", policy), "latency") for policy in (PAPER, LINUCB))
+def _latency(figures: Figures, plan: Plan) -> Outcome:
+    ours, theirs = (
+        figures.values(load_cell(plan, "poisson", policy), "latency") for policy in (PAPER, LINUCB)
+    )
     return Outcome(
         f"MBLinUCB {number(median(ours))} ms, LinUCB {number(median(theirs))} ms",
         (median(ours) <= _BUDGET_MS, median(theirs) <= _BUDGET_MS, lower(theirs, ours)),
     )
 
 
-def _doubling(found: Found, plan: Plan) -> Outcome:
+def _doubling(figures: Figures, plan: Plan) -> Outcome:
     wider, paper, linucb = (
-        _costs(found, doubling_cell(plan, policy), "after") for policy in (WIDER, PAPER, LINUCB)
+        _costs(figures, doubling_cell(plan, policy), "after") for policy in (WIDER, PAPER, LINUCB)
     )
-    said = f"with breadth 2 {-median(wider):.3f}, with breadth 1 {-median(paper):.3f}, LinUCB {-median(linucb):.3f}"
-    return Outcome(said, (lower(wider, paper), lower(wider, linucb)))
+    phrases = f"with breadth 2 {-median(wider):.3f}, with breadth 1 {-median(paper):.3f}, LinUCB {-median(linucb):.3f}"
+    return Outcome(phrases, (lower(wider, paper), lower(wider, linucb)))
 
 
-def _no_worse(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _no_worse(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for load in LOADS:
-        both = [_costs(found, load_cell(plan, load, policy), "all") for policy in (OURS, PAPER)]
-        held.append(no_higher(*both))
-        said.append(f"{LOAD_NAMES[load]}: {-median(both[0]):.3f} / {-median(both[1]):.3f}")
-    return Outcome(f"ours / the paper's: {'; '.join(said)}", tuple(held))
+        both = [_costs(figures, load_cell(plan, load, policy), "all") for policy in (OURS, PAPER)]
+        checks.append(no_higher(*both))
+        phrases.append(f"{LOAD_NAMES[load]}: {-median(both[0]):.3f} / {-median(both[1]):.3f}")
+    return Outcome(f"ours / the paper's: {'; '.join(phrases)}", tuple(checks))
 
 
 CLAIMS = (

@@ -54,6 +54,6 @@ def doubling_cell(plan: Plan, policy: str) -> Cell:
 
 def cells(plan: Plan) -> list[Cell]:
     """Every load with every policy, other operators, and the load that doubles."""
-    found = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
-    found += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]
-    return found + [doubling_cell(plan, policy) for policy in (PAPER, WIDER, LINUCB)]
+    cells_of_page = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
+    cells_of_page += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]
+    return cells_of_page + [doubling_cell(plan, policy) for policy in (PAPER, WIDER, LINUCB)]

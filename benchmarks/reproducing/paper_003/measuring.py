@@ -42,22 +42,22 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     if cell.partitioner == BEST_FIXED:
         return _best_fixed(cell, plan)
     played = [_played(cell, plan, seed) for seed in plan.seeds]
-    rewards = np.array([one.rewards for one in played])
+    rewards = np.array([trajectory.rewards for trajectory in played])
     tenth = max(1, rewards.shape[1] // 10)
     # The load of the cell `doubling` doubles here.
     half = rewards.shape[1] // 2
-    found = {
+    series = {
         "first": [float(row[:WINDOW].mean()) for row in rewards],
         "all": [float(row.mean()) for row in rewards],
         "last": [float(row[-tenth:].mean()) for row in rewards],
         "after": [float(row[half : half + WINDOW].mean()) for row in rewards],
         "reached": [_reached(row) for row in rewards],
-        "p": [float(one.p[-tenth:].mean()) for one in played],
-        "latency": [float(np.nanmedian(one.latencies_ms[-tenth:])) for one in played],
+        "p": [float(trajectory.p[-tenth:].mean()) for trajectory in played],
+        "latency": [float(np.nanmedian(trajectory.latencies_ms[-tenth:])) for trajectory in played],
     }
     bounds = edges(rewards.shape[1])
-    found["curve"] = [float(rewards[:, low:high].mean()) for low, high in pairwise(bounds)]
-    return found
+    series["curve"] = [float(rewards[:, low:high].mean()) for low, high in pairwise(bounds)]
+    return series
 
 
 def edges(steps: int) -> list[int]:
@@ -84,14 +84,14 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
 
 
 def _environment(cell: Cell, plan: Plan) -> ElasticStage:
-    given: dict[str, Any] = OPERATORS.get(cell.what, {})
-    operator = Operator(**given)
+    options: dict[str, Any] = OPERATORS.get(cell.experiment, {})
+    operator = Operator(**options)
     return ElasticStage(arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S)
 
 
 def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
     steps = cell.stream.tuples
-    if cell.what == "doubling":
+    if cell.experiment == "doubling":
         rates = np.where(np.arange(steps + 1) <= steps // 2, MEAN_RATE, 2 * MEAN_RATE)
         return Trace(rates * STEP_S, period_s=STEP_S, step_s=STEP_S)
     if cell.stream.kind == "flights-by-hour":

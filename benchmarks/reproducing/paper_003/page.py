@@ -19,7 +19,7 @@ from benchmarks.reproducing.paper_003.grid import (
 )
 from benchmarks.reproducing.paper_003.measuring import edges
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.axes import decades, linear
 from evenflow.charts.emphasis import looks
 from evenflow.charts.lines import Line, lines
@@ -32,9 +32,9 @@ TITLE = "003: bandits that choose the parallelism"
 PICTURE = "The paper's practice at one rate pays where the load is steady, not where it varies"
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and a table for each load."""
-    told = [
+    lines = [
         f"There is one operator with 1 to {KMAX} instances of 10 tuples/s each. rho is 0.9, a step takes 10 s, the latency "
         "budget is 1,000 ms, and each weight is 1/3. MBLinUCB and LinUCB are the paper's: alpha = 1, and 10,000 samples at "
         '100 tuples/s. "MBLinUCB, ours" is `mblinucb` with its defaults, but by the paper\'s objective, which is that of '
@@ -49,25 +49,25 @@ def text(found: Found, plan: Plan) -> list[str]:
         "",
     ]
     for load in LOADS:
-        told += [f"Load: {LOAD_NAMES[load]}, {load_cell(plan, load, PAPER).stream.tuples:,} steps", ""]
-        told += table(
+        lines += [f"Load: {LOAD_NAMES[load]}, {load_cell(plan, load, PAPER).stream.tuples:,} steps", ""]
+        lines += table(
             ["policy", "first", "all", "last", "-0.3 after", "instances", "latency, ms"],
-            (_row(found, plan, load, policy) for policy in (*NAMES, BEST_FIXED)),
+            (_row(figures, plan, load, policy) for policy in (*NAMES, BEST_FIXED)),
         )
-        told.append("")
-    return [*told, "![mean reward over the steps](reproducing/bandits.svg)"]
+        lines.append("")
+    return [*lines, "![mean reward over the steps](reproducing/bandits.svg)"]
 
 
-def _row(found: Found, plan: Plan, load: str, policy: str) -> list[str]:
+def _row(figures: Figures, plan: Plan, load: str, policy: str) -> list[str]:
     cell = load_cell(plan, load, policy)
     if policy == BEST_FIXED:
-        own = [figure(found, cell, name, how) for name, how in (("all", _reward), ("p", number))]
+        own = [figure(figures, cell, name, how) for name, how in (("all", _reward), ("p", number))]
         return ["the best fixed parallelism", "-", own[0], "-", "-", own[1], "-"]
     shown = (("first", _reward), ("all", _reward), ("last", _reward), ("reached", _whole), ("p", _tenths))
     return [
         NAMES[policy],
-        *(figure(found, cell, *at) for at in shown),
-        figure(found, cell, "latency", number),
+        *(figure(figures, cell, *at) for at in shown),
+        figure(figures, cell, "latency", number),
     ]
 
 
@@ -83,15 +83,15 @@ def _tenths(value: float) -> str:
     return f"{value:.1f}"
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for load in LOADS:
         cells = {name: load_cell(plan, load, policy) for policy, name in NAMES.items()}
         drawn = {
-            name: Line(edges(cell.stream.tuples)[1:], found.values(cell, "curve"))
+            name: Line(edges(cell.stream.tuples)[1:], figures.values(cell, "curve"))
             for name, cell in cells.items()
-            if cell in found
+            if cell in figures
         }
         if drawn:
             panels.append(

@@ -18,7 +18,7 @@ from benchmarks.reproducing.paper_004.grid import (
     memory_cell,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found, MissingError
+from benchmarks.reproducing.store import Figures, MissingError
 
 MANY = (TPCH_Q3, "debs-routes", "debs-taxis", "retail-stock", "words", "flights-tailnum")
 """Data with many keys: the paper's hard case. All other data has at most 105 keys."""
@@ -32,42 +32,44 @@ WHOLE = ("hashing", "am", "am:d=5", "cam", "cam:d=5")
 """Rules that split no key."""
 
 
-def _present(found: Found, plan: Plan, data: tuple[str, ...]) -> list[str]:
+def _present(figures: Figures, plan: Plan, data: tuple[str, ...]) -> list[str]:
     """The streams of `data` that are measured in full. MissingError if none is."""
-    there = [
+    measured_data = [
         name
         for name in data
-        if all(data_cell(plan, name, n, rule) in found for n, rule in product(WORKERS, SYMBOLS))
+        if all(data_cell(plan, name, n, rule) in figures for n, rule in product(WORKERS, SYMBOLS))
     ]
-    if not there:
+    if not measured_data:
         raise MissingError("no data")
-    return there
+    return measured_data
 
 
 def judged_streams(
-    found: Found, plan: Plan, data: tuple[str, ...], workers: tuple[int, ...] = WORKERS
+    figures: Figures, plan: Plan, data: tuple[str, ...], workers: tuple[int, ...] = WORKERS
 ) -> list[tuple[str, int]]:
     """Pairs (stream, n) in which each of the n workers gets enough tuples, see `ENOUGH`."""
     return [
         (name, n)
-        for name, n in product(_present(found, plan, data), workers)
-        if found.median(data_cell(plan, name, n, "hashing"), "tuples") >= ENOUGH * n
+        for name, n in product(_present(figures, plan, data), workers)
+        if figures.median(data_cell(plan, name, n, "hashing"), "tuples") >= ENOUGH * n
     ]
 
 
-def _median(found: Found, plan: Plan, data: str, n: int, rule: str, name: str) -> float:
-    return found.median(data_cell(plan, data, n, rule), name)
+def _median(figures: Figures, plan: Plan, data: str, n: int, rule: str, name: str) -> float:
+    return figures.median(data_cell(plan, data, n, rule), name)
 
 
-def _values(found: Found, plan: Plan, data: str, n: int, rule: str, name: str = "imbalance") -> list[float]:
-    return found.values(data_cell(plan, data, n, rule), name)
+def _values(
+    figures: Figures, plan: Plan, data: str, n: int, rule: str, name: str = "imbalance"
+) -> list[float]:
+    return figures.values(data_cell(plan, data, n, rule), name)
 
 
-def _whole_keys(found: Found, plan: Plan) -> Outcome:
+def _whole_keys(figures: Figures, plan: Plan) -> Outcome:
     most = {
         rule: max(
-            max(found.values(data_cell(plan, data, n, rule), "ksr"))
-            for data, n in product(_present(found, plan, DATA), WORKERS)
+            max(figures.values(data_cell(plan, data, n, rule), "ksr"))
+            for data, n in product(_present(figures, plan, DATA), WORKERS)
         )
         for rule in WHOLE
     }
@@ -77,174 +79,181 @@ def _whole_keys(found: Found, plan: Plan) -> Outcome:
     )
 
 
-def _split_costs(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY, WORKERS[-1:]):
+def _split_costs(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY, WORKERS[-1:]):
         at = {
-            rule: _median(found, plan, data, n, rule, "ksr") for rule in ("shuffle", "pk5", "pkg", "cm", "lm")
+            rule: _median(figures, plan, data, n, rule, "ksr")
+            for rule in ("shuffle", "pk5", "pkg", "cm", "lm")
         }
-        held += [value > 1.05 for value in at.values()]
-        said.append(f"{data}: " + ", ".join(f"{SYMBOLS[rule]} {value:.2f}" for rule, value in at.items()))
-    return Outcome("; ".join(said), tuple(held))
+        checks += [value > 1.05 for value in at.values()]
+        phrases.append(f"{data}: " + ", ".join(f"{SYMBOLS[rule]} {value:.2f}" for rule, value in at.items()))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _relative(found: Found, plan: Plan, data: str, n: int, rule: str, name: str = "imbalance") -> float:
-    return _median(found, plan, data, n, rule, name) / _median(found, plan, data, n, "hashing", name)
+def _relative(figures: Figures, plan: Plan, data: str, n: int, rule: str, name: str = "imbalance") -> float:
+    return _median(figures, plan, data, n, rule, name) / _median(figures, plan, data, n, "hashing", name)
 
 
-def _cam_below_hashing(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY):
-        at = {rule: _relative(found, plan, data, n, rule) for rule in ("am", "cam")}
-        hashing = _values(found, plan, data, n, "hashing")
-        held += [lower(_values(found, plan, data, n, rule), hashing) for rule in at]
-        said.append(f"{data}, n = {n}: " + ", ".join(f"{SYMBOLS[r]} {v:.2f}" for r, v in at.items()))
-    return Outcome(f"relative to FLD-1: {'; '.join(said)}", tuple(held))
+def _cam_below_hashing(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY):
+        at = {rule: _relative(figures, plan, data, n, rule) for rule in ("am", "cam")}
+        hashing = _values(figures, plan, data, n, "hashing")
+        checks += [lower(_values(figures, plan, data, n, rule), hashing) for rule in at]
+        phrases.append(f"{data}, n = {n}: " + ", ".join(f"{SYMBOLS[r]} {v:.2f}" for r, v in at.items()))
+    return Outcome(f"relative to FLD-1: {'; '.join(phrases)}", tuple(checks))
 
 
-def _five_candidates(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY):
-        hashing = _values(found, plan, data, n, "hashing")
+def _five_candidates(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY):
+        hashing = _values(figures, plan, data, n, "hashing")
         for two in ("am", "cam"):
-            a, b = (_relative(found, plan, data, n, rule) for rule in (two, f"{two}:d=5"))
-            five = _values(found, plan, data, n, f"{two}:d=5")
-            held += [lower(five, hashing), no_higher(five, _values(found, plan, data, n, two))]
-            said.append(f"{data}, n = {n}: {SYMBOLS[two]} {a:.2f}, {SYMBOLS[f'{two}:d=5']} {b:.2f}")
-    return Outcome(f"relative to FLD-1: {'; '.join(said)}", tuple(held))
+            a, b = (_relative(figures, plan, data, n, rule) for rule in (two, f"{two}:d=5"))
+            five = _values(figures, plan, data, n, f"{two}:d=5")
+            checks += [lower(five, hashing), no_higher(five, _values(figures, plan, data, n, two))]
+            phrases.append(f"{data}, n = {n}: {SYMBOLS[two]} {a:.2f}, {SYMBOLS[f'{two}:d=5']} {b:.2f}")
+    return Outcome(f"relative to FLD-1: {'; '.join(phrases)}", tuple(checks))
 
 
-def _sketch_between(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY):
-        exact, sketch = (_relative(found, plan, data, n, rule) for rule in ("am", "am:cardinality=hll"))
+def _sketch_between(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY):
+        exact, sketch = (_relative(figures, plan, data, n, rule) for rule in ("am", "am:cardinality=hll"))
         rules = ("am", "am:cardinality=hll", "hashing")
-        am, hll, hashing = (_values(found, plan, data, n, rule) for rule in rules)
-        held += [no_higher(am, hll), lower(hll, hashing)]
-        said.append(f"{data}, n = {n}: {sketch:.2f} (AM-2 {exact:.2f})")
-    return Outcome("; ".join(said), tuple(held))
+        am, hll, hashing = (_values(figures, plan, data, n, rule) for rule in rules)
+        checks += [no_higher(am, hll), lower(hll, hashing)]
+        phrases.append(f"{data}, n = {n}: {sketch:.2f} (AM-2 {exact:.2f})")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _sketch_keeps_keys(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY):
-        copies = _median(found, plan, data, n, "am:cardinality=hll", "ksr")
-        held.append(copies <= 1.01)
-        said.append(f"{data}, n = {n}: {ratio(copies)}")
-    return Outcome(f"KSR {'; '.join(said)}", tuple(held))
+def _sketch_keeps_keys(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY):
+        copies = _median(figures, plan, data, n, "am:cardinality=hll", "ksr")
+        checks.append(copies <= 1.01)
+        phrases.append(f"{data}, n = {n}: {ratio(copies)}")
+    return Outcome(f"KSR {'; '.join(phrases)}", tuple(checks))
 
 
-def _cm_for_keys(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY):
+def _cm_for_keys(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY):
         at = {
-            rule: [_median(found, plan, data, n, rule, what) for what in ("cardinality", "imbalance")]
+            rule: [_median(figures, plan, data, n, rule, name) for name in ("cardinality", "imbalance")]
             for rule in ("cm", "pkg")
         }
-        held.append(lower(*(_values(found, plan, data, n, rule, "cardinality") for rule in ("cm", "pkg"))))
-        held.append(lower(*(_values(found, plan, data, n, rule) for rule in ("pkg", "cm"))))
-        said.append(
+        checks.append(
+            lower(*(_values(figures, plan, data, n, rule, "cardinality") for rule in ("cm", "pkg")))
+        )
+        checks.append(lower(*(_values(figures, plan, data, n, rule) for rule in ("pkg", "cm"))))
+        phrases.append(
             f"{data}, n = {n}: keys {at['cm'][0]:.1%} against {at['pkg'][0]:.1%}, "
             f"tuples {number(at['cm'][1])} against {number(at['pkg'][1])}"
         )
-    return Outcome(f"CM-2 against PK-2: {'; '.join(said)}", tuple(held))
+    return Outcome(f"CM-2 against PK-2: {'; '.join(phrases)}", tuple(checks))
 
 
-def _lm_between(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, MANY):
-        held.append(lower(*(_values(found, plan, data, n, rule) for rule in ("lm", "cm"))))
-        held.append(lower(*(_values(found, plan, data, n, rule, "cardinality") for rule in ("lm", "pkg"))))
-        tuples, keys = (_median(found, plan, data, n, "lm", what) for what in ("imbalance", "cardinality"))
-        said.append(f"{data}, n = {n}: tuples {number(tuples)}, keys {keys:.1%}")
-    return Outcome("; ".join(said), tuple(held))
+def _lm_between(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, MANY):
+        checks.append(lower(*(_values(figures, plan, data, n, rule) for rule in ("lm", "cm"))))
+        checks.append(
+            lower(*(_values(figures, plan, data, n, rule, "cardinality") for rule in ("lm", "pkg")))
+        )
+        tuples, keys = (_median(figures, plan, data, n, "lm", name) for name in ("imbalance", "cardinality"))
+        phrases.append(f"{data}, n = {n}: tuples {number(tuples)}, keys {keys:.1%}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _shuffle_within_one(found: Found, plan: Plan) -> Outcome:
+def _shuffle_within_one(figures: Figures, plan: Plan) -> Outcome:
     most = max(
-        max(found.values(data_cell(plan, data, n, "shuffle"), "most_above"))
-        for data, n in product(_present(found, plan, DATA), WORKERS)
+        max(figures.values(data_cell(plan, data, n, "shuffle"), "most_above"))
+        for data, n in product(_present(figures, plan, DATA), WORKERS)
     )
     return Outcome(f"at most {most:.2f} tuples above the mean in any window", (most <= 1,))
 
 
-def _few_groups(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data, n in judged_streams(found, plan, FEW):
-        tuples = found.median(data_cell(plan, data, n, "shuffle"), "tuples")
-        keys = found.median(data_cell(plan, data, n, "shuffle"), "keys")
-        cost = _median(found, plan, data, n, "shuffle", "ksr") * keys / tuples
-        whole = {rule: _median(found, plan, data, n, rule, "imbalance") for rule in ("hashing", "am", "cam")}
-        shuffled = _median(found, plan, data, n, "shuffle", "imbalance")
-        held += [cost < 0.2, min(whole.values()) > 10 * shuffled]
-        said.append(
+def _few_groups(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data, n in judged_streams(figures, plan, FEW):
+        tuples = figures.median(data_cell(plan, data, n, "shuffle"), "tuples")
+        keys = figures.median(data_cell(plan, data, n, "shuffle"), "keys")
+        cost = _median(figures, plan, data, n, "shuffle", "ksr") * keys / tuples
+        whole = {
+            rule: _median(figures, plan, data, n, rule, "imbalance") for rule in ("hashing", "am", "cam")
+        }
+        shuffled = _median(figures, plan, data, n, "shuffle", "imbalance")
+        checks += [cost < 0.2, min(whole.values()) > 10 * shuffled]
+        phrases.append(
             f"{data}, n = {n}: SH-w {cost:.1%} partial results a tuple; FLD-1, AM-2, cAM-2 put "
             f"{min(whole.values()):.0%} or more above the mean on one worker"
         )
-    return Outcome("; ".join(said), tuple(held))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _memory_small(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _memory_small(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule, n in product(("cm", "am", "lm"), MEMORY_WORKERS):
         exact, sketch = (
-            found.median(memory_cell(plan, name, n), "megabytes")
+            figures.median(memory_cell(plan, name, n), "megabytes")
             for name in (rule, f"{rule}:cardinality=hll")
         )
-        held.append(sketch * 100 < exact)
+        checks.append(sketch * 100 < exact)
         if n == MEMORY_WORKERS[-1]:
-            said.append(f"{rule}: {exact:,.0f} MB exact, {sketch:.3f} MB sketched (n = {n})")
-    return Outcome("; ".join(said), tuple(held))
+            phrases.append(f"{rule}: {exact:,.0f} MB exact, {sketch:.3f} MB sketched (n = {n})")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _query_1(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _query_1(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for n in WORKERS:
-        _present(found, plan, (TPCH_Q1,))
-        at = {rule: _values(found, plan, TPCH_Q1, n, rule) for rule in SYMBOLS}
+        _present(figures, plan, (TPCH_Q1,))
+        at = {rule: _values(figures, plan, TPCH_Q1, n, rule) for rule in SYMBOLS}
         others = [values for rule, values in at.items() if rule not in ("shuffle", "pk5")]
-        held += [lower(at["shuffle"], values) for values in (at["pk5"], *others)]
-        held += [lower(at["pk5"], values) for values in others]
+        checks += [lower(at["shuffle"], values) for values in (at["pk5"], *others)]
+        checks += [lower(at["pk5"], values) for values in others]
         best = min(map(median, others))
         shown = ", ".join(f"{SYMBOLS[rule]} {number(median(at[rule]))}" for rule in ("shuffle", "pk5"))
-        said.append(f"n = {n}: {shown}, the best of the others {number(best)}")
-    return Outcome("; ".join(said), tuple(held))
+        phrases.append(f"n = {n}: {shown}, the best of the others {number(best)}")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _do_not_scale(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    _present(found, plan, (TPCH_Q1,))
+def _do_not_scale(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    _present(figures, plan, (TPCH_Q1,))
     for rule in (*WHOLE, "shuffle"):
         # Imbalance is the fullest worker's share less 1/n.
-        few, many = (_median(found, plan, TPCH_Q1, n, rule, "imbalance") + 1 / n for n in WORKERS)
-        held.append(few / many >= 2 if rule == "shuffle" else few / many <= 1.1)
-        said.append(f"{SYMBOLS[rule]} {few:.1%} -> {many:.1%}")
-    return Outcome(f"fullest worker's share, n = 8 -> 32: {', '.join(said)}", tuple(held))
+        few, many = (_median(figures, plan, TPCH_Q1, n, rule, "imbalance") + 1 / n for n in WORKERS)
+        checks.append(few / many >= 2 if rule == "shuffle" else few / many <= 1.1)
+        phrases.append(f"{SYMBOLS[rule]} {few:.1%} -> {many:.1%}")
+    return Outcome(f"fullest worker's share, n = 8 -> 32: {', '.join(phrases)}", tuple(checks))
 
 
-def _cost_grows(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for data in _present(found, plan, FEW):
+def _cost_grows(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for data in _present(figures, plan, FEW):
         at = {
-            rule: [_values(found, plan, data, n, rule, "ksr") for n in WORKERS]
+            rule: [_values(figures, plan, data, n, rule, "ksr") for n in WORKERS]
             for rule in ("shuffle", "pkg", "am", "cam")
         }
-        held += [lower(*at[rule]) for rule in ("shuffle", "pkg")]
-        held += [same(at[rule]) for rule in ("am", "cam")]
+        checks += [lower(*at[rule]) for rule in ("shuffle", "pkg")]
+        checks += [same(at[rule]) for rule in ("am", "cam")]
         shown = (f"{SYMBOLS[rule]} {median(a):.2f} -> {median(b):.2f}" for rule, (a, b) in at.items())
-        said.append(f"{data}: {', '.join(shown)}")
-    return Outcome(f"KSR, n = 8 -> 32: {'; '.join(said)}", tuple(held))
+        phrases.append(f"{data}: {', '.join(shown)}")
+    return Outcome(f"KSR, n = 8 -> 32: {'; '.join(phrases)}", tuple(checks))
 
 
-def _cheap_splitting(found: Found, plan: Plan) -> Outcome:
-    _present(found, plan, (SCARCE,))
+def _cheap_splitting(figures: Figures, plan: Plan) -> Outcome:
+    _present(figures, plan, (SCARCE,))
     at = {
-        rule: [_values(found, plan, SCARCE, n, rule, "ksr") for n in WORKERS]
+        rule: [_values(figures, plan, SCARCE, n, rule, "ksr") for n in WORKERS]
         for rule in ("shuffle", "pkg", "pk5", "cm", "lm")
     }
-    held = [median(values) <= 1.05 for rule in at for values in at[rule] if rule != "shuffle"]
+    checks = [median(values) <= 1.05 for rule in at for values in at[rule] if rule != "shuffle"]
     shown = ", ".join(f"{SYMBOLS[rule]} {median(a):.4f} -> {median(b):.4f}" for rule, (a, b) in at.items())
-    return Outcome(f"KSR, n = 8 -> 32: {shown}", (*held, lower(*at["shuffle"])))
+    return Outcome(f"KSR, n = 8 -> 32: {shown}", (*checks, lower(*at["shuffle"])))
 
 
 CLAIMS = (

@@ -37,9 +37,9 @@ MEMORY_WORKERS = (8, 16, 32)
 MEMORY_RULES = ("cm", "am", "lm", "cm:cardinality=hll", "am:cardinality=hll", "lm:cardinality=hll")
 
 
-def what(data: str) -> str:
+def stream_title(data: str) -> str:
     """A stream in words."""
-    return DRAWN_WHAT.get(data) or DATASETS[data].what
+    return DRAWN_WHAT.get(data) or DATASETS[data].title
 
 
 def window_ms(data: str) -> int:

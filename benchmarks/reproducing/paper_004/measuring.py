@@ -16,24 +16,24 @@ from evenflow.written import parse_choice
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed. Memory is the same for every seed, so it is measured once."""
-    if cell.what == "memory":
+    if cell.experiment == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}
     stream = opened.at()
     window = window_ms(cell.stream.kind)
     slices = list(windows(stream, window))
-    found: Values = {name: [] for name in ("imbalance", "most_above", "ksr", "cardinality")}
-    found["keys"] = [float(np.mean([metrics.distinct_keys(stream.codes[rows]) for rows in slices]))]
-    found["tuples"] = [float(np.mean([rows.stop - rows.start for rows in slices]))]
-    found["windows"] = [float(len(slices))]
+    series: Values = {name: [] for name in ("imbalance", "most_above", "ksr", "cardinality")}
+    series["keys"] = [float(np.mean([metrics.distinct_keys(stream.codes[rows]) for rows in slices]))]
+    series["tuples"] = [float(np.mean([rows.stop - rows.start for rows in slices]))]
+    series["windows"] = [float(len(slices))]
     for seed in plan.seeds:
         workers = tumbled(stream, cell.partitioner, workers=cell.workers, seed=seed, window_ms=window)
         each = [_window(workers[rows], stream.codes[rows], cell.workers) for rows in slices]
         imbalance, most_above, ksr, cardinality = np.array(each).T
-        found["imbalance"].append(float(imbalance.mean()))
-        found["most_above"].append(float(most_above.max()))
-        found["ksr"].append(float(ksr.mean()))
-        found["cardinality"].append(float(cardinality.mean()))
-    return found
+        series["imbalance"].append(float(imbalance.mean()))
+        series["most_above"].append(float(most_above.max()))
+        series["ksr"].append(float(ksr.mean()))
+        series["cardinality"].append(float(cardinality.mean()))
+    return series
 
 
 def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, float, float, float]:

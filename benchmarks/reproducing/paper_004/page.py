@@ -17,10 +17,10 @@ from benchmarks.reproducing.paper_004.grid import (
     WORKERS,
     data_cell,
     memory_cell,
-    what,
+    stream_title,
 )
 from benchmarks.reproducing.plan import Cell, Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 
@@ -41,17 +41,17 @@ PAPER_MEMORY = {
 """The paper's table 4: MB for 8, 16 and 32 workers."""
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and tables."""
     return [
         *_set_up(),
-        *_streams(found, plan),
-        *_figures(found, plan),
-        *_spread(found, plan),
+        *_streams(figures, plan),
+        *_figures(figures, plan),
+        *_spread(figures, plan),
         "",
         "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)",
         "",
-        *_memory(found, plan),
+        *_memory(figures, plan),
     ]
 
 
@@ -68,7 +68,7 @@ def _set_up() -> list[str]:
     ]
 
 
-def _streams(found: Found, plan: Plan) -> list[str]:
+def _streams(figures: Figures, plan: Plan) -> list[str]:
     """The table of the streams."""
     sizes = ("tuples", "keys", "windows")
     return table(
@@ -76,17 +76,17 @@ def _streams(found: Found, plan: Plan) -> list[str]:
         (
             # Every rule counted the same tuples of a stream, so one rule's cell tells them.
             [
-                f"{data} ({what(data)})",
-                *(figure(found, data_cell(plan, data, 8, "hashing"), name) for name in sizes),
+                f"{data} ({stream_title(data)})",
+                *(figure(figures, data_cell(plan, data, 8, "hashing"), name) for name in sizes),
             ]
             for data in DATA
         ),
     )
 
 
-def _figures(found: Found, plan: Plan) -> list[str]:
+def _figures(figures: Figures, plan: Plan) -> list[str]:
     """A table for each figure: every rule on every stream."""
-    columns = list(product(_there(found, plan), WORKERS))
+    columns = list(product(_datasets(figures, plan), WORKERS))
     lines = []
     for name, title, how in (
         ("imbalance", "Tuple imbalance, (max - mean) / tuples of the window", number),
@@ -98,24 +98,24 @@ def _figures(found: Found, plan: Plan) -> list[str]:
             ["rule", *(f"{data}, n = {n}" for data, n in columns)],
             (
                 [f"{symbol} (`{rule}`)"]
-                + [_middle(found, data_cell(plan, data, n, rule), name, how) for data, n in columns]
+                + [_middle(figures, data_cell(plan, data, n, rule), name, how) for data, n in columns]
                 for rule, symbol in SYMBOLS.items()
             ),
         )
     return lines
 
 
-def _spread(found: Found, plan: Plan) -> list[str]:
+def _spread(figures: Figures, plan: Plan) -> list[str]:
     """The tuple imbalance with its range over the seeds."""
-    there = _there(found, plan)
+    datasets = _datasets(figures, plan)
     rows = (
-        [symbol, *(figure(found, data_cell(plan, data, 32, rule), "imbalance") for data in there)]
+        [symbol, *(figure(figures, data_cell(plan, data, 32, rule), "imbalance") for data in datasets)]
         for rule, symbol in SYMBOLS.items()
     )
-    return ["", "Spread over the seeds, n = 32 (tuple imbalance):", "", *table(["rule", *there], rows)]
+    return ["", "Spread over the seeds, n = 32 (tuple imbalance):", "", *table(["rule", *datasets], rows)]
 
 
-def _memory(found: Found, plan: Plan) -> list[str]:
+def _memory(figures: Figures, plan: Plan) -> list[str]:
     """Table 4."""
     keys = plan.pick(MEMORY_KEYS, 20_000)
     return [
@@ -126,7 +126,7 @@ def _memory(found: Found, plan: Plan) -> list[str]:
             (
                 [
                     SYMBOLS[rule],
-                    *(figure(found, memory_cell(plan, rule, n), "megabytes") for n in MEMORY_WORKERS),
+                    *(figure(figures, memory_cell(plan, rule, n), "megabytes") for n in MEMORY_WORKERS),
                     " / ".join(f"{value:g}" for value in PAPER_MEMORY[rule]),
                 ]
                 for rule in MEMORY_RULES
@@ -138,22 +138,22 @@ def _memory(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _there(found: Found, plan: Plan) -> list[str]:
-    return [data for data in DATA if data_cell(plan, data, 8, "hashing") in found]
+def _datasets(figures: Figures, plan: Plan) -> list[str]:
+    return [data for data in DATA if data_cell(plan, data, 8, "hashing") in figures]
 
 
-def _middle(found: Found, cell: Cell, name: str, how: object) -> str:
-    return how(found.median(cell, name)) if cell in found and callable(how) else "-"
+def _middle(figures: Figures, cell: Cell, name: str, how: object) -> str:
+    return how(figures.median(cell, name)) if cell in figures and callable(how) else "-"
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = [
         charts.scatter(
             {
-                symbol: _place(found, data_cell(plan, data, 32, rule))
+                symbol: _place(figures, data_cell(plan, data, 32, rule))
                 for rule, symbol in SYMBOLS.items()
-                if data_cell(plan, data, 32, rule) in found
+                if data_cell(plan, data, 32, rule) in figures
             },
             EMPHASIS,
             x_title="Gamma / distinct keys",
@@ -161,10 +161,10 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
             title=f"{data}, n = 32",
         )
         for data in ("tpch-q3", "debs-routes", "words", "retail-stock", "flights-tailnum")
-        if data_cell(plan, data, 32, "hashing") in found
+        if data_cell(plan, data, 32, "hashing") in figures
     ]
     return {"cardinality": page(panels, title=PICTURE)} if panels else {}
 
 
-def _place(found: Found, cell: Cell) -> tuple[float, float]:
-    return found.median(cell, "ksr"), max(charts.FLOOR, found.median(cell, "imbalance"))
+def _place(figures: Figures, cell: Cell) -> tuple[float, float]:
+    return figures.median(cell, "ksr"), max(charts.FLOOR, figures.median(cell, "imbalance"))

@@ -18,7 +18,7 @@ from benchmarks.reproducing.partly.grid import (
     training_cell,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found, MissingError
+from benchmarks.reproducing.store import Figures, MissingError
 
 FEWER_SPLITS, LESS_VARIANCE, SHORTER = 0.38, 0.12, 0.7
 """The paper's figures."""
@@ -28,91 +28,95 @@ MANY_KEYS = 30_000
 """Our number for "as keys grow": judged from here on."""
 
 
-def present(found: Found, plan: Plan) -> list[str]:
+def present(figures: Figures, plan: Plan) -> list[str]:
     """The streams that are measured with the shipped policy. MissingError if there is none."""
-    there = [name for name in streams(plan) if block_cell(plan, name, PARTLY) in found]
-    if not there:
+    names = [name for name in streams(plan) if block_cell(plan, name, PARTLY) in figures]
+    if not names:
         raise MissingError("no stream")
-    return there
+    return names
 
 
-def values(found: Found, plan: Plan, stream: str, rule: str, figure: str) -> list[float]:
+def values(figures: Figures, plan: Plan, stream: str, rule: str, figure: str) -> list[float]:
     """A figure of a rule on a stream, one value per seed."""
-    return found.values(block_cell(plan, stream, rule), figure)
+    return figures.values(block_cell(plan, stream, rule), figure)
 
 
-def _against_rivals(found: Found, plan: Plan, figure: str, rivals: Sequence[str]) -> Outcome:
-    held, said = [], []
+def _against_rivals(figures: Figures, plan: Plan, figure: str, rivals: Sequence[str]) -> Outcome:
+    checks, phrases = [], []
     for rival in rivals:
         wins = [
-            lower(values(found, plan, stream, PARTLY, figure), values(found, plan, stream, rival, figure))
-            for stream in present(found, plan)
+            lower(values(figures, plan, stream, PARTLY, figure), values(figures, plan, stream, rival, figure))
+            for stream in present(figures, plan)
         ]
-        held += wins
-        said.append(f"than {rival}'s on {sum(wins)} of {len(wins)} streams")
-    return Outcome(f"lower {', '.join(said)}", tuple(held))
+        checks += wins
+        phrases.append(f"than {rival}'s on {sum(wins)} of {len(wins)} streams")
+    return Outcome(f"lower {', '.join(phrases)}", tuple(checks))
 
 
-def _sizes(found: Found, plan: Plan) -> Outcome:
-    return _against_rivals(found, plan, "bsi", RIVALS)
+def _sizes(figures: Figures, plan: Plan) -> Outcome:
+    return _against_rivals(figures, plan, "bsi", RIVALS)
 
 
-def _cardinalities(found: Found, plan: Plan) -> Outcome:
-    return _against_rivals(found, plan, "bci", (*RIVALS, "shuffle"))
+def _cardinalities(figures: Figures, plan: Plan) -> Outcome:
+    return _against_rivals(figures, plan, "bci", (*RIVALS, "shuffle"))
 
 
-def _splits(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in present(found, plan):
-        ours, prompt = (values(found, plan, stream, rule, "split") for rule in (PARTLY, "prompt"))
-        held.append(median(ours) <= (1 - FEWER_SPLITS) * median(prompt) and lower(ours, prompt))
-        said.append(f"{stream}: {number(median(prompt))} -> {number(median(ours))}")
-    return Outcome(f"Prompt -> PartLy: {'; '.join(said)}", tuple(held))
+def _splits(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
+        ours, prompt = (values(figures, plan, stream, rule, "split") for rule in (PARTLY, "prompt"))
+        checks.append(median(ours) <= (1 - FEWER_SPLITS) * median(prompt) and lower(ours, prompt))
+        phrases.append(f"{stream}: {number(median(prompt))} -> {number(median(ours))}")
+    return Outcome(f"Prompt -> PartLy: {'; '.join(phrases)}", tuple(checks))
 
 
-def _variance(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in present(found, plan):
+def _variance(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         for figure in ("reduce", "allocated"):
-            ours, prompt = (values(found, plan, stream, rule, figure) for rule in (BY_TIMES, "prompt"))
-            held.append(median(ours) <= (1 - LESS_VARIANCE) * median(prompt) and lower(ours, prompt))
-        said.append(f"{stream}: {_changes(found, plan, stream, BY_TIMES)}")
-    return Outcome(f"less by hash / by Algorithm 3: {'; '.join(said)}", tuple(held))
+            ours, prompt = (values(figures, plan, stream, rule, figure) for rule in (BY_TIMES, "prompt"))
+            checks.append(median(ours) <= (1 - LESS_VARIANCE) * median(prompt) and lower(ours, prompt))
+        phrases.append(f"{stream}: {_changes(figures, plan, stream, BY_TIMES)}")
+    return Outcome(f"less by hash / by Algorithm 3: {'; '.join(phrases)}", tuple(checks))
 
 
-def _changes(found: Found, plan: Plan, stream: str, rule: str) -> str:
+def _changes(figures: Figures, plan: Plan, stream: str, rule: str) -> str:
     """How much less the variances of the reduce tasks are than with Prompt."""
-    return " / ".join(f"{less(found, plan, stream, rule, figure):.0%}" for figure in ("reduce", "allocated"))
+    return " / ".join(
+        f"{less(figures, plan, stream, rule, figure):.0%}" for figure in ("reduce", "allocated")
+    )
 
 
-def less(found: Found, plan: Plan, stream: str, rule: str, figure: str) -> float:
+def less(figures: Figures, plan: Plan, stream: str, rule: str, figure: str) -> float:
     """How much less a median is than Prompt's, as a share of Prompt's."""
-    ours, prompt = (median(values(found, plan, stream, one, figure)) for one in (rule, "prompt"))
+    ours, prompt = (median(values(figures, plan, stream, name, figure)) for name in (rule, "prompt"))
     return 1 - ours / prompt if prompt else 0.0
 
 
-def _runtime_statistics(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in present(found, plan):
-        both = [values(found, plan, stream, rule, "reduce") for rule in (BY_TIMES, PARTLY)]
-        held.append(lower(*both))
-        said.append(f"{stream}: {number(median(both[1]))} -> {number(median(both[0]))}")
-    return Outcome(f"reduce tasks by hash, us²: {'; '.join(said)}", tuple(held))
+def _runtime_statistics(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
+        both = [values(figures, plan, stream, rule, "reduce") for rule in (BY_TIMES, PARTLY)]
+        checks.append(lower(*both))
+        phrases.append(f"{stream}: {number(median(both[1]))} -> {number(median(both[0]))}")
+    return Outcome(f"reduce tasks by hash, us²: {'; '.join(phrases)}", tuple(checks))
 
 
-def _map_variance(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
-    for stream in present(found, plan):
-        ours, prompt = (values(found, plan, stream, rule, "map") for rule in (PARTLY, "prompt"))
-        held.append(lower(ours, prompt))
-        said.append(f"{stream}: {number(median(prompt))} -> {number(median(ours))}")
-    return Outcome(f"map tasks, us², Prompt -> PartLy: {'; '.join(said)}", tuple(held))
+def _map_variance(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
+        ours, prompt = (values(figures, plan, stream, rule, "map") for rule in (PARTLY, "prompt"))
+        checks.append(lower(ours, prompt))
+        phrases.append(f"{stream}: {number(median(prompt))} -> {number(median(ours))}")
+    return Outcome(f"map tasks, us², Prompt -> PartLy: {'; '.join(phrases)}", tuple(checks))
 
 
-def _shorter(found: Found, plan: Plan) -> Outcome:
+def _shorter(figures: Figures, plan: Plan) -> Outcome:
     curves = [
         list(
-            zip(*(found.values(training_cell(plan, which), name) for name in ("steps", "cost")), strict=True)
+            zip(
+                *(figures.values(training_cell(plan, which), name) for name in ("steps", "cost")), strict=True
+            )
         )
         for which in ("with", "without")
     ]
@@ -124,11 +128,11 @@ def _shorter(found: Found, plan: Plan) -> Outcome:
         if (ours := _reached(curves[0], cost)) and (theirs := _reached(curves[1], cost))
     )
     ends = [min(cost for _, cost in curve) for curve in curves]
-    held = (spared[0] >= SHORTER, ends[0] <= ends[1])
+    checks = (spared[0] >= SHORTER, ends[0] <= ends[1])
     return Outcome(
         f"at most {spared[0]:.0%} fewer actions, to a cost of {spared[1]:.3f}; the least cost is {ends[0]:.4f} with "
         f"partial rewards, {ends[1]:.4f} without",
-        held,
+        checks,
     )
 
 
@@ -137,30 +141,32 @@ def _reached(curve: Sequence[tuple[float, float]], cost: float) -> float | None:
     return next((steps for steps, at in curve if at <= cost), None)
 
 
-def _fast(found: Found, plan: Plan) -> Outcome:
-    keys = found.values(time_cell(plan, "partly"), "keys")
-    times = {rule: found.values(time_cell(plan, rule), "keys ms") for rule in ("partly", "prompt", "cam")}
+def _fast(figures: Figures, plan: Plan) -> Outcome:
+    keys = figures.values(time_cell(plan, "partly"), "keys")
+    times = {rule: figures.values(time_cell(plan, rule), "keys ms") for rule in ("partly", "prompt", "cam")}
     at = [place for place, many in enumerate(keys) if many >= MANY_KEYS]
-    held = tuple(times["partly"][place] < times[rival][place] for place in at for rival in ("prompt", "cam"))
-    said = "; ".join(
+    checks = tuple(
+        times["partly"][place] < times[rival][place] for place in at for rival in ("prompt", "cam")
+    )
+    summary = "; ".join(
         f"{keys[place]:,.0f} keys: " + ", ".join(f"{rule} {number(times[rule][place])}" for rule in times)
         for place in at
     )
-    return Outcome(f"CPU ms, {said}", held)
+    return Outcome(f"CPU ms, {summary}", checks)
 
 
-def _competitive(found: Found, plan: Plan) -> Outcome:
-    held, said = [], []
+def _competitive(figures: Figures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for over in ("zipf", "keys"):
         ours, prompt, cam = (
-            found.values(time_cell(plan, rule), f"{over} ms") for rule in ("partly", "prompt", "cam")
+            figures.values(time_cell(plan, rule), f"{over} ms") for rule in ("partly", "prompt", "cam")
         )
         shares = [mine / its for mine, its in zip(ours, prompt, strict=True)]
-        held += [share <= COMPETITIVE for share in shares]
-        held += [mine < its for mine, its in zip(ours, cam, strict=True)]
-        what = "exponents" if over == "zipf" else "batches of more and more tuples and keys"
-        said.append(f"over {what} {min(shares):.2f} to {max(shares):.2f} times Prompt's time")
-    return Outcome("; ".join(said), tuple(held))
+        checks += [share <= COMPETITIVE for share in shares]
+        checks += [mine < its for mine, its in zip(ours, cam, strict=True)]
+        variable = "exponents" if over == "zipf" else "batches of more and more tuples and keys"
+        phrases.append(f"over {variable} {min(shares):.2f} to {max(shares):.2f} times Prompt's time")
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
 _UNSEEN = "on every stream that no policy was trained on"

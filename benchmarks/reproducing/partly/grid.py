@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from benchmarks.reproducing.drawn import TPCH_Q3
-from benchmarks.reproducing.kept_costs import kept
+from benchmarks.reproducing.kept_costs import kept_costs
 from benchmarks.reproducing.plan import Cell, Plan, Stream
 
 NAME = "partly"
@@ -66,8 +66,8 @@ def trained(plan: Plan) -> Stream:
 
 def block_cell(plan: Plan, stream: str, rule: str) -> Cell:
     """A rule on a stream. The kept costs are in the cell's name, so that other costs mean other cells."""
-    of = trained(plan) if stream == TRAINED else streams(plan)[stream]
-    return Cell(NAME, f"blocks {kept().mark}", of, DATA_BLOCKS, rule)
+    source = trained(plan) if stream == TRAINED else streams(plan)[stream]
+    return Cell(NAME, f"blocks {kept_costs().mark}", source, DATA_BLOCKS, rule)
 
 
 def training_cell(plan: Plan, which: str) -> Cell:
@@ -82,6 +82,6 @@ def time_cell(plan: Plan, planner: str) -> Cell:
 
 def cells(plan: Plan) -> list[Cell]:
     """Every stream with every rule, and what is kept."""
-    found = [block_cell(plan, *at) for at in product((*streams(plan), TRAINED), NAMES)]
-    found += [training_cell(plan, which) for which in TRAININGS]
-    return found + [time_cell(plan, planner) for planner in PLANNERS]
+    settings = [block_cell(plan, *at) for at in product((*streams(plan), TRAINED), NAMES)]
+    settings += [training_cell(plan, which) for which in TRAININGS]
+    return settings + [time_cell(plan, planner) for planner in PLANNERS]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.reproducing.drawn import TPCH_Q3
-from benchmarks.reproducing.kept_costs import kept
+from benchmarks.reproducing.kept_costs import kept_costs
 from benchmarks.reproducing.partly.grid import (
     BY_TIMES,
     BY_TIMES_FILE,
@@ -48,19 +48,21 @@ def measurable(cell: Cell) -> bool:
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """Means over the batches, one value per seed. What is kept has one value for each point."""
-    if cell.what == "training":
+    if cell.experiment == "training":
         return _training(TRAININGS[cell.stream.kind])
-    if cell.what == "plan":
+    if cell.experiment == "plan":
         return _times(cell.partitioner)
-    found: Values = {}
+    series: Values = {}
     for seed in plan.seeds:
         each = [
             _figures(keys, codes, seed, cell.partitioner)
             for keys, codes in _batches(cell, opened, seed, plan)
         ]
         for name in each[0]:
-            found.setdefault(name, []).append(float(np.mean([one[name] for one in each])))
-    return found
+            series.setdefault(name, []).append(
+                float(np.mean([batch_figures[name] for batch_figures in each]))
+            )
+    return series
 
 
 def _batches(cell: Cell, opened: Opened, seed: int, plan: Plan) -> Iterator[tuple[UInt64s, Int64s]]:
@@ -105,7 +107,7 @@ def block_figures(blocks: Int32s, codes: Int64s, of_key: UInt64s, seed: int) -> 
     pairs = np.bincount(codes * DATA_BLOCKS + blocks, minlength=len(of_key) * DATA_BLOCKS)
     table = pairs.reshape(-1, DATA_BLOCKS)
     sizes, cardinalities, holders = table.sum(axis=0), (table > 0).sum(axis=0), (table > 0).sum(axis=1)
-    prices = kept()
+    prices = kept_costs()
     mapped = prices.tuple * sizes + (prices.make + prices.send) * cardinalities
     hashed, allocated = zip(
         *(_reduced(table, of_key, salt) for salt in salts(_RENAMING + seed, HASHES)), strict=True
@@ -133,7 +135,7 @@ def _reduced(table: Int64s, of_key: UInt64s, salt: np.uint64) -> tuple[float, fl
 
 def _task_variance(task: Int32s, code: Int64s) -> float:
     """The variance of reduce tasks. task, code: of each cluster. All clusters of a key have one task."""
-    prices = kept()
+    prices = kept_costs()
     rows = np.bincount(task[np.unique(code, return_index=True)[1]], minlength=DATA_BLOCKS)
     received = np.bincount(task, minlength=DATA_BLOCKS)
     return _variance(prices.receive * received + (prices.hold + prices.emit) * rows)
@@ -156,9 +158,9 @@ def _training(name: str) -> Values:
 def _times(planner: str) -> Values:
     """What varies, and the time at each of its values, by what is varied."""
     rows = [row for row in _kept_rows("plan.json") if row["partitioner"] == PLANNERS[planner]]
-    found: Values = {}
+    series: Values = {}
     for over in OVER:
         own = [row for row in rows if row["over"] == over]
-        found[f"{over} ms"] = [float(row["batch_ms"]) for row in own]
-        found[over] = [float(row[over]) for row in own]
-    return found
+        series[f"{over} ms"] = [float(row["batch_ms"]) for row in own]
+        series[over] = [float(row[over]) for row in own]
+    return series

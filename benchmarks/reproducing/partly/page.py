@@ -25,7 +25,7 @@ from benchmarks.reproducing.partly.grid import (
 )
 from benchmarks.reproducing.partly.measuring import HASHES
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Figures
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 
@@ -39,7 +39,7 @@ _PICTURED = ("Zipf 0.5", "Zipf 1.0", "Zipf 1.5", "words", "flights-tailnum", "de
 _LEAST = 1e-3
 
 
-def text(found: Found, plan: Plan) -> list[str]:
+def text(figures: Figures, plan: Plan) -> list[str]:
     """Set-up and a table for each stream, what is spared, and what is kept."""
     lines = [
         f"There are {DATA_BLOCKS} data blocks and {DATA_BLOCKS} reduce tasks. A batch has {batch_tuples(plan):,} tuples, "
@@ -61,53 +61,53 @@ def text(found: Found, plan: Plan) -> list[str]:
         lines += [f"Stream: {stream}", ""]
         lines += table(
             ["rule", "BSI", "BCI", "split keys", "KSR", "map", "reduce", "Algorithm 3"],
-            (_row(found, plan, stream, rule) for rule in NAMES),
+            (_row(figures, plan, stream, rule) for rule in NAMES),
         )
         lines.append("")
     return [
         *lines,
-        *_spared(found, plan),
-        *_trainings(found, plan),
-        *_times(found, plan),
+        *_spared(figures, plan),
+        *_trainings(figures, plan),
+        *_times(figures, plan),
         "![BSI against BCI, both relative to hashing](reproducing/partly.svg)",
     ]
 
 
-def _row(found: Found, plan: Plan, stream: str, rule: str) -> list[str]:
+def _row(figures: Figures, plan: Plan, stream: str, rule: str) -> list[str]:
     cell = block_cell(plan, stream, rule)
     return [
         f"`{NAMES[rule]}`" if rule != BY_TIMES else NAMES[rule],
-        _relative(found, plan, stream, rule, "bsi", "shuffle"),
-        _relative(found, plan, stream, rule, "bci", "hashing"),
-        figure(found, cell, "split"),
-        figure(found, cell, "ksr", ratio),
-        *(figure(found, cell, name) for name in ("map", "reduce", "allocated")),
+        _relative(figures, plan, stream, rule, "bsi", "shuffle"),
+        _relative(figures, plan, stream, rule, "bci", "hashing"),
+        figure(figures, cell, "split"),
+        figure(figures, cell, "ksr", ratio),
+        *(figure(figures, cell, name) for name in ("map", "reduce", "allocated")),
     ]
 
 
-def _relative(found: Found, plan: Plan, stream: str, rule: str, name: str, base: str) -> str:
+def _relative(figures: Figures, plan: Plan, stream: str, rule: str, name: str, base: str) -> str:
     """A figure, and its median as a multiple of that of another rule."""
-    cells = [block_cell(plan, stream, one) for one in (rule, base)]
-    told = figure(found, cells[0], name)
-    if any(cell not in found for cell in cells):
-        return told
-    ours, theirs = (found.median(cell, name) for cell in cells)
-    return f"{told} [{number(ours / theirs) if theirs else '-'}]"
+    cells = [block_cell(plan, stream, name) for name in (rule, base)]
+    cell_text = figure(figures, cells[0], name)
+    if any(cell not in figures for cell in cells):
+        return cell_text
+    ours, theirs = (figures.median(cell, name) for cell in cells)
+    return f"{cell_text} [{number(ours / theirs) if theirs else '-'}]"
 
 
-def _spared(found: Found, plan: Plan) -> list[str]:
+def _spared(figures: Figures, plan: Plan) -> list[str]:
     """How much less than with Prompt there is, stream by stream."""
     rows = []
     for stream in (*streams(plan), TRAINED):
         rules = [
             rule
             for rule in (PARTLY, BY_TIMES)
-            if all(block_cell(plan, stream, one) in found for one in (rule, "prompt"))
+            if all(block_cell(plan, stream, name) in figures for name in (rule, "prompt"))
         ]
         rows += [
             [stream, NAMES[rule]]
             + [
-                f"{less(found, plan, stream, rule, name):.1%}"
+                f"{less(figures, plan, stream, rule, name):.1%}"
                 for name in ("split", "map", "reduce", "allocated")
             ]
             for rule in rules
@@ -120,13 +120,13 @@ def _spared(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _trainings(found: Found, plan: Plan) -> list[str]:
+def _trainings(figures: Figures, plan: Plan) -> list[str]:
     """Figure 4.8a: the kept curves."""
     cells = {which: training_cell(plan, which) for which in TRAININGS}
-    if any(cell not in found for cell in cells.values()):
+    if any(cell not in figures for cell in cells.values()):
         return []
     curves = {
-        which: list(zip(*(found.values(cell, name) for name in ("steps", "stage", "cost")), strict=True))
+        which: list(zip(*(figures.values(cell, name) for name in ("steps", "stage", "cost")), strict=True))
         for which, cell in cells.items()
     }
     rows = [
@@ -142,10 +142,10 @@ def _trainings(found: Found, plan: Plan) -> list[str]:
     ]
 
 
-def _times(found: Found, plan: Plan) -> list[str]:
+def _times(figures: Figures, plan: Plan) -> list[str]:
     """Figures 4.8b and 4.9: the kept times to plan."""
     cells = {rule: time_cell(plan, rule) for rule in PLANNERS}
-    if any(cell not in found for cell in cells.values()):
+    if any(cell not in figures for cell in cells.values()):
         return []
     lines = [
         "Figures 4.8b and 4.9: CPU ms of a batch from its tuples to their data blocks. These times are kept figures of "
@@ -154,11 +154,11 @@ def _times(found: Found, plan: Plan) -> list[str]:
         "exponent varies, there are 10,000 keys.",
         "",
     ]
-    for over, what in OVER.items():
-        times = {rule: found.values(cell, f"{over} ms") for rule, cell in cells.items()}
-        at = found.values(cells["partly"], over)
+    for over, heading in OVER.items():
+        times = {rule: figures.values(cell, f"{over} ms") for rule, cell in cells.items()}
+        at = figures.values(cells["partly"], over)
         lines += table(
-            [what, *cells],
+            [heading, *cells],
             (
                 [f"{value:,g}", *(number(times[rule][place]) for rule in cells)]
                 for place, value in enumerate(at)
@@ -168,30 +168,30 @@ def _times(found: Found, plan: Plan) -> list[str]:
     return lines
 
 
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     rules = {NAMES[rule]: rule for rule in NAMES if rule != BY_TIMES}
     panels = [
         scatter(
-            {name: _place(found, plan, stream, rule) for name, rule in rules.items()},
+            {name: _place(figures, plan, stream, rule) for name, rule in rules.items()},
             EMPHASIS,
             x_title="BCI / hashing's",
             y=decades("BSI / hashing's", [1e-6, 1.0], floor=1e-6),
             title=stream,
         )
         for stream in _PICTURED
-        if all(block_cell(plan, stream, rule) in found for rule in rules.values())
+        if all(block_cell(plan, stream, rule) in figures for rule in rules.values())
     ]
     if not panels:
         return {}
-    said = ["Down: tuples of the data blocks more even. Left: keys more even. 24 data blocks."]
-    return {"partly": page(panels, title=PICTURE, subtitle=said)}
+    subtitle = ["Down: tuples of the data blocks more even. Left: keys more even. 24 data blocks."]
+    return {"partly": page(panels, title=PICTURE, subtitle=subtitle)}
 
 
-def _place(found: Found, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
+def _place(figures: Figures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
     bci, bsi = (
-        found.median(block_cell(plan, stream, rule), name)
-        / max(1e-9, found.median(block_cell(plan, stream, "hashing"), name))
+        figures.median(block_cell(plan, stream, rule), name)
+        / max(1e-9, figures.median(block_cell(plan, stream, "hashing"), name))
         for name in ("bci", "bsi")
     )
     return max(_LEAST, bci), max(1e-6, bsi)

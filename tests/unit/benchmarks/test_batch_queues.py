@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.partitioners_prompt_plan import COSTS, planning_costs
 from benchmarks.reproducing.batch_work import BatchWork, Tasks, batch_work
-from benchmarks.reproducing.kept_costs import Costs, kept, kept_planning
+from benchmarks.reproducing.kept_costs import Costs, kept_costs, kept_planning
 from benchmarks.reproducing.paper_000 import batch_rates, clustering
 from benchmarks.reproducing.paper_000.grid import CAM
 from benchmarks.reproducing.paper_001 import queue_grid, queue_rates
@@ -80,7 +80,7 @@ def test_an_empty_batch_takes_no_time(tasks: Tasks) -> None:
 def test_no_batch_is_faster_than_its_work_in_equal_shares(
     batch: tuple[Int32s, Int32s], allocated: bool
 ) -> None:
-    found = work(*batch, Tasks(MAPS, REDUCES, allocated), kept())
+    found = work(*batch, Tasks(MAPS, REDUCES, allocated), kept_costs())
     ideal = found.maps.sum() / MAPS + found.reduces.sum() / REDUCES
     assert found.stages >= ideal * (1 - 1e-12)
 
@@ -115,7 +115,7 @@ def test_equal_shares_give_the_ideal_rate() -> None:
 
 @given(st.lists(batches(), min_size=1, max_size=5))
 def test_no_rate_is_above_that_of_equal_shares(several: list[tuple[Int32s, Int32s]]) -> None:
-    found = [work(*batch, costs=kept()) for batch in several]
+    found = [work(*batch, costs=kept_costs()) for batch in several]
     tuples = sum(batch.tuples for batch in found)
     slowest = max(
         sum(batch.maps.sum() for batch in found) / MAPS, sum(batch.reduces.sum() for batch in found) / REDUCES
@@ -176,7 +176,7 @@ def test_the_seeds_read_the_circle_from_elsewhere() -> None:
 def test_prompt_is_measured_with_and_without_its_planning() -> None:
     plan = quick_plan(Path(), 1)
     cells = queue_grid.cells(plan)
-    planned = {cell.partitioner for cell in cells if kept_planning().mark in cell.what}
+    planned = {cell.partitioner for cell in cells if kept_planning().mark in cell.experiment}
     assert planned == set(queue_grid.PLANNED.values())
     assert {cell.partitioner for cell in cells} >= set(CAM)
 

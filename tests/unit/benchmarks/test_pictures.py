@@ -14,15 +14,15 @@ from benchmarks.reproducing.paper_002.formulas import formulas
 from benchmarks.reproducing.paper_004 import page as page_004
 from benchmarks.reproducing.paper_004.grid import data_cell
 from benchmarks.reproducing.plan import full_plan
-from benchmarks.reproducing.store import Found, Store
+from benchmarks.reproducing.store import Figures, Store
 from evenflow.charts.lines import Line
 
 PLAN = full_plan(Path(), 1)
 FOLDER = Path("docs/reproducing")
 
 
-def kept(section: str) -> Found:
-    return Store(FOLDER / "results.json").found(section)
+def kept(section: str) -> Figures:
+    return Store(FOLDER / "results.json").figures(section)
 
 
 def words(picture: str) -> str:

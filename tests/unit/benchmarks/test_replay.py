@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.reproducing.kept_costs import Costs, kept
+from benchmarks.reproducing.kept_costs import Costs, kept_costs
 from benchmarks.reproducing.paper_000.converging import courses
 from benchmarks.reproducing.paper_000.replay import WAYS, Counts, Routing, counted, shortest_slide
 from benchmarks.reproducing.paper_000.several import (
@@ -79,7 +79,7 @@ def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: Routin
 @given(routings())
 def test_forwarding_never_makes_a_reducer_do_more(routing: Routing) -> None:
     found = count(routing)
-    none, forwarded, announced = (found.work(way, kept())[1] for way in WAYS)
+    none, forwarded, announced = (found.work(way, kept_costs())[1] for way in WAYS)
     assert (forwarded <= none).all()
     # A key at home is handed on as one partial of the window, where its slide may have none.
     assert (found.shares["announced"].rows <= found.shares["none"].rows).all()
@@ -89,7 +89,7 @@ def test_forwarding_never_makes_a_reducer_do_more(routing: Routing) -> None:
 @given(routings())
 def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing: Routing) -> None:
     found = count(replace(routing, workers=routing.homes[routing.codes]))
-    assert found.heard.sum() == 0
+    assert found.announcements.sum() == 0
     for way in ("forwarded", "announced"):
         assert found.shares[way].received.sum() == 0
         assert (found.shares[way].finished.sum(axis=1) == found.distinct).all()
@@ -109,15 +109,15 @@ def test_a_window_by_hand() -> None:
     )
     found = counted(routing, span=2, first=1)
     assert found.tuples.tolist() == [[0, 1, 2]]
-    assert found.made.tolist() == [[0, 1, 1]]
-    assert found.heard.tolist() == [[2, 0, 0]], "both sources announce key 1 to combiner 0"
+    assert found.partials.tolist() == [[0, 1, 1]]
+    assert found.announcements.tolist() == [[2, 0, 0]], "both sources announce key 1 to combiner 0"
     assert found.load.tolist() == [[1, 2, 2]]
     assert found.imbalance == pytest.approx(2 / 5 - 1 / 3)
     assert found.ksr == 1.5
     assert found.shares["none"].received.tolist() == [[0, 2]], "the partial results of the last slide"
     assert found.shares["forwarded"].finished.tolist() == [[0, 1, 0]]
     assert found.shares["forwarded"].received.tolist() == [[0, 1]]
-    assert found.shares["announced"].held.tolist() == [[1, 1, 0]], "each key at its home"
+    assert found.shares["announced"].held_keys.tolist() == [[1, 1, 0]], "each key at its home"
     assert found.shares["announced"].received.tolist() == [[0, 2]], (
         "home's window of key 1, and the slide of combiner 2"
     )
@@ -155,7 +155,7 @@ def test_a_rate_is_that_of_the_slowest_and_tables_only_help_where_reducers_are_i
     routing: Routing, at: int
 ) -> None:
     found = count(routing)
-    only_reducers = replace(kept(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)
+    only_reducers = replace(kept_costs(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)
     tables = np.zeros(SLIDES, np.bool_)
     without = rate(found, tables, only_reducers) if found.shares["none"].received.sum() else None
     tables[at] = True
@@ -171,9 +171,9 @@ def test_a_table_counts_in_the_slide_in_which_it_was_heard() -> None:
 
 
 def test_the_kept_costs_are_those_that_are_measured() -> None:
-    assert set(vars(kept())) == set(COSTS)
-    assert all(cost > 0 for cost in vars(kept()).values())
-    assert kept().mark != replace(kept(), hear=1.0).mark
+    assert set(vars(kept_costs())) == set(COSTS)
+    assert all(cost > 0 for cost in vars(kept_costs()).values())
+    assert kept_costs().mark != replace(kept_costs(), hear=1.0).mark
 
 
 def test_the_costs_can_be_measured() -> None:

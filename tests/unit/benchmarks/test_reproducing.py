@@ -23,7 +23,7 @@ from benchmarks.reproducing.paper_002.formulas import formula
 from benchmarks.reproducing.paper_004.claims import judged_streams
 from benchmarks.reproducing.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
 from benchmarks.reproducing.sections import SECTIONS
-from benchmarks.reproducing.store import Found, MissingError, Store
+from benchmarks.reproducing.store import Figures, MissingError, Store
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, names
@@ -54,7 +54,7 @@ def test_a_quick_run_writes_every_section_with_its_claims_and_pictures(page: Pat
     for section in SECTIONS.values():
         assert f"## {section.TITLE}" in text
         for claim in section.CLAIMS:
-            assert text.count(claim.says) >= 2, "once in the summary, once in its section"
+            assert text.count(claim.statement) >= 2, "once in the summary, once in its section"
     for name in names():
         assert text.count(f"| `{name}` |") >= 4, "a row in each stream of the windowed suite"
     pictures = re.findall(r"\]\((page/\w[\w-]*\.svg)\)", text)
@@ -101,11 +101,11 @@ def test_every_cell_has_a_key_of_its_own(size: object) -> None:
         assert len({cell.key for cell in cells}) == len(cells)
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.says[:40])
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement[:40])
 def test_every_claim_has_a_source_and_a_criterion(claim: Claim) -> None:
     assert re.match(r"(00[0-4], |ours, to 00[0-4] )", claim.source)
     assert claim.own == claim.source.startswith("ours")
-    assert len(claim.says) > 20
+    assert len(claim.statement) > 20
     assert len(claim.criterion) > 15
     assert not claim.criterion.endswith(".")
 
@@ -139,10 +139,10 @@ def test_a_part_more_that_holds_never_makes_a_verdict_worse(held: list[bool], ev
     )
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.says[:40])
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement[:40])
 def test_a_claim_that_says_all_is_judged_as_one(claim: Claim) -> None:
     bound = r"\b(all settings|all others|always|whatever|at most|at least|up to \d|within|every threshold|no key)\b"
-    if re.search(bound, claim.says) and "and shrinks" not in claim.says:
+    if re.search(bound, claim.statement) and "and shrinks" not in claim.statement:
         assert claim.every
 
 
@@ -183,7 +183,7 @@ def a_claim(*held: bool) -> Claim:
 
 
 def test_an_explanation_is_told_only_where_something_differs() -> None:
-    found, plan = Found({}), quick_plan(Path(), 1)
+    found, plan = Figures({}), quick_plan(Path(), 1)
     assert judged(a_claim(True), found, plan).why == "N"
     assert judged(a_claim(True, False), found, plan).why == "B N"
     assert judged(a_claim(False), found, plan).why == "B N"
@@ -192,7 +192,7 @@ def test_an_explanation_is_told_only_where_something_differs() -> None:
 
 @pytest.mark.long
 def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
-    found, plan = Found({}), quick_plan(Path(), 1)
+    found, plan = Figures({}), quick_plan(Path(), 1)
     assert judged(a_claim(True, False, True), found, plan).parts == "2 of 3"
     assert judged(a_claim(), found, plan).parts == "-"
     text = page.read_text(encoding="utf-8")
@@ -205,8 +205,8 @@ def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
 
 def test_dalton_does_not_beat_dagreedy_inside_its_own_spread() -> None:
     """The kept figures of the shift: median 8.4e-3 against 8.8e-3, but Dalton's seeds reach from 6.3e-3 to 1.45e-2."""
-    claim = next(claim for claim in CLAIMS if "beats DAGreedy on skewed" in claim.says)
-    assert judged(claim, KEPT.found("windowed"), full_plan(Path(), 1)).level == "not reproduced"
+    claim = next(claim for claim in CLAIMS if "beats DAGreedy on skewed" in claim.statement)
+    assert judged(claim, KEPT.figures("windowed"), full_plan(Path(), 1)).level == "not reproduced"
 
 
 def test_every_claim_that_is_not_reproduced_has_a_reason() -> None:
@@ -214,9 +214,9 @@ def test_every_claim_that_is_not_reproduced_has_a_reason() -> None:
     plan = full_plan(Path(), 1)
     for name, section in SECTIONS.items():
         for claim in section.CLAIMS:
-            item = judged(claim, KEPT.found(name), plan)
-            assert item.level != "not measured", f"run `make reproduce`: {claim.says}"
-            assert (item.level == "reproduced") == (item.reason is None), claim.says
+            item = judged(claim, KEPT.figures(name), plan)
+            assert item.level != "not measured", f"run `make reproduce`: {claim.statement}"
+            assert (item.level == "reproduced") == (item.reason is None), claim.statement
 
 
 def test_the_readme_tells_the_verdicts_of_the_kept_page() -> None:
@@ -233,7 +233,7 @@ def test_the_readme_tells_the_verdicts_of_the_kept_page() -> None:
 
 
 def test_a_reason_is_told_only_where_something_differs() -> None:
-    found, plan = Found({}), quick_plan(Path(), 1)
+    found, plan = Figures({}), quick_plan(Path(), 1)
     assert judged(a_claim(True), found, plan).reason is None
     assert judged(a_claim(True, False), found, plan).reason == "data"
     assert judged(a_claim(), found, plan).reason is None
@@ -298,7 +298,7 @@ def test_a_drawn_stream_is_the_same_for_the_same_seed(name: str) -> None:
 
 def test_only_streams_with_enough_tuples_a_worker_are_judged() -> None:
     plan = full_plan(Path(), 1)
-    pairs = judged_streams(KEPT.found("cardinality"), plan, ("debs-taxis",))
+    pairs = judged_streams(KEPT.figures("cardinality"), plan, ("debs-taxis",))
     assert pairs == [("debs-taxis", 8)], "1,427 tuples: 178 for each of 8 workers, 45 for each of 32"
 
 
@@ -323,13 +323,13 @@ def test_talking_without_delay_routes_as_the_exchange_does() -> None:
     talked = talk(scenario.partitioners(entrant("dalton-cooperative"), stream), stream, slide_ms=slide)  # type: ignore[arg-type]
     assert (talked.workers == routed.workers).all()
     assert talked.messages == 2 * (len(stream) // slide - 1)
-    assert talked.heard == list(range(slide, len(stream), slide)), "a table at the end of each slide"
+    assert talked.table_times == list(range(slide, len(stream), slide)), "a table at the end of each slide"
 
 
 def test_a_table_that_takes_longer_than_a_slide_leaves_slides_without_one() -> None:
     stream, slide = Stream("zipf", 20_000, 100, 1.2).opened(Path()), 400
     talked = talk(talkers(slide, 1), stream, slide_ms=slide, work_ms=lambda now: 1.5 * slide)  # type: ignore[arg-type]
-    heard = {at // slide for at in talked.heard}
+    heard = {at // slide for at in talked.table_times}
     assert 0.3 < len(heard) / (len(stream) // slide) < 0.7
 
 
@@ -366,7 +366,7 @@ def test_a_missing_figure_is_no_verdict() -> None:
         lambda found, plan: Outcome(str(found.median(CELL, "a")), (True,)),
         measure="counted tuples",
     )
-    assert judged(claim, Found({}), quick_plan(Path(), 1)).level == "not measured"
+    assert judged(claim, Figures({}), quick_plan(Path(), 1)).level == "not measured"
 
 
 def test_results_survive_being_written_and_read(tmp_path: Path) -> None:
@@ -374,10 +374,10 @@ def test_results_survive_being_written_and_read(tmp_path: Path) -> None:
     store.put("windowed", {CELL.key: {"imbalance": [0.123456789, 2.0, 3.0]}})
     again = Store(tmp_path / "results.json")
     assert again.holds(CELL)
-    assert again.found("windowed").values(CELL, "imbalance") == [0.12346, 2.0, 3.0]
-    assert figure(again.found("windowed"), CELL, "imbalance") == "2 (0.123 – 3)"
+    assert again.figures("windowed").values(CELL, "imbalance") == [0.12346, 2.0, 3.0]
+    assert figure(again.figures("windowed"), CELL, "imbalance") == "2 (0.123 – 3)"
     with pytest.raises(MissingError):
-        again.found("windowed").median(CELL, "ksr")
+        again.figures("windowed").median(CELL, "ksr")
     again.prune("windowed", [])
     assert not again.holds(CELL)
 

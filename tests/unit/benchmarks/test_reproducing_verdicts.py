@@ -35,7 +35,7 @@ ROOMIEST = "prompt:rest=roomiest"
 def verdicts() -> list[Judged]:
     """All claims, judged on the kept figures."""
     return [
-        judged(claim, KEPT.found(name), PLAN)
+        judged(claim, KEPT.figures(name), PLAN)
         for name, section in SECTIONS.items()
         for claim in section.CLAIMS
     ]
@@ -49,20 +49,22 @@ def test_every_measure_is_explained_and_some_verdict_has_it() -> None:
 
 def test_every_verdict_on_the_page_names_its_measure() -> None:
     for claim in CLAIMS:
-        rows = [line for line in PAGE.splitlines() if line.startswith(f"| {claim.source} | {claim.says} |")]
+        rows = [
+            line for line in PAGE.splitlines() if line.startswith(f"| {claim.source} | {claim.statement} |")
+        ]
         assert len(rows) == 1
         assert f" | {claim.measure} | " in rows[0]
 
 
-@pytest.mark.parametrize("claim", BY_CONSTRUCTION, ids=lambda claim: claim.says[:40])
+@pytest.mark.parametrize("claim", BY_CONSTRUCTION, ids=lambda claim: claim.statement[:40])
 def test_a_claim_that_is_true_by_construction_is_listed_with_why_and_not_among_the_verdicts(
     claim: Claim,
 ) -> None:
     listed = PAGE.partition("### True by construction")[2].partition("\n## ")[0]
-    assert f"| {claim.says} |" in listed
+    assert f"| {claim.statement} |" in listed
     assert claim.by_construction in listed
     assert len(claim.by_construction) > 60
-    assert claim.says not in PAGE.partition("### True by construction")[0]
+    assert claim.statement not in PAGE.partition("### True by construction")[0]
 
 
 def test_neither_checks_of_ours_nor_claims_that_are_true_by_construction_are_counted() -> None:
@@ -77,19 +79,19 @@ def test_another_measure_as_the_reason_says_what_was_measured_or_not_examined() 
     differing = [item.claim for item in verdicts() if item.reason == "measure"]
     assert len(differing) >= 20
     for claim in differing:
-        assert re.search(r"not examined|measure|counted|As above|Here it is", claim.because), claim.says
+        assert re.search(r"not examined|measure|counted|As above|Here it is", claim.because), claim.statement
 
 
 def test_the_paper_is_no_reason_for_what_the_audit_did_not_find_established() -> None:
     about = ("DAGreedy", "PPO, A3C", "converges faster", "Two partitioners have", "BCI: hashing", "Worst-fit")
     for part in about:
         for item in verdicts():
-            assert part not in item.claim.says or item.reason != "paper", item.claim.says
+            assert part not in item.claim.statement or item.reason != "paper", item.claim.statement
 
 
 def test_with_what_is_left_in_the_roomiest_block_prompt_has_the_highest_throughput_everywhere() -> None:
     """So step 3 of Alg. 2, as printed, is the reason why it has not: the verdicts on figure 2.7 say so."""
-    found = KEPT.found("micro-batch-queue")
+    found = KEPT.figures("micro-batch-queue")
     for stream, interval in product(present(found, PLAN), INTERVALS):
         ours = rates(found, PLAN, stream, interval, ROOMIEST)
         for rule in (*RIVALS, BEST_CAM):
@@ -97,20 +99,20 @@ def test_with_what_is_left_in_the_roomiest_block_prompt_has_the_highest_throughp
 
 
 def test_with_what_is_left_in_the_roomiest_block_prompt_has_lower_bci_than_shuffling_everywhere() -> None:
-    found = KEPT.found(BLOCKS)
+    found = KEPT.figures(BLOCKS)
     cells = [cell for cell in SECTIONS[BLOCKS].cells(PLAN) if cell.partitioner == ROOMIEST]
     shuffled = {
-        (cell.what, cell.stream): cell
+        (cell.experiment, cell.stream): cell
         for cell in SECTIONS[BLOCKS].cells(PLAN)
         if cell.partitioner == "shuffle"
     }
     assert len(cells) >= 6
     for cell in cells:
-        assert lower(found.values(cell, "bci"), found.values(shuffled[cell.what, cell.stream], "bci"))
+        assert lower(found.values(cell, "bci"), found.values(shuffled[cell.experiment, cell.stream], "bci"))
 
 
 def test_time_based_is_not_last_in_six_settings_with_a_very_hot_key_and_in_one_other() -> None:
-    found, ahead = KEPT.found("micro-batch-queue"), []
+    found, ahead = KEPT.figures("micro-batch-queue"), []
     for stream, interval in product(present(found, PLAN), INTERVALS):
         ours = rates(found, PLAN, stream, interval, "time-based")
         others = (*RIVALS[1:], BEST_CAM, "dalton-batch", "prompt")
@@ -120,7 +122,7 @@ def test_time_based_is_not_last_in_six_settings_with_a_very_hot_key_and_in_one_o
 
 
 def test_prompt_plus_is_late_half_as_often_as_both_others_in_one_setting_of_nine() -> None:
-    found, whole = KEPT.found("group-ahead"), []
+    found, whole = KEPT.figures("group-ahead"), []
     for load, cost in product(LOADS, COSTS):
         setting = late(load, OURS, cost=cost)
         ours = found.values(setting.cell(PLAN), "late")
@@ -131,7 +133,7 @@ def test_prompt_plus_is_late_half_as_often_as_both_others_in_one_setting_of_nine
 
 
 def test_random_draws_are_below_the_mark_of_003_and_the_best_parallelism_is_well_above() -> None:
-    found = KEPT.found("bandits")
+    found = KEPT.figures("bandits")
     fixed = [cell for cell in SECTIONS["bandits"].cells(PLAN) if cell.partitioner == "fixed"]
     learners = [cell for cell in SECTIONS["bandits"].cells(PLAN) if cell.partitioner in ("ppo", "a2c", "dqn")]
     assert all(found.median(cell, "all") > -0.2 for cell in fixed)
@@ -141,7 +143,7 @@ def test_random_draws_are_below_the_mark_of_003_and_the_best_parallelism_is_well
 
 
 def test_when_an_imbalance_matches_decides_how_often_d_choices_is_above_the_least_d() -> None:
-    found = KEPT.found("d-choices")
+    found = KEPT.figures("d-choices")
     held = {"matching": 0, "least": 0}
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(PLAN, z, n)
@@ -152,11 +154,11 @@ def test_when_an_imbalance_matches_decides_how_often_d_choices_is_above_the_leas
 
 
 def test_with_the_cap_of_the_authors_code_the_bandit_finds_few_workers() -> None:
-    found = KEPT.found("windowed")
+    found = KEPT.figures("windowed")
     capped = [
         cell
         for cell in SECTIONS["windowed"].cells(PLAN)
-        if (cell.what, cell.partitioner, cell.stream.kind, cell.stream.zipf)
+        if (cell.experiment, cell.partitioner, cell.stream.kind, cell.stream.zipf)
         == ("suite", "dalton:explore=capped", "zipf", 1.5)
     ]
     assert len(capped) == 1
@@ -165,7 +167,7 @@ def test_with_the_cap_of_the_authors_code_the_bandit_finds_few_workers() -> None
 
 def test_dagreedy_is_no_slower_than_cooperating_daltons_if_both_finish_whole_keys() -> None:
     """So which of them may forward makes the verdict on figure 13, not how they route."""
-    found = KEPT.found("windowed")
+    found = KEPT.figures("windowed")
     for kind in PAIRS:
         ours, theirs = (
             found.values(two_cell(PLAN, kind, rule), "announced") for rule in (COOPERATIVE, "dagreedy")
