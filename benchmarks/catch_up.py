@@ -50,21 +50,21 @@ def last_window(start: int, tuples: int) -> int:
 
 def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, float]:
     """Seconds from the start of both services to the first frame and row, and CPU seconds up to the first row."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
 
     def first_row() -> bool:
-        if "spark_runs" not in found and "running:" in spark.output():
-            found["spark_runs"] = round(time.time() - began, 2)
+        if "spark_runs" not in figures and "running:" in spark.output():
+            figures["spark_runs"] = round(time.time() - began, 2)
         return running.ends("results").get(SAMPLE, 0) > 0
 
     running.wait(first_row, "the first results", every=0.1)
     # The broker's clock says when rows and frames came, so that the pauses between two looks do not count.
     first = sampled_rows(running.settings, {SAMPLE: 0}, {SAMPLE: 1})
-    found["first_frame"] = round(_first_append(running) / 1000 - began, 2)
-    found["first_row"] = round(int(first[0, 0]) / 1000 - began, 2)
+    figures["first_frame"] = round(_first_append(running) / 1000 - began, 2)
+    figures["first_row"] = round(int(first[0, 0]) / 1000 - began, 2)
     used = running.meter.between(began, running.meter.now())
     names = {label: f"cpu_seconds_{label.replace(' ', '_')}" for label in used if label != MACHINE}
-    return found | {name: round(used[label], 1) for label, name in names.items()}
+    return figures | {name: round(used[label], 1) for label, name in names.items()}
 
 
 def _all_rows(running: Running, window_end: int) -> _Ends:

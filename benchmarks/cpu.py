@@ -34,7 +34,7 @@ class _Labels:
     below: str
     java: str | None
 
-    def of(self, process: Process) -> str:
+    def label(self, process: Process) -> str:
         if self.java is not None and process.name == "java":
             return self.java
         return self.itself if process.pid == self.root else self.below
@@ -45,7 +45,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._roots: dict[int, _Labels] = {}
-        self._seen: dict[_Key, Process] = {}
+        self._processes: dict[_Key, Process] = {}
         self._labels: dict[_Key, str] = {}
         self._parents: dict[_Key, _Key] = {}
         self._alive: set[_Key] = set()
@@ -63,34 +63,34 @@ class Ledger:
             # A pid alone may come again for another process.
             key = (process.pid, process.started)
             # A process whose ancestors have ended has no known root any more, but stays watched.
-            if root is None and key not in self._seen:
+            if root is None and key not in self._processes:
                 continue
             self._alive.add(key)
-            self._seen[key] = process
+            self._processes[key] = process
             if root is not None:
-                self._labels[key] = self._roots[root].of(process)
+                self._labels[key] = self._roots[root].label(process)
             if process.parent in processes:
                 parent = processes[process.parent]
                 self._parents[key] = (parent.pid, parent.started)
 
     def used(self) -> Used:
         """CPU seconds by label since each process began."""
-        told: dict[_Key, float] = {}
+        charged: dict[_Key, float] = {}
         # What children that have ended had used when they were last seen. The kernel charges that to their parents.
-        for key in self._seen.keys() - self._alive:
-            parent, process = self._parents.get(key), self._seen[key]
+        for key in self._processes.keys() - self._alive:
+            parent, process = self._parents.get(key), self._processes[key]
             if parent is not None:
-                told[parent] = told.get(parent, 0.0) + process.own + process.reaped
-        found: Used = {}
-        for key, process in self._seen.items():
+                charged[parent] = charged.get(parent, 0.0) + process.own + process.reaped
+        seconds: Used = {}
+        for key, process in self._processes.items():
             # Children that no look has seen: what the kernel charged to this parent beyond the children seen here.
-            missed = max(0.0, process.reaped - told.get(key, 0.0))
+            missed = max(0.0, process.reaped - charged.get(key, 0.0))
             label = self._labels[key]
-            found[label] = found.get(label, 0.0) + process.own + missed
+            seconds[label] = seconds.get(label, 0.0) + process.own + missed
             # The broker is a JVM, too, but the compilers' share is told of Spark's JVM only.
             if process.compilers and label != "broker":
-                found[COMPILERS] = found.get(COMPILERS, 0.0) + process.compilers
-        return found
+                seconds[COMPILERS] = seconds.get(COMPILERS, 0.0) + process.compilers
+        return seconds
 
 
 class CpuMeter:
@@ -173,10 +173,10 @@ def total(used: Used) -> float:
 def occupancy(used: Used, seconds: float) -> dict[str, float]:
     """How many cores were busy with what is measured, and how many with anything else on this machine meanwhile."""
     ours = total(used)
-    found = {"cores_used": round(ours / seconds, 2)}
+    cores = {"cores_used": round(ours / seconds, 2)}
     if MACHINE in used:
-        found["cores_used_by_others"] = round(max(0.0, used[MACHINE] - ours) / seconds, 2)
-    return found
+        cores["cores_used_by_others"] = round(max(0.0, used[MACHINE] - ours) / seconds, 2)
+    return cores
 
 
 def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, object]:
@@ -184,13 +184,13 @@ def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, obj
 
     A CPU second per million is a microsecond apiece. All CPU time is divided by `tuples`, and again by `rows`.
     """
-    found: dict[str, object] = {"cpu_seconds_per_million_tuples": _per_million(used, tuples)}
+    costs: dict[str, object] = {"cpu_seconds_per_million_tuples": _per_million(used, tuples)}
     if rows:
-        found["cpu_seconds_per_million_rows"] = _per_million(used, rows)
+        costs["cpu_seconds_per_million_rows"] = _per_million(used, rows)
     jvm = sum(seconds for label, seconds in used.items() if label.endswith("_jvm"))
     if jvm:
-        found["compilers_share_of_jvm"] = round(used.get(COMPILERS, 0.0) / jvm, 3)
-    return found
+        costs["compilers_share_of_jvm"] = round(used.get(COMPILERS, 0.0) / jvm, 3)
+    return costs
 
 
 def _per_million(used: Used, number: int) -> dict[str, float]:

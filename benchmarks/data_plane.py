@@ -47,19 +47,19 @@ WORKERS = 8
 class Commits:
     """The moments at which commits ended, and how many tuples had been read by then."""
 
-    seen: list[tuple[float, int]] = field(default_factory=list)
+    moments: list[tuple[float, int]] = field(default_factory=list)
     """Pairs of seconds since 1970 and tuples."""
 
     def note(self, tuples: int) -> None:
         """Note a commit that has just ended. Before the first tuple there is nothing to measure."""
         if tuples:
-            self.seen.append((time.time(), tuples))
+            self.moments.append((time.time(), tuples))
 
     def speed(self, meter: CpuMeter) -> Speed:
         """Tuples per second and CPU time from the first commit to the last."""
         # A look at the end, so that the meter knows what was used up to the last commit.
         meter.now()
-        (begin, before), (end, after) = self.seen[0], self.seen[-1]
+        (begin, before), (end, after) = self.moments[0], self.moments[-1]
         return Speed((after - before) / (end - begin), after - before, meter.between(begin, end))
 
 
@@ -144,8 +144,8 @@ def recorded(settings: Settings) -> Frames:
             value = message.value() or b""
             frame = decode_frame(value, fingerprint=settings.fingerprint)
             # Frames of one block carry the same offsets. A block without tuples only tells: then partition and offset told.
-            read, told = frame.header.offsets, frame.header.told
-            starts = read[["partition", "first"]] if len(read) else told[["partition", "reached"]]
+            offsets, marks = frame.header.offsets, frame.header.told
+            starts = offsets[["partition", "first"]] if len(offsets) else marks[["partition", "reached"]]
             block = tuple(sorted(starts.tolist()))
             blocks[block].append((message.partition(), value, frame.batch.num_rows))
     frames: Frames = {}

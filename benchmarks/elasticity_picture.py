@@ -34,7 +34,7 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
         for draw, y in ((_load, loads), (_scaled, scaled))
     ]
     rows_of_panels.append([_late(row, x, late if at == 0 else late.hidden()) for at, row in enumerate(shown)])
-    said = [
+    summaries = [
         f"{row['policy']}: {row['overloaded']:.0%} of the time overloaded, {row['slot_seconds']:,.0f} core-seconds"
         for row in shown
     ]
@@ -46,7 +46,7 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
             f"({THRESHOLD - STEP:.1f} to {THRESHOLD}).",
             "Middle: workers p (blue) and executors (dark); r is 1 in the fused wiring. "
             f"Below: latency of each window, and the promised {shown[0]['slo_ms'] / 1000:g} s.",
-            *("; ".join(said[first : first + 3]) for first in range(0, len(said), 3)),
+            *("; ".join(summaries[first : first + 3]) for first in range(0, len(summaries), 3)),
         ],
         columns=len(shown),
         spacing=12,
@@ -91,10 +91,10 @@ def _scaled(row: dict[str, Any], end: float, x: Axis, y: Axis) -> Any:
 
 
 def _late(row: dict[str, Any], x: Axis, y: Axis) -> Any:
-    told = [
+    latencies = [
         (each["at"], each["latency_ms"] / 1000) for each in row["course"] if each["latency_ms"] is not None
     ]
-    line = Line([at for at, _ in told], [min(seconds, _MOST_LATENCY) for _, seconds in told])
+    line = Line([at for at, _ in latencies], [min(seconds, _MOST_LATENCY) for _, seconds in latencies])
     promised = Line([0, x.high], [row["slo_ms"] / 1000] * 2)
     drawn = [("promised", promised, REST), (row["policy"], line, NAMED[2]._replace(line=1.8))]
     return strokes(drawn, x, y).properties(width=118, height=48)

@@ -149,20 +149,20 @@ class _Live:
         self._seconds = seconds
         self._numbers = count()
 
-    def hold(self, rate: int, what: str) -> dict[str, Any]:
+    def hold(self, rate: int, label: str) -> dict[str, Any]:
         """Replay live at this rate for the length of a step. Then wait until the results are up to date again.
 
         ServiceError if the replay fails.
         """
-        name = f"{what} at {rate:,} tuples/s"
+        name = f"{label} at {rate:,} tuples/s"
         with step(name, self._running.counts):
-            found = self._hold(rate)
-        tell(name, found)
-        return found
+            figures = self._hold(rate)
+        tell(name, figures)
+        return figures
 
     def _hold(self, rate: int) -> dict[str, Any]:
         running = self._running
-        told, sent = running.records("telemetry"), running.records("input")
+        telemetry_start, sent = running.records("telemetry"), running.records("input")
         replay = running.start_replay(
             f"bench-{next(self._numbers)}", self._zipf, rate, limit=int(rate * self._seconds)
         )
@@ -175,7 +175,7 @@ class _Live:
         if replay.returncode:
             raise ServiceError(f"the replay failed:\n{replay.tail()}")
         achieved = _told_rate(replay.output())
-        loads = self._loads(told)
+        loads = self._loads(telemetry_start)
         running.up_to_date()
         rows = sampled_rows(running.settings, before)
         used = running.meter.between(begun, over)
@@ -191,11 +191,11 @@ class _Live:
             **budget(used, tuples=max(1, last - first), rows=emitted),
         }
 
-    def _loads(self, told: int) -> float:
+    def _loads(self, begin: int) -> float:
         """Median of W over the micro-batches from telemetry record `told` on. The slowest stage counts."""
         settings = self._running.settings
         interval, loads = settings.spark.batch_interval, dict[str, list[float]]()
-        for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: told}):
+        for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: begin}):
             for message in messages:
                 record = parse(message.value())
                 if isinstance(record, BatchRecord):

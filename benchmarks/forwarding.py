@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.forwarding_ways import SEED as SEED
-from benchmarks.forwarding_ways import SLIDE, SPAN, Case, Forwarding, Today
+from benchmarks.forwarding_ways import SLIDE, SPAN, Forwarding, ForwardingCase, Today
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.keys import candidate, hash_keys
@@ -49,7 +49,7 @@ ENTRANTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class RoutedStream:
     """The tuples of a case. keys: one for each rank. The arrays have shape (tuples,)."""
 
     keys: pa.Array
@@ -70,19 +70,21 @@ def run(*, smoke: bool) -> dict[str, object]:
     for law in STREAMS:
         for keys, workers in some:
             for entrant in ENTRANTS:
-                case = Case(law=law, keys=keys, entrant=entrant, workers=workers)
+                case = ForwardingCase(law=law, keys=keys, entrant=entrant, workers=workers)
                 rows.append(row(replace(case, tuples=4_000, measured=1) if smoke else case))
     return {"rows": rows}
 
 
-def row(case: Case) -> dict[str, object]:
+def row(case: ForwardingCase) -> dict[str, object]:
     """All figures of a case."""
     stream = _stream(case)
-    found = {name: getattr(case, name) for name in ("law", "keys", "entrant", "workers", "sources", "total")}
-    return found | _shares(case, stream) | _costs(case, stream) | _announcing(case, stream)
+    settings = {
+        name: getattr(case, name) for name in ("law", "keys", "entrant", "workers", "sources", "total")
+    }
+    return settings | _shares(case, stream) | _costs(case, stream) | _announcing(case, stream)
 
 
-def _stream(case: Case) -> Stream:
+def _stream(case: ForwardingCase) -> RoutedStream:
     law, numbers = STREAMS[case.law]
     count = case.panes * case.tuples
     draws = np.random.default_rng(SEED).random(count)
@@ -92,39 +94,41 @@ def _stream(case: Case) -> Stream:
     times = np.arange(count) * SLIDE // case.tuples
     workers, source = np.empty(count, np.int32), np.arange(count, dtype=np.int32) % np.int32(case.sources)
     entrant, options = ENTRANTS[case.entrant]
-    given: dict[str, Any] = fitted(entrant, options, window_ms=SPAN * SLIDE, slide_ms=SLIDE)
+    window_options: dict[str, Any] = fitted(entrant, options, window_ms=SPAN * SLIDE, slide_ms=SLIDE)
     for number in range(case.sources):
-        mine = create(entrant, workers=case.workers, seed=SEED, source=number, sources=case.sources, **given)
+        mine = create(
+            entrant, workers=case.workers, seed=SEED, source=number, sources=case.sources, **window_options
+        )
         at = np.flatnonzero(source == number)
         workers[at] = mine.assign(hashes[at], times[at])
     home = candidate(hashes, 1, case.workers, SEED)
-    return Stream(keys, hashes, ranks, times // SLIDE, workers, home, source)
+    return RoutedStream(keys, hashes, ranks, times // SLIDE, workers, home, source)
 
 
-def _shares(case: Case, stream: Stream) -> dict[str, object]:
+def _shares(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
     """How many results could be finished at home, and how many announcements that takes, exactly."""
-    there = np.zeros((case.panes, case.keys), np.bool_)
+    present = np.zeros((case.panes, case.keys), np.bool_)
     away = np.zeros((case.sources, case.panes, case.keys), np.bool_)
-    there[stream.panes, stream.ranks] = True
+    present[stream.panes, stream.ranks] = True
     out = stream.workers != stream.home
     away[stream.source[out], stream.panes[out], stream.ranks[out]] = True
     results = finished = 0
     for last in range(case.warm, case.panes):
         window = slice(last - SPAN + 1, last + 1)
-        held = there[window].any(axis=0)
-        results += int(held.sum())
-        finished += int((held & ~away[:, window].any(axis=(0, 1))).sum())
+        window_keys = present[window].any(axis=0)
+        results += int(window_keys.sum())
+        finished += int((window_keys & ~away[:, window].any(axis=(0, 1))).sum())
     measured = stream.panes >= case.warm
     return {
         "results": results,
         "finished_at_home": round(finished / results, 4),
         "tuples_at_home": round(1 - float(out[measured].mean()), 4),
         "announcements_per_million": _per_million(case, int(away[:, case.warm :].sum())),
-        "keys_a_pane": int(there[case.warm :].sum()) // case.measured,
+        "keys_a_pane": int(present[case.warm :].sum()) // case.measured,
     }
 
 
-def _costs(case: Case, stream: Stream) -> dict[str, object]:
+def _costs(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
     """CPU seconds and bytes per million tuples, of today's way and with forwarding. Results must be as many."""
     aggregates = {"n": "count", "total": case.total}
     query = Query(window=SPAN * SLIDE, slide=SLIDE, aggregates=aggregates, types={"x": "int64"})
@@ -144,25 +148,25 @@ def _costs(case: Case, stream: Stream) -> dict[str, object]:
         forwarding.close(pane)
     if today.rows != forwarding.rows:
         raise AssertionError(f"{forwarding.rows} results with forwarding, {today.rows} without")
-    found: dict[str, object] = {}
+    costs: dict[str, object] = {}
     for name, way in (("today", today), ("forwarding", forwarding)):
         cpu = {part: round(_per_million(case, seconds), 3) for part, seconds in way.cpu.items()}
-        found[name] = {
+        costs[name] = {
             "cpu": cpu | {"all": round(sum(cpu.values()), 3)},
             "partials": _per_million(case, way.partials),
             "blob_kilobytes": _per_million(case, way.sent / 1e3),
             "state_kilobytes": _per_million(case, way.moved / 1e3),
-            "state_held_kilobytes": way.held // 1000,
+            "state_held_kilobytes": way.state_bytes // 1000,
         }
-    return found
+    return costs
 
 
-def _block(case: Case, number: int) -> slice:
+def _block(case: ForwardingCase, number: int) -> slice:
     size = case.tuples // case.blocks
     return slice(number * size, (number + 1) * size)
 
 
-def _combined(plan: AggregatePlan, case: Case, stream: Stream, number: int) -> list[pa.Table]:
+def _combined(plan: AggregatePlan, case: ForwardingCase, stream: RoutedStream, number: int) -> list[pa.Table]:
     """The partials of each worker of one micro-batch. Both ways have the same."""
     some = _block(case, number)
     workers = stream.workers[some]
@@ -176,7 +180,7 @@ def _combined(plan: AggregatePlan, case: Case, stream: Stream, number: int) -> l
     return [plan.combine(rows.slice(start, stop - start)) for start, stop in pairwise(bounds.tolist())]
 
 
-def _announced(case: Case, stream: Stream, number: int) -> list[UInt64s]:
+def _announced(case: ForwardingCase, stream: RoutedStream, number: int) -> list[UInt64s]:
     """The announced keys' hashes by home, of one micro-batch."""
     some = _block(case, number)
     out = stream.workers[some] != stream.home[some]
@@ -185,7 +189,7 @@ def _announced(case: Case, stream: Stream, number: int) -> list[UInt64s]:
     return [hashes[home == worker] for worker in range(case.workers)]
 
 
-def _announcing(case: Case, stream: Stream) -> dict[str, object]:
+def _announcing(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
     """What the partitioner spends on announcements: CPU seconds and bytes per million tuples, announced once per block."""
     rows, began = 0, time.process_time()
     for number in range(case.warm * case.blocks, case.panes * case.blocks):
@@ -203,5 +207,5 @@ def _announcing(case: Case, stream: Stream) -> dict[str, object]:
     }
 
 
-def _per_million(case: Case, number: float) -> float:
+def _per_million(case: ForwardingCase, number: float) -> float:
     return round(number / (case.measured * case.tuples) * 1e6, 4)

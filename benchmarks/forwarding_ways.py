@@ -24,7 +24,7 @@ LARGEST_BLOB = 900_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class ForwardingCase:
     """One stream, one partitioner. warm, measured: panes. tuples: of a pane. blocks: of each pane, each one micro-batch.
 
     total: the aggregate of the query besides a count. sources: instances that route the stream by turns. states: so many
@@ -49,7 +49,7 @@ class Case:
         return self.warm + self.measured
 
 
-class Held:
+class PaneState:
     """Partials of panes that become windows: the state of a bucket, or of a home."""
 
     def __init__(self, plan: AggregatePlan) -> None:
@@ -95,7 +95,7 @@ class Way:
     """cpu: seconds by part. partials, sent: to reducers, rows and bytes. rows: results. offset: of the next blob."""
 
     plan: AggregatePlan
-    case: Case
+    case: ForwardingCase
     cpu: dict[str, float] = field(default_factory=dict)
     partials: int = 0
     sent: int = 0
@@ -103,7 +103,7 @@ class Way:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        self.buckets = [Held(self.plan) for _ in range(BUCKETS)]
+        self.buckets = [PaneState(self.plan) for _ in range(BUCKETS)]
         self._moved = 0
 
     def begin(self) -> None:
@@ -118,15 +118,15 @@ class Way:
         return self._all_moved() - self._moved
 
     @property
-    def held(self) -> int:
+    def state_bytes(self) -> int:
         """Bytes of state at the end."""
-        return sum(held.size for held in self._states())
+        return sum(state.size for state in self._states())
 
-    def _states(self) -> list[Held]:
+    def _states(self) -> list[PaneState]:
         return self.buckets
 
     def _all_moved(self) -> int:
-        return sum(held.memory.moved for held in self._states())
+        return sum(state.memory.moved for state in self._states())
 
     def _note(self, part: str, began: float) -> None:
         self.cpu[part] = self.cpu.get(part, 0.0) + time.process_time() - began
@@ -134,11 +134,11 @@ class Way:
     def blobs(self, tables: Sequence[pa.Table], hashes: UInt64s) -> list[list[bytes]]:
         """The blobs of these partials by bucket, encoded as the combiner does it."""
         whole = pa.concat_tables(tables)
-        of = bucket_of(hashes, BUCKETS).astype(np.int64)
-        counts = np.bincount(of, minlength=BUCKETS)
+        bucket_numbers = bucket_of(hashes, BUCKETS).astype(np.int64)
+        counts = np.bincount(bucket_numbers, minlength=BUCKETS)
         if whole.num_rows:
-            whole = whole.take(pa.array(np.argsort(of, kind="stable")))
-        made: list[list[bytes]] = []
+            whole = whole.take(pa.array(np.argsort(bucket_numbers, kind="stable")))
+        blobs: list[list[bytes]] = []
         start = 0
         for bucket, count in enumerate(counts.tolist()):
             header = BlobHeader(
@@ -153,12 +153,12 @@ class Way:
                 lanes=records(0, LANE),
             )
             parts = blob_parts(whole.slice(start, count), header, LARGEST_BLOB)
-            made.append([part.data for part in parts])
+            blobs.append([part.data for part in parts])
             start += count
         self.offset += 1
         self.partials += whole.num_rows
-        self.sent += sum(len(data) for parts in made for data in parts)
-        return made
+        self.sent += sum(len(data) for parts in blobs for data in parts)
+        return blobs
 
     def decoded(self, blobs: Sequence[bytes]) -> pa.Table:
         opened = [decode_blob(data, fingerprint="f") for data in blobs]
@@ -205,10 +205,10 @@ class Forwarding(Way):
     def __post_init__(self) -> None:
         super().__post_init__()
         states = min(self.case.states, self.case.workers)
-        self.homes = [Held(self.plan) for _ in range(states)]
+        self.homes = [PaneState(self.plan) for _ in range(states)]
         self.announced: list[dict[int, list[UInt64s]]] = [{} for _ in range(states)]
 
-    def _states(self) -> list[Held]:
+    def _states(self) -> list[PaneState]:
         return [*self.buckets, *self.homes]
 
     def add(self, announced: list[UInt64s], pane: int) -> None:
@@ -234,10 +234,10 @@ class Forwarding(Way):
         )
         self._note("combiner", began)
         began = time.process_time()
-        for number, held in enumerate(self.homes):
+        for number, state in enumerate(self.homes):
             rows = pa.concat_tables(split[number :: len(self.homes)])
             if rows.num_rows:
-                held.add(rows, int(rows["pane"][0].as_py()))
+                state.add(rows, int(rows["pane"][0].as_py()))
         self._note("home", began)
         self._reduce(blobs)
 
@@ -245,21 +245,21 @@ class Forwarding(Way):
         """Finish what home may finish, hand on the rest of the windows, and reduce that."""
         began = time.process_time()
         handed, handed_hashes = [self.plan.partial_schema.empty_table()], [np.empty(0, np.uint64)]
-        for held, announced in zip(self.homes, self.announced, strict=True):
-            table = held.window(pane)
-            held.save()
+        for home, announced in zip(self.homes, self.announced, strict=True):
+            table = home.window(pane)
+            home.save()
             announced.pop(pane - SPAN, None)
             known = np.concatenate(
-                [np.empty(0, np.uint64), *(one for each in announced.values() for one in each)]
+                [np.empty(0, np.uint64), *(key_hashes for each in announced.values() for key_hashes in each)]
             )
             if len(known):
                 hashes = hash_keys(table["key"])
-                kept = ~np.isin(hashes, np.unique(known))
-                if not kept.all():
-                    rest = table.filter(pa.array(~kept))
+                finished = ~np.isin(hashes, np.unique(known))
+                if not finished.all():
+                    rest = table.filter(pa.array(~finished))
                     handed.append(rest.add_column(0, "pane", pa.array(np.full(rest.num_rows, pane))))
-                    handed_hashes.append(hashes[~kept])
-                    table = table.filter(pa.array(kept))
+                    handed_hashes.append(hashes[~finished])
+                    table = table.filter(pa.array(finished))
             self._emit(table, pane)
         blobs = self.blobs(handed, np.concatenate(handed_hashes))
         self._note("home", began)

@@ -87,7 +87,7 @@ class Pipeline:
 
         The tuples lie in `spread` panes from the open pane on. The last block closes `close` panes.
         """
-        made: list[list[tuple[int, bytes]]] = [[] for _ in range(self.routed)]
+        frames: list[list[tuple[int, bytes]]] = [[] for _ in range(self.routed)]
         for number in range(blocks):
             drawn = np.sort(self._random.integers(0, keys, tuples // blocks))
             workers = drawn % self.routed
@@ -108,10 +108,10 @@ class Pipeline:
             for routed in range(self.routed):
                 rows = batch.slice(bounds[routed], bounds[routed + 1] - bounds[routed])
                 data = packer.pack(rows if rows.num_rows else self._no_rows, sequence=self.block)
-                made[routed].append((self.block, data))
+                frames[routed].append((self.block, data))
             self.block += 1
         self.pane += close
-        return made
+        return frames
 
     def combine(self, frames: list[list[tuple[int, bytes]]]) -> tuple[list[list[bytes]], float]:
         """Combine a micro-batch in `TASKS` tasks. Blobs by bucket, and the CPU seconds."""
@@ -133,9 +133,9 @@ class Pipeline:
         began = time.process_time()
         if self.plan.emission.mode == "top":
             sent = [
-                one
+                leader
                 for state, data in zip(self.states, blobs, strict=True)
-                for one in reduce_leaders(self.plan, self.layout, state, data)
+                for leader in reduce_leaders(self.plan, self.layout, state, data)
             ]
             tables = list(merge_leaders(self.plan, self.layout, self.merging, sent))
         else:
@@ -161,11 +161,11 @@ class Pipeline:
     def _packer(self, *, closes: int) -> FramePacker:
         first = self.block * 1_000
         offsets = records_of([(number, first, first + 999) for number in range(self.inputs)], OFFSETS)
-        told = records(0, TOLD)
+        marks = records(0, TOLD)
         # A frame that tells has a mark of every input partition, which closes the panes before it.
         if closes:
             mark = (self.pane + closes) * SLIDE
-            told = records_of([(number, mark, first + 1_000) for number in range(self.inputs)], TOLD)
+            marks = records_of([(number, mark, first + 1_000) for number in range(self.inputs)], TOLD)
         header = FrameHeader(
             fingerprint="f",
             epoch=0,
@@ -173,6 +173,6 @@ class Pipeline:
             routed_partitions=self.routed,
             session=1,
             offsets=offsets,
-            told=told,
+            told=marks,
         )
         return FramePacker(header, self.plan.frame_schema)

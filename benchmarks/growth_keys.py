@@ -22,15 +22,15 @@ def run(*, smoke: bool) -> dict[str, object]:
         for _ in pipeline.batches(fill, tuples=min(keys, TUPLES), keys=keys, close=0):
             pass
         before = pipeline.moved
-        found = list(pipeline.batches(4 if smoke else 8, tuples=TUPLES // 10, keys=keys, close=0))
+        batches = list(pipeline.batches(4 if smoke else 8, tuples=TUPLES // 10, keys=keys, close=0))
         moved = pipeline.moved - before
         (closing,) = pipeline.batches(1, tuples=TUPLES // 10, keys=keys)
         rows.append(
             {
                 "keys": keys,
                 "micro_batches_before": fill,
-                "reduce_median": round(median(reducing for _, reducing, _ in found), 4),
-                "state_bytes_a_batch": moved // len(found),
+                "reduce_median": round(median(reducing for _, reducing, _ in batches), 4),
+                "state_bytes_a_batch": moved // len(batches),
                 "emit": round(closing[1], 3),
                 "rows": closing[2],
             }

@@ -31,16 +31,16 @@ def run(*, smoke: bool) -> dict[str, object]:
             for name, tuples in (("full", 2_000), ("empty", 0)):
                 blobs, _ = pipeline.combine(pipeline.frames(tuples=tuples, keys=KEYS, close=bool(tuples)))
                 seconds.setdefault((panes, name), []).append(pipeline.reduce(blobs)[1])
-    found = {f"{name}_{panes}_panes": round(median(values), 5) for (panes, name), values in seconds.items()}
+    medians = {f"{name}_{panes}_panes": round(median(values), 5) for (panes, name), values in seconds.items()}
     return {
         "keys": KEYS,
-        "cpu_seconds": found,
+        "cpu_seconds": medians,
         "state_bytes_a_batch": {
             f"{panes}_panes": round((moved[panes] + pipeline.moved) / repetitions / 2)
             for panes, pipeline in pipelines.items()
         },
-        "ratio_full": round(found[f"full_{many}_panes"] / found["full_60_panes"], 3),
-        "ratio_empty": round(found[f"empty_{many}_panes"] / found["empty_60_panes"], 3),
+        "ratio_full": round(medians[f"full_{many}_panes"] / medians["full_60_panes"], 3),
+        "ratio_empty": round(medians[f"empty_{many}_panes"] / medians["empty_60_panes"], 3),
     }
 
 

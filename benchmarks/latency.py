@@ -34,15 +34,15 @@ def sampled_rows(
     nowhere = {number: 0 for number in range(settings.spark.buckets) if number != SAMPLE}
     first = {SAMPLE: begin.get(SAMPLE, 0), **nowhere}
     last = nowhere if end is None else {SAMPLE: end[SAMPLE], **nowhere}
-    found: dict[tuple[int, int], int] = {}
+    counts: dict[tuple[int, int], int] = {}
     for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
         for message in messages[::_EVERY]:
             # The rows are many, so their JSON is searched, not parsed.
             value = message.value() or b""
             at = value.index(_WINDOW_END) + len(_WINDOW_END)
             row = (message.timestamp()[1], int(value[at : value.index(b",", at)]))
-            found[row] = found.get(row, 0) + 1
-    return np.array([(*row, number) for row, number in found.items()], np.int64).reshape(-1, 3)
+            counts[row] = counts.get(row, 0) + 1
+    return np.array([(*row, number) for row, number in counts.items()], np.int64).reshape(-1, 3)
 
 
 def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, Any]:

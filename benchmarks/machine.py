@@ -39,16 +39,16 @@ def _lasting() -> dict[str, object]:
 
 def _java() -> str | None:
     try:
-        told = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True)
+        process = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.SubprocessError, EvenflowError):
         return None
-    found = re.search(r'version "([^"]+)"', told.stderr)
-    return found[1] if found else None
+    version = re.search(r'version "([^"]+)"', process.stderr)
+    return version[1] if version else None
 
 
 def _kafka() -> str | None:
     for jar in kafka_broker_jars():
-        found = re.match(r"kafka_[\d.]+-(\d+\.\d+\.\d+)\.jar", jar.name)
-        if found:
-            return found[1]
+        match = re.match(r"kafka_[\d.]+-(\d+\.\d+\.\d+)\.jar", jar.name)
+        if match:
+            return match[1]
     return None

@@ -29,7 +29,7 @@ _PER_MS, _BATCH = 10, 10_000
 
 
 @dataclass(frozen=True)
-class Size:
+class RoutingSize:
     """How much is run. warm: tuples before the first figure. block: tuples a figure. repetitions: figures."""
 
     warm: int
@@ -37,20 +37,20 @@ class Size:
     repetitions: int
 
 
-def size(*, smoke: bool) -> Size:
+def size(*, smoke: bool) -> RoutingSize:
     """The size of a run. The warm-up fills more than a window of 60 slides."""
-    return Size(20_000, 20_000, 2) if smoke else Size(800_000, 400_000, 7)
+    return RoutingSize(20_000, 20_000, 2) if smoke else RoutingSize(800_000, 400_000, 7)
 
 
 def labels() -> list[str]:
     """Every registered name, each followed by its variant with HyperLogLog if it has one."""
-    found = []
+    entries = []
     for name in names():
-        found.append(name)
+        entries.append(name)
         field = create(name, workers=2).options_type.model_fields.get("cardinality")
         if field is not None and "hll" in get_args(field.annotation):
-            found.append(f"{name}:cardinality=hll")
-    return found
+            entries.append(f"{name}:cardinality=hll")
+    return entries
 
 
 def zipf_keys(tuples: int, *, keys: int = KEYS) -> UInt64s:
@@ -66,10 +66,10 @@ def zipf_keys(tuples: int, *, keys: int = KEYS) -> UInt64s:
 class Warm:
     """A partitioner whose state is warm. A call routes the next block and gives its ns per tuple."""
 
-    def __init__(self, label: str, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
+    def __init__(self, label: str, keys: UInt64s, how_much: RoutingSize, *, workers: int = WORKERS) -> None:
         name, options = parse_choice(label)
         self.partitioner: Partitioner = create(name, workers=workers, seed=SEED, **options)
-        self._keys, self._block, self._seen = keys, how_much.block, 0
+        self._keys, self._block, self._routed = keys, how_much.block, 0
         self._route(how_much.warm)
 
     def __call__(self) -> float:
@@ -80,10 +80,10 @@ class Warm:
         step = _BATCH if self.partitioner.micro_batch else tuples
         seconds = 0.0
         for first in range(0, tuples, step):
-            index = np.arange(self._seen, self._seen + min(step, tuples - first))
+            index = np.arange(self._routed, self._routed + min(step, tuples - first))
             # Keys and times are made outside the measured time.
             keys, times = self._keys[index % len(self._keys)], index // _PER_MS
-            self._seen += len(index)
+            self._routed += len(index)
             assign = (
                 self.partitioner.assign_batch if self.partitioner.micro_batch else self.partitioner.assign
             )
@@ -96,7 +96,7 @@ class Warm:
 class BareHashing:
     """Computes F_1 of every key and nothing else. A call gives the ns per tuple."""
 
-    def __init__(self, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
+    def __init__(self, keys: UInt64s, how_much: RoutingSize, *, workers: int = WORKERS) -> None:
         self._keys, self._workers = keys[: how_much.block], workers
         # The first call compiles the kernel.
         self()
@@ -107,10 +107,12 @@ class BareHashing:
         return (time.thread_time() - began) / len(self._keys) * 1e9
 
 
-def costs(found: Sequence[str], keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> dict[str, Any]:
+def costs(
+    names: Sequence[str], keys: UInt64s, how_much: RoutingSize, *, workers: int = WORKERS
+) -> dict[str, Any]:
     """Spread of the ns per tuple of each label and of `bare hashing`, measured in turns."""
     ways: dict[str, Any] = {"bare hashing": BareHashing(keys, how_much, workers=workers)}
-    ways |= {label: Warm(label, keys, how_much, workers=workers) for label in found}
+    ways |= {label: Warm(label, keys, how_much, workers=workers) for label in names}
     return {label: spread(values) for label, values in in_turns(ways, how_much.repetitions).items()}
 
 

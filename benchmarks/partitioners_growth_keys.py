@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.partitioners import SEED as SEED
-from benchmarks.partitioners import WORKERS, Size, Warm, labels, middle, zipf_keys
+from benchmarks.partitioners import WORKERS, RoutingSize, Warm, labels, middle, zipf_keys
 from benchmarks.pictures import PLOTS, growth_keys, keep
 
 ID = "partitioners-growth-keys"
@@ -14,7 +14,7 @@ WHAT = "ns per tuple, bytes of state and their bound, every partitioner, n = 64,
 
 def run(*, smoke: bool) -> dict[str, Any]:
     """A row for each partitioner and number of keys. `state_bound`: the most that its state can take with so many keys."""
-    how_much = Size(10_000, 10_000, 1) if smoke else Size(2_000_000, 200_000, 3)
+    how_much = RoutingSize(10_000, 10_000, 1) if smoke else RoutingSize(2_000_000, 200_000, 3)
     rows = []
     for count in (1_000, 10_000) if smoke else (10_000, 100_000, 1_000_000, 10_000_000):
         keys = zipf_keys(how_much.warm, keys=count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.partitioners import KEYS, Size, costs, labels, zipf_keys
+from benchmarks.partitioners import KEYS, RoutingSize, costs, labels, zipf_keys
 from benchmarks.partitioners import SEED as SEED
 from benchmarks.pictures import PLOTS, growth_workers, keep
 
@@ -14,7 +14,7 @@ WHAT = "ns per tuple of every partitioner, 100,000 keys, Zipf 1.0, over n = 5 ..
 
 def run(*, smoke: bool) -> dict[str, Any]:
     """A row for each partitioner and number of workers."""
-    how_much = Size(10_000, 10_000, 1) if smoke else Size(700_000, 200_000, 3)
+    how_much = RoutingSize(10_000, 10_000, 1) if smoke else RoutingSize(700_000, 200_000, 3)
     keys = zipf_keys(how_much.warm)
     rows = []
     for workers in (5, 64) if smoke else (5, 16, 64, 256, 1024):

@@ -40,10 +40,10 @@ def run(*, smoke: bool) -> dict[str, Any]:
     cells += [("zipf", 1_000 if smoke else 10_000, zipf) for zipf in skews]
     rows = []
     for over, keys, zipf in cells:
-        found = in_turns({name: _timed(rule, keys, zipf) for name, rule in RULES.items()}, turns)
+        times_by_rule = in_turns({name: _timed(rule, keys, zipf) for name, rule in RULES.items()}, turns)
         rows += [
             {"over": over, "partitioner": name, "keys": keys, "zipf": zipf, "batch_ms": round(min(times), 4)}
-            for name, times in found.items()
+            for name, times in times_by_rule.items()
         ]
     plot = PLOTS / f"{ID}.svg"
     keep(rows, plan, plot)

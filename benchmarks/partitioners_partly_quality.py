@@ -42,9 +42,10 @@ def run(*, smoke: bool) -> dict[str, Any]:
         for zipf in (0.5, 1.0) if smoke else (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 2.0):
             drawn = [zipf_batch(keys, tuples, zipf, seed) for seed in range(batches)]
             for name, rule in RULES.items():
-                found = [_figures(batch, hashes, rule, seed) for seed, batch in enumerate(drawn)]
+                figures = [_figures(batch, hashes, rule, seed) for seed, batch in enumerate(drawn)]
                 means = {
-                    figure: round(float(np.mean([one[figure] for one in found])), 5) for figure in found[0]
+                    figure: round(float(np.mean([of_batch[figure] for of_batch in figures])), 5)
+                    for figure in figures[0]
                 }
                 rows.append({"partitioner": name, "keys": keys, "tuples": tuples, "zipf": zipf, **means})
     plot = PLOTS / f"{ID}.svg"

@@ -54,24 +54,24 @@ def run(*, smoke: bool) -> dict[str, Any]:
         work()
         return measure
 
-    found = in_turns(
+    milliseconds_by_step = in_turns(
         {
             "plan": milliseconds(lambda: plan_data_blocks(counts, WORKERS)),
             "sort": milliseconds(lambda: np.sort(arrived)),
         },
         3 if smoke else 21,
     )
-    ratio = min(found["plan"]) / min(found["sort"])
+    ratio = min(milliseconds_by_step["plan"]) / min(milliseconds_by_step["sort"])
     ns = planning_costs(rank_hashes(keys)[ranks], repetitions=2 if smoke else 15)
-    ns["plan"] = round(1e6 * min(found["plan"]) / keys, 2)
+    ns["plan"] = round(1e6 * min(milliseconds_by_step["plan"]) / keys, 2)
     PLOTS.mkdir(parents=True, exist_ok=True)
     (PLOTS / "planning.json").write_text(json.dumps({"ns": ns}, indent=1) + "\n", encoding="utf-8")
     return {
         "tuples": tuples,
         "keys": keys,
-        "plan_ms": spread(found["plan"]),
-        "sort_ms": spread(found["sort"]),
-        "ratio": ratios(found["plan"], found["sort"]),
+        "plan_ms": spread(milliseconds_by_step["plan"]),
+        "sort_ms": spread(milliseconds_by_step["sort"]),
+        "ratio": ratios(milliseconds_by_step["plan"], milliseconds_by_step["sort"]),
         "ratio_of_the_best": round(ratio, 2),
         "goal": GOAL,
         "met": ratio <= GOAL,

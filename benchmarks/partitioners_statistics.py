@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.partitioners import SEED, WORKERS, Size, Warm
+from benchmarks.partitioners import SEED, WORKERS, RoutingSize, Warm
 from benchmarks.spread import in_turns
 from evenflow.arrays import UInt64s
 from evenflow.rank_laws import RANKS, Zipf
@@ -21,7 +21,7 @@ _LAWS = {"uniform": 0.0, "Zipf 1.5": 1.5}
 
 def run(*, smoke: bool) -> dict[str, Any]:
     """A row for each law and length of the statistics window, with ns per tuple of each way to count."""
-    how_much = Size(20_000, 20_000, 1) if smoke else Size(2_000_000, 1_000_000, 3)
+    how_much = RoutingSize(20_000, 20_000, 1) if smoke else RoutingSize(2_000_000, 1_000_000, 3)
     rows = []
     for law, exponent in _LAWS.items():
         keys = _keys(how_much.warm, 1_000 if smoke else 1_000_000, exponent)

@@ -52,10 +52,10 @@ def _growth(rows: Rows, over: str) -> altair.TopLevelMixin:
     x = ratios(over, [row[over] for row in rows], powers=True)
     y = decades("ns per tuple", [row["ns"] for row in rows], words="format(datum.value, ',~r')")
     panels = multiples({name: drawn[name] for name in order}, x=x, y=y, hero=OURS, columns=5)
-    said = (
+    subtitle = (
         "Cheapest first, by the last point. Dark: the partitioner named; orange: evenflow; grey: all others."
     )
-    return page(panels, title=_grown(drawn, over), subtitle=[said], columns=5, spacing=14)
+    return page(panels, title=_grown(drawn, over), subtitle=[subtitle], columns=5, spacing=14)
 
 
 def _grown(drawn: Mapping[str, Line], over: str) -> str:
@@ -77,7 +77,7 @@ def price(rows: Rows) -> altair.TopLevelMixin:
     """Balance against replication by price, a curve for each stream in which a key can be split."""
     split = [row for row in rows if row["stream"] != "uniform"]
     at = {_called(row): (100 * row["replicas"], 100 * PRICED_WORKERS * row["imbalance"]) for row in split}
-    found = looks(at, hero="") | {_called(row): _look(row) for row in split}
+    styles = looks(at, hero="") | {_called(row): _look(row) for row in split}
     x = ratios("extra copies of keys, % (none: drawn at 0.001)", [x for x, _ in at.values()], powers=True)
     y = decades(
         "fullest worker above its fair share",
@@ -92,10 +92,10 @@ def price(rows: Rows) -> altair.TopLevelMixin:
         )
         for stream in dict.fromkeys(row["stream"] for row in split)
     ]
-    panel = points(at, found, x=x, y=y, title="", width=520, height=340, below=[strokes(curves, x, y)])
-    said = f"Orange: the default price, {PRICE:g}. {PRICED_WORKERS} workers. On a uniform stream no price splits a key."
+    panel = points(at, styles, x=x, y=y, title="", width=520, height=340, below=[strokes(curves, x, y)])
+    subtitle = f"Orange: the default price, {PRICE:g}. {PRICED_WORKERS} workers. On a uniform stream no price splits a key."
     title = "Prices below the default buy hardly any balance, prices above it lose it"
-    return page([panel], title=title, subtitle=[said])
+    return page([panel], title=title, subtitle=[subtitle])
 
 
 def _curve(rows: Rows, at: dict[str, tuple[float, float]]) -> Line:
@@ -114,8 +114,8 @@ def _called(row: dict[str, Any]) -> str:
 def _look(row: dict[str, Any]) -> Any:
     if row["price"] == PRICE:
         return HERO
-    told = row["price"] in _LABELLED and row["stream"] == "Zipf 1.0"
-    return NAMED[0]._replace(point=30) if told else REST._replace(colour="#868e96")
+    labelled = row["price"] in _LABELLED and row["stream"] == "Zipf 1.0"
+    return NAMED[0]._replace(point=30) if labelled else REST._replace(colour="#868e96")
 
 
 KEPT: dict[str, Callable[[Rows], Any]] = {

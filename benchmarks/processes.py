@@ -45,12 +45,12 @@ class ProcessTable:
         if self._looks % _REMEMBERED == 0:
             self._compilers.clear()
         self._looks += 1
-        found: dict[int, Process] = {}
+        processes: dict[int, Process] = {}
         for name in os.listdir(_PROC):
             if name.isdigit():
                 with suppress(OSError, ValueError, IndexError):  # the process ended while it was read
-                    found[int(name)] = self._process(int(name))
-        return found
+                    processes[int(name)] = self._process(int(name))
+        return processes
 
     def _process(self, pid: int) -> Process:
         name, fields = _fields(f"{_PROC}/{pid}/stat")

@@ -91,18 +91,18 @@ def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Consol
     """
     runs = {}
     for query in known:
-        taken = None if limit is None else tuples_of(query.name, limit)
+        query_limit = None if limit is None else tuples_of(query.name, limit)
         for name in PARTITIONERS:
             runs[query.name, name] = run_enough(
-                DemoOptions(query=query.name, partitioner=name, limit=taken), console
+                DemoOptions(query=query.name, partitioner=name, limit=query_limit), console
             )
     return runs
 
 
 def run_enough(options: DemoOptions, console: Console) -> DemoResult:
     """Run the query over as many tuples as the options say, or over all if these complete no window."""
-    found = run(options, console)
-    return found if found.windows else run(replace(options, limit=None), console)
+    result = run(options, console)
+    return result if result.windows else run(replace(options, limit=None), console)
 
 
 def tuples_of(name: str, limit: int) -> int:

@@ -33,7 +33,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
     tuples, keys, batches = (4_000, 1_000, 2) if smoke else (200_000, 100_000, 8)
     rows = []
     for skew in (0.5, 1.0, 1.5):
-        ways = {name: _Way(name) for name in ("hash", "prompt")}
+        ways = {name: _ReduceWay(name) for name in ("hash", "prompt")}
         partitioner = create("prompt", workers=WORKERS, seed=SEED)
         law, draw = Zipf(keys, skew), np.random.default_rng([SEED, RANKS])
         names = pa.array([b"%08d" % key for key in range(keys)], pa.binary())
@@ -55,7 +55,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
 
 
 @dataclass
-class _Way:
+class _ReduceWay:
     """Combiner, reduce tasks if there are any, and buckets, each with its CPU seconds by micro-batch and task."""
 
     name: str
@@ -147,13 +147,13 @@ def _frames(
         batch=batch,
         split=distinct[holders > 1],
     )
-    made = []
+    frames = []
     for worker in range(WORKERS):
         mine = keys.take(pa.array(np.flatnonzero(workers == worker)))
         columns = [np.full(len(mine), batch, np.int64), mine, np.ones(len(mine), np.int64)]
         rows = pa.record_batch(columns, schema=plan.frame_schema)
-        made.append((batch, encode_frame(rows, header, sequence=batch)))
-    return made
+        frames.append((batch, encode_frame(rows, header, sequence=batch)))
+    return frames
 
 
 def _rows(blob: bytes) -> pa.RecordBatch:

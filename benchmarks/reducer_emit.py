@@ -44,7 +44,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, keys: int) -> dict[str, object]:
     """Medians over about `windows` windows, `at_once` of them in each micro-batch. All figures are per window."""
-    found = []
+    samples = []
     moved, batches = pipeline.moved, max(3, windows // at_once)
     for _ in range(batches):
         frames = pipeline.frames(tuples=tuples * at_once, keys=keys, close=at_once, spread=at_once)
@@ -52,14 +52,14 @@ def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, key
         tables, seconds = pipeline.results(blobs)
         written = [_written(way, tables, pipeline.query) for way in WAYS.values()]
         figures = [seconds, *(cpu for cpu, _ in written), *(size for _, size in written)]
-        found.append([sum(table.num_rows for table in tables), *figures])
-    rows, core, *told = (median(column) / at_once for column in zip(*found, strict=True))
+        samples.append([sum(table.num_rows for table in tables), *figures])
+    rows, core, *way_costs = (median(column) / at_once for column in zip(*samples, strict=True))
     # `told` has the CPU seconds of all ways first, then their bytes.
     return {
         "rows": round(rows),
         "cpu_seconds": round(core, 4),
-        **{f"{name}_cpu_seconds": round(cpu, 4) for name, cpu in zip(WAYS, told, strict=False)},
-        **{f"{name}_bytes": round(size) for name, size in zip(WAYS, told[len(WAYS) :], strict=True)},
+        **{f"{name}_cpu_seconds": round(cpu, 4) for name, cpu in zip(WAYS, way_costs, strict=False)},
+        **{f"{name}_bytes": round(size) for name, size in zip(WAYS, way_costs[len(WAYS) :], strict=True)},
         "state_bytes": (pipeline.moved - moved) // (batches * at_once),
     }
 

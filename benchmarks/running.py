@@ -100,7 +100,7 @@ class Running:
     def counts(self) -> dict[str, int]:
         """Numbers of records so far, for `telling.step`."""
         roles: dict[str, TopicRole] = {"tuples in": "input", "frames": "routed", "results out": "results"}
-        return {what: self.records(role) for what, role in roles.items()}
+        return {name: self.records(role) for name, role in roles.items()}
 
     def up_to_date(self) -> None:
         """Wait until the newest window of the results ended a moment ago."""
@@ -113,14 +113,14 @@ class Running:
         self.wait(reached, "results that are up to date", patience=2 * _PATIENCE)
 
     def wait(
-        self, done: Callable[[], bool], what: str, *, patience: float = _PATIENCE, every: float = 0.2
+        self, done: Callable[[], bool], event: str, *, patience: float = _PATIENCE, every: float = 0.2
     ) -> None:
         """Wait until `done()`. ServiceError if that takes more than `patience` seconds or a service has ended."""
         deadline = time.monotonic() + patience
         while not done():
             self.check()
             if time.monotonic() > deadline:
-                raise ServiceError(f"waited {patience:g} s for {what}")
+                raise ServiceError(f"waited {patience:g} s for {event}")
             time.sleep(every)
 
     def check(self) -> None:
@@ -130,10 +130,10 @@ class Running:
                 raise ServiceError(f"{service.name} ended with {service.returncode}:\n{service.tail()}")
 
 
-def run_to_end(running: Running, what: str) -> tuple[float, Used]:
+def run_to_end(running: Running, label: str) -> tuple[float, Used]:
     """Run partitioner and Spark application over the whole input. Seconds and CPU time until both have ended."""
     meter = running.meter
-    with step(f"evenflow, {what}", running.counts):
+    with step(f"evenflow, {label}", running.counts):
         began = meter.now()
         services = [
             running.start_passing("partition", "--until-ended"),

@@ -71,13 +71,13 @@ def _service(*, smoke: bool) -> dict[str, Any]:
             repetitions,
             tell=True,
         )
-    rates = {share: [speed.tuples_per_second for speed in found] for share, found in speeds.items()}
-    cpu = {share: [speed.cpu for speed in found] for share, found in speeds.items()}
+    rates = {share: [speed.tuples_per_second for speed in runs] for share, runs in speeds.items()}
+    cpu = {share: [speed.cpu for speed in runs] for share, runs in speeds.items()}
     return {
         "bad": _ON_A_BROKER,
         "records": count,
-        "records_per_second": {share: spread(found) for share, found in rates.items()},
-        "seconds_of_cpu_per_million_records": {share: spread(found) for share, found in cpu.items()},
+        "records_per_second": {share: spread(values) for share, values in rates.items()},
+        "seconds_of_cpu_per_million_records": {share: spread(values) for share, values in cpu.items()},
         "costs": {share: ratios(rates["good"], rates[share]) for share in SHARES},
         "met": all(ratios(rates["good"], rates[share])["median"] <= GOAL for share in SHARES),
     }

@@ -29,11 +29,11 @@ def run(*, smoke: bool) -> dict[str, object]:
             query=query, partitioner=name, wiring=wiring, instances=2, limit=tuples_of(query, 2_000)
         )
         with step(f"{query}, {name}, {wiring}"):
-            found = run_enough(options, Console(stderr=True, quiet=True))
+            result = run_enough(options, Console(stderr=True, quiet=True))
         figures = ("tuples", "windows", "rows", "differences")
         rows.append(
             {"query": query, "partitioner": name, "wiring": wiring}
-            | {figure: getattr(found, figure) for figure in figures}
-            | {"seconds": round(found.seconds, 1)}
+            | {figure: getattr(result, figure) for figure in figures}
+            | {"seconds": round(result.seconds, 1)}
         )
     return {"rows": rows, "differences": sum(int(str(row["differences"])) for row in rows)}

@@ -40,7 +40,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
     keys, interval, batches, repetitions, tuples = (
         ((1_000,), 500, 4, 1, 600_000) if smoke else ((10_000, 100_000, 1_000_000), 2_000, 8, 3, 4_000_000)
     )
-    found: dict[str, Any] = {"interval_ms": interval, "batches": batches * repetitions}
+    report: dict[str, Any] = {"interval_ms": interval, "batches": batches * repetitions}
     with EmbeddedBroker() as broker:
         for distinct in keys:
             first = _settings(broker.settings(), distinct, "input", {})
@@ -48,14 +48,16 @@ def run(*, smoke: bool) -> dict[str, Any]:
             words = f"z=0,keys={distinct},tuples={tuples},rate=50000,seed={SEED},values=1000000000000"
             replay(first, generate("zipf", words, SourceOptions(values=("amount",))))
             ways = {
-                f"{order}, {release}": _Way(broker.settings(), distinct, order, release, interval, batches)
+                f"{order}, {release}": _BatchWay(
+                    broker.settings(), distinct, order, release, interval, batches
+                )
                 for order in ("exact", "quasi")
                 for release in ("off", "early")
             }
             measured = in_turns(ways, repetitions, tell=not smoke)
-            found[f"{distinct} keys"] = {name: _figures(turns, interval) for name, turns in measured.items()}
+            report[f"{distinct} keys"] = {name: _figures(turns, interval) for name, turns in measured.items()}
             delete_topics(first.kafka, [first.topic("input")])
-    return found
+    return report
 
 
 def _settings(kafka: KafkaSettings, keys: int, name: str, partitioner: dict[str, Any]) -> Settings:
@@ -67,7 +69,7 @@ def _settings(kafka: KafkaSettings, keys: int, name: str, partitioner: dict[str,
     )
 
 
-class _Way:
+class _BatchWay:
     """One setting. Each call measures a run of so many batches, as a query of its own."""
 
     def __init__(
@@ -91,21 +93,21 @@ class _Way:
         topics = [topic for role, topic in pipeline_topics(settings).items() if role != "input"]
         ensure_topics(settings.kafka, topics)
         plane = DataPlane(prepare(settings), until_ended=True)
-        seen: dict[int, BatchState] = {}
+        states: dict[int, BatchState] = {}
         thread = threading.Thread(target=plane.run, name="data plane")
         thread.start()
         try:
-            while thread.is_alive() and len(seen) < self._batches + _SKIPPED:
-                told = plane.told
-                if told is not None and told.batches is not None and told.batches.last is not None:
-                    seen[told.batches.count] = told.batches.last
+            while thread.is_alive() and len(states) < self._batches + _SKIPPED:
+                report = plane.told
+                if report is not None and report.batches is not None and report.batches.last is not None:
+                    states[report.batches.count] = report.batches.last
                 time.sleep(_LOOK_SECONDS)
         finally:
             plane.stop()
             thread.join()
         delete_topics(settings.kafka, [topic.name for topic in topics])
         return [
-            state for number, state in sorted(seen.items()) if number > _SKIPPED and state.late is not None
+            state for number, state in sorted(states.items()) if number > _SKIPPED and state.late is not None
         ]
 
 

@@ -68,15 +68,15 @@ def run(*, smoke: bool) -> dict[str, object]:
     """A row for each query. All queries are measured in turns."""
     count, repetitions = (5_000, 2) if smoke else (50_000, 15)
     plain_values, lists = _records(count), _lists(count)
-    asked = {
+    measures = {
         name: partial(_seconds, extra, lists if name == LISTS else plain_values)
         for name, extra in WAYS.items()
     }
-    asked |= {name: partial(_seconds, {}, plain_values, cost=cost) for name, cost in COSTS.items()}
-    for measure in asked.values():
+    measures |= {name: partial(_seconds, {}, plain_values, cost=cost) for name, cost in COSTS.items()}
+    for measure in measures.values():
         measure()  # compiles and warms up
-    found = in_turns(asked, repetitions)
-    plain = found[PLAIN]
+    timings = in_turns(measures, repetitions)
+    plain = timings[PLAIN]
     return {
         "tuples_in_a_block": count,
         "rows": [
@@ -87,7 +87,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                 "cpu_times_plain": ratios([cpu for cpu, _ in seconds], [cpu for cpu, _ in plain]),
                 "times_plain": ratios([wall for _, wall in seconds], [wall for _, wall in plain]),
             }
-            for name, seconds in found.items()
+            for name, seconds in timings.items()
         ],
     }
 

@@ -29,7 +29,7 @@ _NAMES = ["k", "t", "i", "f", "note", "flag"]
 _TYPES = {"k": "string", "t": "int64", "i": "int64", "f": "double", "note": "string", "flag": "bool"}
 
 
-class _Kept:
+class _MemoryRegistry:
     """A schema registry in memory that has one schema, that of the writer."""
 
     def __init__(self, form: str) -> None:
@@ -55,22 +55,22 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def _row(form: str, columns: pa.Table, repetitions: int) -> dict[str, Any]:
-    settings, kept = _settings(form), _Kept(form)
+    settings, registry = _settings(form), _MemoryRegistry(form)
     if form == "json":
         values = json_values(columns).to_pylist()
     elif form == "csv":
         values = csv_values(columns, _NAMES, ",").to_pylist()
     else:
-        values = RegisteredValues(settings, registry=kept).values_of(columns).to_pylist()
-    parser = Parser(settings, schemas=Schemas(kept) if settings.input.registered else None)
+        values = RegisteredValues(settings, registry=registry).values_of(columns).to_pylist()
+    parser = Parser(settings, schemas=Schemas(registry) if settings.input.registered else None)
     assert len(parser.parse(values).rows) == len(values)
-    found = []
+    rates = []
     for _ in range(repetitions):
         began = time.perf_counter()
         parser.parse(values)
-        found.append(len(values) / (time.perf_counter() - began))
+        rates.append(len(values) / (time.perf_counter() - began))
     size = sum(map(len, values)) / len(values)
-    return {"format": form, "bytes_per_record": round(size, 1), "records_per_second": spread(found)}
+    return {"format": form, "bytes_per_record": round(size, 1), "records_per_second": spread(rates)}
 
 
 def _settings(form: str) -> Settings:

@@ -54,8 +54,8 @@ def _noted(size: int, repetitions: int) -> dict[str, Any]:
     state = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
     routing, noting = [], []
     for _ in range(repetitions * _BLOCK // size + 1):
-        taken, routed = _timed(lambda: router.route([Slice(0, 0, size - 1, values)], {0: state}))
-        routing.append(taken)
+        seconds, routed = _timed(lambda: router.route([Slice(0, 0, size - 1, values)], {0: state}))
+        routing.append(seconds)
         noting.append(_timed(partial(_note, periods, instruments, routed.sent))[0])
     route, note = sum(routing[1:]), sum(noting[1:])  # the first compiles and warms up
     tuples = size * len(routing[1:])
@@ -76,22 +76,22 @@ def _scrape(partitions: int, workers: int, repetitions: int) -> dict[str, Any]:
     """The cost of a scrape of all metrics of an instance with this many input partitions and workers."""
     settings = _KIND.settings()
     instruments = PartitionerInstruments(settings)
-    instruments.watch(lambda: _status(partitions, workers), lambda: _told(settings, workers))
-    taken = [_timed(lambda: generate_latest(instruments.registry)) for _ in range(repetitions + 1)]
-    seconds = median(each[0] for each in taken[1:])
+    instruments.watch(lambda: _status(partitions, workers), lambda: _report(settings, workers))
+    scrapes = [_timed(lambda: generate_latest(instruments.registry)) for _ in range(repetitions + 1)]
+    seconds = median(each[0] for each in scrapes[1:])
     return {
         "input_partitions": partitions,
         "workers": workers,
         "ms": round(1_000 * seconds, 2),
-        "kilobytes": round(len(taken[0][1]) / 1_000, 1),
+        "kilobytes": round(len(scrapes[0][1]) / 1_000, 1),
         "share_of_a_core": round(seconds / _SCRAPES_APART, 4),
     }
 
 
 def _status(partitions: int, workers: int) -> dict[str, Any]:
-    one = {"lag": 10, "watermark": 1_700_000_000_000, "ended": False, "idle": False}
+    partition = {"lag": 10, "watermark": 1_700_000_000_000, "ended": False, "idle": False}
     return {
-        "state": "running", "seconds_since_progress": 0.1, "assignment": {str(p): one for p in range(partitions)},
+        "state": "running", "seconds_since_progress": 0.1, "assignment": {str(p): partition for p in range(partitions)},
         "tuples": 10**9, "read": 10**9 + 5, "filtered": 0, "rejected_by_reason": {"late": 5}, "busy_seconds": 1e4,
         "rebalances": 3, "reading": "queues", "workers": workers, "worker_tuples": [10**7] * workers,
         "plan_epoch": 1, "plans_ignored": 0,
@@ -99,7 +99,7 @@ def _status(partitions: int, workers: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _told(settings: Settings, workers: int) -> PartitionerRecord:
+def _report(settings: Settings, workers: int) -> PartitionerRecord:
     return PartitionerRecord(
         query=settings.query.name, fingerprint=settings.fingerprint, time=1, instance="0", started=1, owned=1, epoch=1,
         workers=workers, tuples=1, rejected=0, period_ms=1_000, rate=1.0, keys=1.0, busy=0.5, imbalance=0.1,
@@ -108,5 +108,5 @@ def _told(settings: Settings, workers: int) -> PartitionerRecord:
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     began = time.process_time()
-    found = work()
-    return time.process_time() - began, found
+    result = work()
+    return time.process_time() - began, result

@@ -62,9 +62,9 @@ def _cost(settings: Callable[[], Settings], name: str, passes: int) -> dict[str,
             turns = _measured(prepare(settings()))
             measured += pairs(turns.pieces[:-1])  # the last one waited for the end
             spent += turns.reports_share / passes
-    found = cost(measured) | {"reports_share_of_cpu": round(spent, 4)}
-    tell(name, found)
-    return found
+    figures = cost(measured) | {"reports_share_of_cpu": round(spent, 4)}
+    tell(name, figures)
+    return figures
 
 
 class _Silent(Reports):
@@ -76,7 +76,7 @@ class _Silent(Reports):
         """Do nothing."""
 
 
-class _Clocked(Reports):
+class _ClockedReports(Reports):
     """Reports that know how much of their thread's CPU time they have taken."""
 
     spent = 0.0
@@ -91,9 +91,9 @@ class _Clocked(Reports):
     def record(self, *what: Any, **more: Any) -> PartitionerRecord:
         """The telemetry record. Its CPU time is counted."""
         began = time.thread_time()
-        told = super().record(*what, **more)
+        report = super().record(*what, **more)
         self.spent += time.thread_time() - began
-        return told
+        return report
 
 
 class _MeasuredLoop(Loop):
@@ -123,7 +123,7 @@ class _Turns:
     """The pieces of a run, with metrics and without. telling: the reports of the pieces with metrics."""
 
     def __init__(self, settings: Settings, scrapes: Scraper) -> None:
-        self.telling = _Clocked(settings)
+        self.telling = _ClockedReports(settings)
         self.pieces: list[Piece] = []
         self._scrapes = scrapes
         self._begun: tuple[int, float, float] | None = None

@@ -82,7 +82,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             end_session(spark)
 
 
-class _Clocked(Telemetry):
+class _ClockedTelemetry(Telemetry):
     """A listener that knows how much of its thread's CPU time it has taken in Python."""
 
     spent = 0.0
@@ -111,12 +111,12 @@ class _Streams:
         numbers = range(2 * (measured + warm_up))
         with scraper(self._instruments) as scrapes, step(f"{self.stage}, {len(numbers)} streams"):
             pieces = [self._piece(having(number), scrapes) for number in numbers]
-        heard = sum(piece.cpu * piece.tuples for piece in pieces if piece.having)
-        found = cost(pairs(pieces, warm_up=warm_up)) | {
-            "listener_share_of_cpu": round(self.listened / heard, 4)
+        cpu_with_metrics = sum(piece.cpu * piece.tuples for piece in pieces if piece.having)
+        figures = cost(pairs(pieces, warm_up=warm_up)) | {
+            "listener_share_of_cpu": round(self.listened / cpu_with_metrics, 4)
         }
-        tell(self.stage, found)
-        return found
+        tell(self.stage, figures)
+        return figures
 
     def drain(self, into: str) -> None:
         """Work off the whole topic once. A combiner writes to the topic `into`."""
@@ -142,7 +142,7 @@ class _Streams:
         tally = self.spark.sparkContext.accumulator(Tally(), Tallies())
         standing = Standing(slots=self.spark.sparkContext.defaultParallelism)
         talk = Talk(self.settings, lambda: None)
-        telemetry = _Clocked(
+        telemetry = _ClockedTelemetry(
             self.settings, (self.stage,), tally, talk, lambda: standing, (self._instruments,)
         )
         # `Any`: a Telemetry is a listener for the JVM, but pyspark's types want a listener of its own class.
@@ -160,18 +160,18 @@ class _Streams:
             telemetry.close()
             self.listened += telemetry.spent
 
-    def _measured(self, told: Told | None, look: Callable[[], None]) -> Piece:
+    def _measured(self, callback: Told | None, look: Callable[[], None]) -> Piece:
         began = self.meter.now()
-        with self._started(told, _SPARE) as query:
+        with self._started(callback, _SPARE) as query:
             while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]  # it takes parts of a second too
                 look()
             used = self.meter.between(began, self.meter.now())
-            return Piece(told is not None, self.tuples, _seconds(query), used)
+            return Piece(callback is not None, self.tuples, _seconds(query), used)
 
     @contextmanager
-    def _started(self, told: Told | None, into: str) -> Iterator[StreamingQuery]:
+    def _started(self, callback: Told | None, into: str) -> Iterator[StreamingQuery]:
         spark, settings, stage = self.spark, self.settings, self.stage
-        frame = stage_frame(spark, settings, stage, self._topic_id, starting="earliest", told=told)
+        frame = stage_frame(spark, settings, stage, self._topic_id, starting="earliest", told=callback)
         with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
             writer: Any = frame.writeStream.queryName(f"{settings.query.name} {stage}").outputMode("append")
             writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)

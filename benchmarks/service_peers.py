@@ -41,13 +41,13 @@ def run(*, smoke: bool) -> dict[str, object]:
         if python is not None:
             ways["flink"] = partial(stage.flink, python=python)
         if smoke:
-            found = _once(stage, ways | {"spark_windows": stage.spark_windows})
+            figures = _once(stage, ways | {"spark_windows": stage.spark_windows})
         else:
-            found = _slopes(stage, ways, LENGTHS)
+            figures = _slopes(stage, ways, LENGTHS)
             # Spark's own windows are so much slower that they get shorter streams.
-            found |= _slopes(stage, {"spark_windows": stage.spark_windows}, _SLOW_LENGTHS)
-    return {"keys": KEYS, "zipf": ZIPF, "window": "60s", "slide": "1s", "workers": WORKERS, **found} | (
-        {} if smoke else {"ratios": ratios(found, sinks)}
+            figures |= _slopes(stage, {"spark_windows": stage.spark_windows}, _SLOW_LENGTHS)
+    return {"keys": KEYS, "zipf": ZIPF, "window": "60s", "slide": "1s", "workers": WORKERS, **figures} | (
+        {} if smoke else {"ratios": ratios(figures, sinks)}
     )
 
 
@@ -58,10 +58,10 @@ def name_of(sink: str) -> str:
 
 def _once(stage: Stage, ways: dict[str, Way]) -> dict[str, Any]:
     stage.fill(_SMOKE)
-    return {name: _seen(way(_SMOKE)) for name, way in ways.items()}
+    return {name: _length_figures(way(_SMOKE)) for name, way in ways.items()}
 
 
-def _seen(length: Length) -> dict[str, object]:
+def _length_figures(length: Length) -> dict[str, object]:
     return {
         "tuples": length.tuples,
         "seconds": round(length.seconds, 2),
@@ -79,23 +79,23 @@ def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dic
     for tuples in lengths:
         for name, way in ways.items():
             runs[name].append(way(tuples))
-            tell(f"{name} over {tuples:,} tuples", _seen(runs[name][-1]))
+            tell(f"{name} over {tuples:,} tuples", _length_figures(runs[name][-1]))
     return {
         name: {"seconds_of_the_short_one": round(short.seconds, 2), **slope(short, long)}
         for name, (short, long) in runs.items()
     }
 
 
-def ratios(found: dict[str, Any], sinks: list[str]) -> dict[str, Any]:
+def ratios(slopes: dict[str, Any], sinks: list[str]) -> dict[str, Any]:
     """Speed of evenflow over the others', CPU time of the others over evenflow's, and the goals.
 
     Above 1 evenflow is faster, or needs less CPU time.
     """
     result: dict[str, Any] = {}
     for sink in sinks:
-        ours = found[name_of(sink)]
+        ours = slopes[name_of(sink)]
         for peer in ("flink", "spark_windows"):
-            theirs = found[peer]
+            theirs = slopes[peer]
             speed = ours["tuples_per_second"] / theirs["tuples_per_second"]
             figures: dict[str, Any] = {"speed": round(speed, 2), "cpu": round(_cpu(theirs) / _cpu(ours), 2)}
             if peer == "flink":

@@ -28,12 +28,14 @@ def run(*, smoke: bool) -> dict[str, object]:
             began = meter.now()
             run_stages(settings, ("reduce",), until_ended=True)
             used = meter.between(began, meter.now())
-        told = [
+        telemetry = [
             parse(message.value())
             for messages in read_range(settings.kafka, settings.topic("telemetry"))
             for message in messages
         ]
-        batches = [record for record in told if isinstance(record, BatchRecord) and record.stage == "reduce"]
+        batches = [
+            record for record in telemetry if isinstance(record, BatchRecord) and record.stage == "reduce"
+        ]
         seconds = sum(batch.duration_ms for batch in batches) / 1000
         results = describe(settings.kafka, [settings.topic("results")])[settings.topic("results")].records
     return {

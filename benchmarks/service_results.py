@@ -43,13 +43,13 @@ def run(*, smoke: bool) -> dict[str, object]:
     """CPU seconds per million rows by sink."""
     sinks = [name for name, sink in SINKS.items() if "results" in sink.topics]
     keys = 500 if smoke else _KEYS
-    found: dict[str, Any] = {"keys": keys}
+    costs: dict[str, Any] = {"keys": keys}
     with measured_broker() as (broker, meter):
         for sink in sinks:
             windows = (_SHORT,) if smoke else (_SHORT, _LONG.get(sink, _LONG_OTHERS))
             lengths = [_length(broker.settings(), meter, sink, slides, keys) for slides in windows]
-            found[sink] = _judged(sink, row_cost(*lengths)) if len(lengths) == 2 else _once(lengths[0])
-    return found
+            costs[sink] = _judged(sink, row_cost(*lengths)) if len(lengths) == 2 else _once(lengths[0])
+    return costs
 
 
 def _once(length: Length) -> dict[str, object]:

@@ -52,16 +52,16 @@ _KEYS = 1_000
 def run(*, smoke: bool) -> dict[str, object]:
     """Seconds, as min / median / max over the repetitions."""
     repetitions = 1 if smoke else 3
-    found: dict[str, list[float]] = {}
+    seconds_by_phase: dict[str, list[float]] = {}
     with EmbeddedBroker() as broker, tempfile.TemporaryDirectory(prefix="evenflow-bench-") as name:
         for number in range(repetitions):
             start = _Start.prepare(broker, Path(name) / str(number), tuples=20_000 if smoke else 100_000)
-            for what, seconds in start.figures().items():
-                found.setdefault(what, []).append(seconds)
+            for phase, seconds in start.figures().items():
+                seconds_by_phase.setdefault(phase, []).append(seconds)
     return {
         "repetitions": repetitions,
         "archive_of_classes": archive_path().exists(),
-        **{what: spread(seconds) for what, seconds in found.items()},
+        **{phase: spread(seconds) for phase, seconds in seconds_by_phase.items()},
     }
 
 
@@ -150,8 +150,8 @@ class _Watch:
 
     def drained(self) -> int:
         """`newest_window`, once no row has come for a second."""
-        while found := self.records(patience=1.0):
-            self._note(found)
+        while records := self.records(patience=1.0):
+            self._note(records)
         return self._newest
 
     def _note(self, rows: list[Any]) -> None:

@@ -32,14 +32,14 @@ def slope(short: Length, long: Length) -> dict[str, object]:
     rows = None if long.rows is None or short.rows is None else long.rows - short.rows
     # Noise must not make a process's CPU time negative.
     used = {label: max(0.0, value - short.used.get(label, 0.0)) for label, value in long.used.items()}
-    found: dict[str, object] = {
+    figures: dict[str, object] = {
         "tuples": tuples,
         "seconds": round(seconds, 2),
         "tuples_per_second": round(tuples / seconds),
     }
     if rows is not None:
-        found |= {"result_rows": rows, "result_rows_per_second": round(rows / seconds)}
-    return found | occupancy(used, seconds) | budget(used, tuples=tuples, rows=rows)
+        figures |= {"result_rows": rows, "result_rows_per_second": round(rows / seconds)}
+    return figures | occupancy(used, seconds) | budget(used, tuples=tuples, rows=rows)
 
 
 def highest(
@@ -52,9 +52,9 @@ def highest(
     """
     # `low` is the highest rung that is known to hold, `high` the lowest that is known not to.
     low, high, probe, stride = -1, len(ladder), first, 1
-    asked = 0
-    while high - low > 1 and asked != most:
-        asked += 1
+    probes = 0
+    while high - low > 1 and probes != most:
+        probes += 1
         if holds(ladder[probe]):
             low = probe
         else:

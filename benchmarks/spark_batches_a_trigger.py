@@ -31,7 +31,7 @@ _INTERVAL_S = 1.0
 def run(*, smoke: bool) -> dict[str, object]:
     """Seconds a trigger for each number of batches, the fixed cost and the factor, by partitioner."""
     batches, repetitions = (4, 1) if smoke else (10, 3)
-    names, taken = (PARTITIONERS[1:2], TAKEN[:2]) if smoke else (PARTITIONERS, TAKEN)
+    names, batches_a_trigger = (PARTITIONERS[1:2], TAKEN[:2]) if smoke else (PARTITIONERS, TAKEN)
     with measured_broker("driver") as (broker, meter), TemporaryDirectory(prefix=FOLDER) as folder:
         streams = {
             name: routed_batches(
@@ -40,7 +40,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             for name in names
         }
         measured, machine = measured_triggers(
-            streams, taken, batches=batches, repetitions=repetitions, folder=folder, meter=meter
+            streams, batches_a_trigger, batches=batches, repetitions=repetitions, folder=folder, meter=meter
         )
     rows = [row(name, figures) for name, figures in measured.items()]
     if not smoke:

@@ -29,7 +29,7 @@ _TAKEN = (1, 5)
 def run(*, smoke: bool) -> dict[str, object]:
     """A row for each skew and each way, with the figures of its triggers."""
     batches, repetitions = (4, 1) if smoke else (10, 3)
-    skews, taken = (_SKEWS[:1], (1, 2)) if smoke else (_SKEWS, _TAKEN)
+    skews, batches_a_trigger = (_SKEWS[:1], (1, 2)) if smoke else (_SKEWS, _TAKEN)
     with measured_broker("driver") as (broker, meter), TemporaryDirectory(prefix=FOLDER) as folder:
         streams: dict[str, Settings] = {}
         for skew in skews:
@@ -39,7 +39,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             )
             streams |= {f"{skew}, {reduce}": _reducing(routed, reduce) for reduce in REDUCE}
         measured, machine = measured_triggers(
-            streams, taken, batches=batches, repetitions=repetitions, folder=folder, meter=meter
+            streams, batches_a_trigger, batches=batches, repetitions=repetitions, folder=folder, meter=meter
         )
     rows = [
         {"zipf": skew, "reduce": reduce, **measured[f"{skew}, {reduce}"]}

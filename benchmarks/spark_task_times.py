@@ -53,7 +53,7 @@ _SKIPPED = 3
 def run(*, smoke: bool) -> dict[str, object]:
     """A row for each skew and way, with the `figures` of its micro-batches."""
     batches = _SKIPPED + (3 if smoke else 15)
-    rows, kept = [], list[bytes]()
+    rows, telemetry = [], list[bytes]()
     ways = [(skew, *way, 1) for skew in _SKEWS for way in WAYS] + [_LARGE]
     with measured_broker("driver") as (broker, meter), TemporaryDirectory(prefix=FOLDER) as folder:
         for skew, name, reduce, many in ways[-1:] if smoke else ways:
@@ -66,12 +66,12 @@ def run(*, smoke: bool) -> dict[str, object]:
             settings = taking(routed, 1 / batches)
             lines = _micro_batches(settings, place, meter)
             records = [record for line in lines if isinstance(record := parse(line), BatchRecord)]
-            what = {"zipf": skew, "partitioner": name, "way": reduce, "tuples": many * EVENT_RATE}
-            rows.append({**what, **figures(records)})
-            kept += lines if reduce == "prompt" else []
+            setting = {"zipf": skew, "partitioner": name, "way": reduce, "tuples": many * EVENT_RATE}
+            rows.append({**setting, **figures(records)})
+            telemetry += lines if reduce == "prompt" else []
     if not smoke:
         PLOTS.mkdir(parents=True, exist_ok=True)
-        (PLOTS / f"{ID}.telemetry").write_bytes(b"\n".join(kept) + b"\n")
+        (PLOTS / f"{ID}.telemetry").write_bytes(b"\n".join(telemetry) + b"\n")
     return {"batches": batches - _SKIPPED, "rows": rows}
 
 
@@ -95,14 +95,14 @@ def _has_work(line: bytes) -> bool:
 
 def figures(records: Sequence[BatchRecord]) -> dict[str, Any]:
     """Spread over the micro-batches of both kinds of tasks, the number of tasks, and seconds of a micro-batch."""
-    found: dict[str, Any] = {"micro_batches": len(records)}
+    report: dict[str, Any] = {"micro_batches": len(records)}
     parts: tuple[Part, ...] = ("combine", "reduce")
     for part in parts:
         works = [work for record in records if (work := record.parts.get(part)) is not None and work.spread]
-        found[part] = {
+        report[part] = {
             "tasks": max((work.tasks for work in works), default=0),
             "spread": spread([work.spread or 1.0 for work in works]),
             "busy_ms": spread([work.busy_ms for work in works]),
         }
-    found["seconds"] = spread([record.duration_ms / 1000 for record in records])
-    return found
+    report["seconds"] = spread([record.duration_ms / 1000 for record in records])
+    return report

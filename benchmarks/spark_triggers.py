@@ -81,7 +81,7 @@ def routed_batches(
 
 def measured_triggers(
     streams: Mapping[str, Settings],
-    taken: Sequence[int],
+    batches_a_trigger: Sequence[int],
     *,
     batches: int,
     repetitions: int,
@@ -96,11 +96,11 @@ def measured_triggers(
     try:
         ways = {
             (name, many): partial(_worked_off, spark, taking(stream, many / batches), folder, meter)
-            for (name, stream), many in product(streams.items(), taken)
+            for (name, stream), many in product(streams.items(), batches_a_trigger)
         }
         with step("warm-up"):
             for name in streams:
-                ways[name, taken[-1]]()
+                ways[name, batches_a_trigger[-1]]()
         began = meter.now()
         turns = in_turns(
             {f"{name}, {many}": way for (name, many), way in ways.items()}, repetitions, tell=True
@@ -109,7 +109,8 @@ def measured_triggers(
     finally:
         end_session(spark)
     rows = {
-        name: figures({f"{many}": turns[f"{name}, {many}"] for many in taken}, batches) for name in streams
+        name: figures({f"{many}": turns[f"{name}, {many}"] for many in batches_a_trigger}, batches)
+        for name in streams
     }
     return rows, occupancy(meter.between(began, ended), ended - began)
 

@@ -21,12 +21,12 @@ def in_turns(
 
     `tell`: say on standard error when each turn begins and ends. That is for turns that take seconds.
     """
-    found: dict[str, list[Figure]] = {name: [] for name in ways}
+    figures: dict[str, list[Figure]] = {name: [] for name in ways}
     for turn in range(repetitions):
         for name, measure in ways.items():
             with step(f"{name}, turn {turn + 1} of {repetitions}") if tell else nullcontext():
-                found[name].append(measure())
-    return found
+                figures[name].append(measure())
+    return figures
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ def beside(ours: Sequence[Speed], theirs: Sequence[Speed], names: tuple[str, str
 
     The ratio of CPU times is theirs over ours: above 1 ours needs less.
     """
-    found: dict[str, object] = {}
+    comparison: dict[str, object] = {}
     for name, speeds in zip(names, (ours, theirs), strict=True):
-        found[f"{name}_tuples_per_second"] = spread([speed.tuples_per_second for speed in speeds])
-        found[f"{name}_cpu_seconds_per_million_tuples"] = spread([speed.cpu for speed in speeds])
+        comparison[f"{name}_tuples_per_second"] = spread([speed.tuples_per_second for speed in speeds])
+        comparison[f"{name}_cpu_seconds_per_million_tuples"] = spread([speed.cpu for speed in speeds])
         by_process = budget(_sum(speeds), tuples=sum(speed.tuples for speed in speeds))
         seconds = sum(speed.tuples / speed.tuples_per_second for speed in speeds)
-        found[f"{name}_by_process"] = by_process | occupancy(_sum(speeds), seconds)
-    found["ratio"] = ratios(
+        comparison[f"{name}_by_process"] = by_process | occupancy(_sum(speeds), seconds)
+    comparison["ratio"] = ratios(
         [speed.tuples_per_second for speed in ours], [speed.tuples_per_second for speed in theirs]
     )
-    found["cpu_ratio"] = ratios([speed.cpu for speed in theirs], [speed.cpu for speed in ours])
-    return found
+    comparison["cpu_ratio"] = ratios([speed.cpu for speed in theirs], [speed.cpu for speed in ours])
+    return comparison
 
 
 def _sum(speeds: Sequence[Speed]) -> Used:
@@ -75,6 +75,6 @@ def spread(figures: Sequence[float]) -> dict[str, float]:
     }
 
 
-def ratios(of: Sequence[float], to: Sequence[float]) -> dict[str, float]:
+def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> dict[str, float]:
     """Spread of the ratios of neighbours: each repetition over the one that was measured beside it."""
-    return spread([a / b for a, b in zip(of, to, strict=True)])
+    return spread([a / b for a, b in zip(numerators, denominators, strict=True)])

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.forwarding_ways import SEED as SEED
-from benchmarks.forwarding_ways import SLIDE, SPAN, Case, Held, Way
+from benchmarks.forwarding_ways import SLIDE, SPAN, ForwardingCase, PaneState, Way
 from benchmarks.pictures import PLOTS
 from benchmarks.spread import in_turns
 from evenflow.aggregates import AggregatePlan
@@ -53,7 +53,7 @@ _STAGES = {
 
 
 @dataclass(frozen=True)
-class Size:
+class StageSize:
     """Keys of a window and tuples of a slide. The other end of a slope has twice as many."""
 
     keys: int
@@ -63,37 +63,37 @@ class Size:
 
 def run(*, smoke: bool) -> dict[str, Any]:
     """The costs. They are also written as the file that is to be kept."""
-    size = Size(200, 2_000, 2) if smoke else Size(20_000, 200_000, 25)
+    size = StageSize(200, 2_000, 2) if smoke else StageSize(20_000, 200_000, 25)
     ns = costs(size)
     PLOTS.mkdir(parents=True, exist_ok=True)
     (PLOTS / "costs.json").write_text(json.dumps({"ns": ns}, indent=1) + "\n", encoding="utf-8")
     return {"keys": size.keys, "tuples_a_slide": size.tuples, "ns": ns}
 
 
-def costs(size: Size) -> dict[str, float]:
+def costs(size: StageSize) -> dict[str, float]:
     """Nanoseconds by the names of `COSTS`."""
     few, many = _Stage(size.keys, size.tuples), _Stage(2 * size.keys, size.tuples)
     longer = _Stage(size.keys, 2 * size.tuples)
     ways = {
-        f"{stage} {end}": getattr(one, stage)
+        f"{stage} {end}": getattr(stages, stage)
         for stage in _STAGES
-        for end, one in (("few", few), ("many", many))
+        for end, stages in (("few", few), ("many", many))
     }
     timed = {
-        name: partial(_seconds, what) for name, what in (ways | {"combine longer": longer.combine}).items()
+        name: partial(_seconds, work) for name, work in (ways | {"combine longer": longer.combine}).items()
     }
     # The least time is that of a turn which other programs disturbed least.
     least = {name: min(times) for name, times in in_turns(timed, size.repetitions).items()}
-    found = {
+    seconds = {
         name: (least[f"{stage} many"] - least[f"{stage} few"]) / size.keys for stage, name in _STAGES.items()
     }
-    found["tuple"] = (least["combine longer"] - least["combine few"]) / size.tuples
-    return {name: round(1e9 * found[name], 1) for name in COSTS}
+    seconds["tuple"] = (least["combine longer"] - least["combine few"]) / size.tuples
+    return {name: round(1e9 * seconds[name], 1) for name in COSTS}
 
 
-def _seconds(what: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], None]) -> float:
     began = time.process_time()
-    what()
+    work()
     return time.process_time() - began
 
 
@@ -108,7 +108,7 @@ class _Stage:
             types={"x": "int64"},
         )
         self._plan = AggregatePlan.of(self._query)
-        self._way = Way(self._plan, Case(law="", keys=keys, entrant="", workers=1))
+        self._way = Way(self._plan, ForwardingCase(law="", keys=keys, entrant="", workers=1))
         ranks = np.random.default_rng(SEED).permutation(np.arange(tuples) % keys)
         names = labels(np.arange(keys)).cast(pa.binary()).take(pa.array(ranks))
         self._rows = pa.table(
@@ -117,7 +117,7 @@ class _Stage:
         self._partials = self._plan.combine(self._rows)
         self._hashes = hash_keys(self._partials["key"])
         self._blobs = self._way.blobs([self._partials], self._hashes)
-        self._state, self._slide = Held(self._plan), 0
+        self._state, self._slide = PaneState(self._plan), 0
         # A full window, so that every slide that follows takes one away.
         for _ in range(SPAN):
             self.hold()
@@ -143,8 +143,8 @@ class _Stage:
 
     def emit(self) -> None:
         for rows in sliced(self._window):
-            made = result_rows(self._plan, rows, (0, SPAN * SLIDE))
-            json_rows(typed_keys(made, key_type(self._query)))
+            results = result_rows(self._plan, rows, (0, SPAN * SLIDE))
+            json_rows(typed_keys(results, key_type(self._query)))
 
     def hear(self) -> None:
         np.isin(self._hashes, np.unique(self._hashes))

@@ -16,12 +16,12 @@ _EVERY = 10.0
 
 
 @contextmanager
-def step(what: str, look: Callable[[], Counts] | None = None, *, every: float = _EVERY) -> Iterator[None]:
+def step(label: str, look: Callable[[], Counts] | None = None, *, every: float = _EVERY) -> Iterator[None]:
     """Say that a step begins, every `every` seconds how far it is (by `look`), and that it is done or broken off."""
     started = time.monotonic()
     over = threading.Event()
-    _say(f"{what} ...")
-    teller = threading.Thread(target=_tell, args=(what, look, every, over), name="telling", daemon=True)
+    _say(f"{label} ...")
+    teller = threading.Thread(target=_tell, args=(label, look, every, over), name="telling", daemon=True)
     teller.start()
     done = False
     try:
@@ -30,16 +30,16 @@ def step(what: str, look: Callable[[], Counts] | None = None, *, every: float = 
     finally:
         over.set()
         teller.join()
-        _say(f"{what}: {'done' if done else 'broken off'} after {time.monotonic() - started:.1f} s")
+        _say(f"{label}: {'done' if done else 'broken off'} after {time.monotonic() - started:.1f} s")
 
 
-def tell(what: str, figures: Mapping[str, object]) -> None:
+def tell(label: str, figures: Mapping[str, object]) -> None:
     """Say what was found so far, while the benchmark goes on. Only figures that are numbers or words are told."""
     plain = {name: value for name, value in figures.items() if isinstance(value, int | float | str)}
-    _say(f"{what}: " + ", ".join(f"{name} {value}" for name, value in plain.items()))
+    _say(f"{label}: " + ", ".join(f"{name} {value}" for name, value in plain.items()))
 
 
-def _tell(what: str, look: Callable[[], Counts] | None, every: float, over: threading.Event) -> None:
+def _tell(label: str, look: Callable[[], Counts] | None, every: float, over: threading.Event) -> None:
     before: Counts = {}
     started = last = time.monotonic()
     while not over.wait(every):
@@ -48,7 +48,7 @@ def _tell(what: str, look: Callable[[], Counts] | None, every: float, over: thre
         except EvenflowError:
             continue  # what is measured will report the error itself, and better
         now = time.monotonic()
-        _say(f"{what}: {now - started:.0f} s{progress(counts, before, now - last)}")
+        _say(f"{label}: {now - started:.0f} s{progress(counts, before, now - last)}")
         before, last = counts, now
 
 

@@ -46,19 +46,21 @@ def having(number: int) -> bool:
 def pairs(pieces: Sequence[Piece], *, warm_up: int = 1) -> list[Pair]:
     """Pairs of neighbouring pieces, from pieces in the order of `having`. The first `warm_up` pairs do not count."""
     neighbours = list(zip(pieces[::2], pieces[1::2], strict=False))[warm_up:]
-    return [(one, other) if one.having else (other, one) for one, other in neighbours]
+    return [(first, second) if first.having else (second, first) for first, second in neighbours]
 
 
 def cost(measured: Sequence[Pair]) -> dict[str, object]:
     """Ratios of CPU time and of throughput by wall time, and whether the ratio of CPU time meets the goal."""
     assert measured, "it was over before both ways had been measured"
-    cpu = [without.cpu / one.cpu for one, without in measured]
-    wall = [one.tuples / one.seconds * without.seconds / without.tuples for one, without in measured]
+    cpu = [without.cpu / with_it.cpu for with_it, without in measured]
+    wall = [
+        with_it.tuples / with_it.seconds * without.seconds / without.tuples for with_it, without in measured
+    ]
     return {
         "pairs": len(measured),
-        "tuples_per_second": round(_rate([one for one, _ in measured])),
+        "tuples_per_second": round(_rate([with_it for with_it, _ in measured])),
         "tuples_per_second_without": round(_rate([without for _, without in measured])),
-        "with": _budget([one for one, _ in measured]),
+        "with": _budget([with_it for with_it, _ in measured]),
         "without": _budget([without for _, without in measured]),
         "cpu_ratio": _spread(cpu),
         "ratio": _spread(wall),

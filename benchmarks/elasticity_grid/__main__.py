@@ -40,17 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         print("\n\n".join(part(grid) for part in PARTS.values()))
         return 0
-    kept: dict[str, dict[str, Figures]] = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    figures: dict[str, dict[str, Figures]] = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for policy in options.policies:
-        kept.pop(policy, None)
+        figures.pop(policy, None)
     for policy, load in product(POLICIES, LOADS):
-        row = kept.setdefault(policy, {})
+        row = figures.setdefault(policy, {})
         if load.name not in row:
             row[load.name] = _rounded(measure(policy, load, seeds=SEEDS, steps=STEPS))
             # Written at once, so that a run that is stopped goes on where it was.
-            FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", encoding="utf-8")
             print(f"{policy}: {load.name}", flush=True)
-    write_page(kept)
+    write_page(figures)
     return 0
 
 

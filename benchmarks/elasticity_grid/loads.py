@@ -33,7 +33,7 @@ def _repeated(rates: Float64s) -> Trace:
     return Trace(rates * STEP_S, period_s=STEP_S, step_s=STEP_S)
 
 
-def _of(*stretches: tuple[float, int]) -> Trace:
+def _stretches(*stretches: tuple[float, int]) -> Trace:
     """So many tuples/s for so many steps, one stretch after the other."""
     return _repeated(np.concatenate([np.full(steps, rate) for rate, steps in stretches]))
 
@@ -64,7 +64,7 @@ def _debs_rising() -> Trace:
 
 
 _PLAIN, _SERIAL = Operator(rho=0.9), Operator(rho=0.3)
-_DOUBLING = _of((80, 50), (160, 50))
+_DOUBLING = _stretches((80, 50), (160, 50))
 
 LOADS: tuple[Load, ...] = tuple(
     Load(name=name, words=words, arrivals=arrivals, operator=operator)
@@ -74,7 +74,7 @@ LOADS: tuple[Load, ...] = tuple(
         (
             "staircase",
             "40, 80, 120, 160 tuples/s, 40 steps each",
-            _of((40, 40), (80, 40), (120, 40), (160, 40)),
+            _stretches((40, 40), (80, 40), (120, 40), (160, 40)),
             _PLAIN,
         ),
         (
@@ -83,11 +83,11 @@ LOADS: tuple[Load, ...] = tuple(
             _repeated(100 - 60 * np.cos(2 * np.pi * np.arange(60) / 60)),
             _PLAIN,
         ),
-        ("flash", "50 tuples/s, for 8 of 80 steps 150", _of((50, 72), (150, 8)), _PLAIN),
+        ("flash", "50 tuples/s, for 8 of 80 steps 150", _stretches((50, 72), (150, 8)), _PLAIN),
         (
             "outage",
             "100 tuples/s, nothing for 20 steps, then 180 for 20",
-            _of((100, 60), (0, 20), (180, 20)),
+            _stretches((100, 60), (0, 20), (180, 20)),
             _PLAIN,
         ),
         (

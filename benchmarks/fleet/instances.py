@@ -175,14 +175,14 @@ class Fleet:
     # ---- the exchange
 
     def _newest_round(self) -> int | None:
-        told = [self._page(number).get("exchange") or {} for number in self._alive]
-        return max((each["round"] for each in told if each.get("round") is not None), default=None)
+        exchanges = [self._page(number).get("exchange") or {} for number in self._alive]
+        return max((each["round"] for each in exchanges if each.get("round") is not None), default=None)
 
-    def _wait(self, done: Callable[[], bool], what: str) -> None:
+    def _wait(self, done: Callable[[], bool], event: str) -> None:
         until = time.monotonic() + _PATIENCE
         while not done():
             if time.monotonic() > until:
-                raise ServiceError(f"waited {_PATIENCE:g} s for {what}")
+                raise ServiceError(f"waited {_PATIENCE:g} s for {event}")
             for number, child in self._alive.items():
                 if not child.alive:
                     raise ServiceError(f"instance {number} has ended:\n{child.tail()}")
@@ -221,8 +221,8 @@ def fleet(kafka: KafkaSettings, query: str, partitioner: str, *, sources: int) -
             },
             spark={"checkpoint": f"{place}/checkpoint"},
         )
-        made = Fleet(settings, Path(place))
+        instances = Fleet(settings, Path(place))
         try:
-            yield made
+            yield instances
         finally:
-            made.close()
+            instances.close()

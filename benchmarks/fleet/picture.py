@@ -78,14 +78,14 @@ def _panel(row: dict[str, Any], x: Axis, y: Axis, width: int) -> Any:
         .encode(x.x(), y.y(), alt.Text("event:N"))
     )
     known = [0, *(0 if number is None else number + 1 for number in row["rounds"])]
-    made = [later - before for before, later in pairwise(known)]
-    heard = [
+    rounds_by_slide = [later - before for before, later in pairwise(known)]
+    marks = [
         {"x": slide, "y": y.low, "rounds": rounds}
-        for slide, rounds in zip(at, made, strict=True)
+        for slide, rounds in zip(at, rounds_by_slide, strict=True)
         if rounds > 0
     ]
     dots = (
-        alt.Chart(alt.Data(values=heard))
+        alt.Chart(alt.Data(values=marks))
         .mark_point(filled=True, color="#2f7d6b", yOffset=-6)
         .encode(
             x.x(), y.y(), alt.Size("rounds:Q", scale=alt.Scale(domain=[1, 10], range=[6, 40]), legend=None)

@@ -54,11 +54,11 @@ def _run(command: Sequence[str]) -> None:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_PIP_SECONDS, stdin=subprocess.DEVNULL
         )
-        said = done.stdout + done.stderr if done.returncode else None
+        output = done.stdout + done.stderr if done.returncode else None
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    if said is not None:
-        tail = "\n  ".join(said.strip().splitlines()[-5:])
+        output = str(error)
+    if output is not None:
+        tail = "\n  ".join(output.strip().splitlines()[-5:])
         raise ServiceError(
             f"Flink {VERSION} cannot be installed: {' '.join(command[1:4])} failed\n  {tail}",
             hint="pip needs a package index, 1 GB of disk and a Python that this Flink supports (3.11)",

@@ -46,11 +46,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for word in ("bootstrap", "topic", "jar"):
         parser.add_argument(word)
-    given = parser.parse_args()
+    options = parser.parse_args()
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    for name, value in {"pipeline.jars": f"file://{given.jar}", **_OPTIONS}.items():
+    for name, value in {"pipeline.jars": f"file://{options.jar}", **_OPTIONS}.items():
         tables.get_config().set(name, value)
-    tables.execute_sql(_TUPLES.format(topic=given.topic, bootstrap=given.bootstrap))
+    tables.execute_sql(_TUPLES.format(topic=options.topic, bootstrap=options.bootstrap))
     tables.execute_sql(_RESULTS)
     began = time.monotonic()
     tables.execute_sql(_QUERY).wait()

@@ -56,11 +56,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for word in ("bootstrap", "topic", "jars"):
         parser.add_argument(word)
-    given = parser.parse_args()
-    session = SparkSession.builder.config(map=_CONF | {"spark.jars": given.jars}).getOrCreate()
+    options = parser.parse_args()
+    session = SparkSession.builder.config(map=_CONF | {"spark.jars": options.jars}).getOrCreate()
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = (
-            windows(session, given.bootstrap, given.topic).writeStream.outputMode("append").format("noop")
+            windows(session, options.bootstrap, options.topic).writeStream.outputMode("append").format("noop")
         )
         began = time.monotonic()
         query = (

@@ -57,10 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.log:
             with options.log.open("a") as log:
                 log.write(json.dumps(verdict.as_json()) + "\n")
-        if verdict is max(verdicts, key=lambda one: one.badness):
+        if verdict is max(verdicts, key=lambda verdict: verdict.badness):
             print(f"{len(verdicts)}: {verdict.badness:.2f} {verdict.case.described()}", file=sys.stderr)
     parts = {"worst": list(table(worst(verdicts, options.worst))), "classes": list(classes(verdicts))}
-    print(f"\n{len(verdicts):,} cases, {sum(one.badness > 1 for one in verdicts):,} miss a goal\n")
+    print(f"\n{len(verdicts):,} cases, {sum(verdict.badness > 1 for verdict in verdicts):,} miss a goal\n")
     print("\n\n".join("\n".join(lines) for lines in parts.values()))
     if options.write:
         for part, lines in parts.items():
@@ -91,12 +91,12 @@ def _next(best: list[Verdict], rng: np.random.Generator, tuples: int) -> Case:
 
 def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
     """The worst of them, at most one of a kind: a law, a mixture or not, one source or several, and which goal is missed."""
-    found: dict[tuple[str, bool, bool, bool], Verdict] = {}
-    for verdict in sorted(verdicts, key=lambda one: -one.badness):
+    worst_of_kind: dict[tuple[str, bool, bool, bool], Verdict] = {}
+    for verdict in sorted(verdicts, key=lambda verdict: -verdict.badness):
         case = verdict.case
         kind = (case.law.partition(":")[0], case.mixed > 0, case.sources > 1, verdict.by_level)
-        found.setdefault(kind, verdict)
-    return list(found.values())[:count]
+        worst_of_kind.setdefault(kind, verdict)
+    return list(worst_of_kind.values())[:count]
 
 
 def classes(verdicts: list[Verdict]) -> Iterator[str]:
@@ -109,10 +109,13 @@ def classes(verdicts: list[Verdict]) -> Iterator[str]:
     )
     yield "|---" * 5 + "|"
     for sources, few in product(("one", "several"), _FEW):
-        mine = [one for one in verdicts if _class(one.case) == (sources, few)]
+        mine = [verdict for verdict in verdicts if _class(verdict.case) == (sources, few)]
         if mine:
-            missed = sum(one.badness > 1 for one in mine)
-            level, replicas = max(one.level for one in mine), max(one.replicas for one in mine)
+            missed = sum(verdict.badness > 1 for verdict in mine)
+            level, replicas = (
+                max(verdict.level for verdict in mine),
+                max(verdict.replicas for verdict in mine),
+            )
             yield f"| {sources} | {_FEW[few]} | {missed} of {len(mine)} | {level:.1f} | {replicas:.2f} |"
 
 
@@ -145,7 +148,7 @@ def table(verdicts: list[Verdict]) -> Iterator[str]:
 
 
 def _pair(verdict: Verdict, name: str) -> str:
-    imbalance, ksr = verdict.found[name]
+    imbalance, ksr = verdict.pairs[name]
     return f"{imbalance:.1e} / {ksr:.3f}"
 
 

@@ -47,24 +47,24 @@ class Case:
 
     def stream(self, tuples: int) -> KeyedStream:
         """The tuples in arrival order."""
-        made = self._of(self.law, tuples)
-        times = made.times
+        stream = self._generated(self.law, tuples)
+        times = stream.times
         rng = np.random.default_rng([self.seed, DISORDER])
         if self.mixed > 0:
-            other = self._of(self.other, tuples)
+            other = self._generated(self.other, tuples)
             chosen = rng.random(tuples) < self.mixed
-            made = replace(
-                made,
-                keys=np.where(chosen, other.keys ^ _OTHER_KEYS, made.keys),
-                codes=np.where(chosen, other.codes + made.key_count, made.codes).astype(np.int32),
-                key_count=made.key_count + other.key_count,
+            stream = replace(
+                stream,
+                keys=np.where(chosen, other.keys ^ _OTHER_KEYS, stream.keys),
+                codes=np.where(chosen, other.codes + stream.key_count, stream.codes).astype(np.int32),
+                key_count=stream.key_count + other.key_count,
             )
         if self.disorder > 0:
             back = (rng.random(tuples) * self.disorder * self.slide).astype(np.int64)
-            made = replace(made, times=np.maximum(times - back, 0))
-        return with_costs(made, self.costs, self.seed) if self.costs else made
+            stream = replace(stream, times=np.maximum(times - back, 0))
+        return with_costs(stream, self.costs, self.seed) if self.costs else stream
 
-    def _of(self, law: str, tuples: int) -> KeyedStream:
+    def _generated(self, law: str, tuples: int) -> KeyedStream:
         return generated(
             law,
             tuples=tuples,

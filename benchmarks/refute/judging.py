@@ -26,26 +26,26 @@ class Verdict:
     """Imbalance and KSR of each partitioner, as means over the windows that are full."""
 
     case: Case
-    found: dict[str, tuple[float, float]]
+    pairs: dict[str, tuple[float, float]]
 
     def nearest(self, replicas: float = float("inf")) -> str:
         """The most level of the others with at most so many times our replicas."""
-        most = replicas * self.found[OURS][1]
-        others = {name: pair for name, pair in self.found.items() if name != OURS}
+        most = replicas * self.pairs[OURS][1]
+        others = {name: pair for name, pair in self.pairs.items() if name != OURS}
         return min(others, key=lambda name: (others[name][1] > most, others[name][0]))
 
     @property
     def level(self) -> float:
         """Our imbalance in times the best of the others with about as many replicas, or of 1e-3 if that is more."""
-        best, replicas = self.found[self.nearest(MOST_REPLICAS)]
-        if replicas > MOST_REPLICAS * self.found[OURS][1]:
+        best, replicas = self.pairs[self.nearest(MOST_REPLICAS)]
+        if replicas > MOST_REPLICAS * self.pairs[OURS][1]:
             return 0.0
-        return self.found[OURS][0] / max(best, MOST_IMBALANCE)
+        return self.pairs[OURS][0] / max(best, MOST_IMBALANCE)
 
     @property
     def replicas(self) -> float:
         """Our KSR in times that of `d-choices`: of the form with more replicas."""
-        return self.found[OURS][1] / max(self.found[name][1] for name in CHOICES)
+        return self.pairs[OURS][1] / max(self.pairs[name][1] for name in CHOICES)
 
     @property
     def badness(self) -> float:
@@ -63,15 +63,15 @@ class Verdict:
             **self.case.as_json(),
             "level": self.level,
             "replicas": self.replicas,
-            "found": {name: list(pair) for name, pair in self.found.items()},
+            "found": {name: list(pair) for name, pair in self.pairs.items()},
         }
 
 
 def judged(case: Case, tuples: int, names: tuple[str, ...] = (OURS, *OTHERS)) -> Verdict:
     """Route the case's stream through all of them."""
     stream, scenario = case.stream(tuples), case.scenario()
-    found = {}
+    pairs = {}
     for name in names:
         figures = full_windows(stream, name, scenario)
-        found[name] = (float(np.mean(figures.imbalance)), float(np.mean(figures.ksr)))
-    return Verdict(case, found)
+        pairs[name] = (float(np.mean(figures.imbalance)), float(np.mean(figures.ksr)))
+    return Verdict(case, pairs)

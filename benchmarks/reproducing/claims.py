@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures, MissingError
+from benchmarks.reproducing.store import MissingError, SectionFigures
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
 Reason = Literal["paper", "data", "ours", "measure"]
@@ -74,7 +74,7 @@ class Claim:
     """What the paper says, in our words."""
     criterion: str
     """When a part counts as reproduced."""
-    judge: Callable[[Figures, Plan], Outcome]
+    judge: Callable[[SectionFigures, Plan], Outcome]
     measure: Measure
     """What was measured."""
     reason: Reason | None = None
@@ -125,7 +125,7 @@ def verdict(checks: Sequence[bool], *, every: bool = False) -> Level:
     return "partly" if sum(checks) >= (0.75 if every else 0.5) * len(checks) else "not reproduced"
 
 
-def judged(claim: Claim, figures: Figures, plan: Plan) -> Judged:
+def judged(claim: Claim, figures: SectionFigures, plan: Plan) -> Judged:
     """The verdict on a claim. It is "not measured" if a figure is missing."""
     try:
         outcome = claim.judge(figures, plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.reproducing.plan import Cell
-from benchmarks.reproducing.store import Figures, spread
+from benchmarks.reproducing.store import SectionFigures, spread
 
 
 def number(value: float) -> str:
@@ -25,7 +25,7 @@ def ratio(value: float) -> str:
     return f"{value:.4f}" if value < 2 else f"{value:.2f}"
 
 
-def figure(figures: Figures, cell: Cell, name: str, how: Callable[[float], str] = number) -> str:
+def figure(figures: SectionFigures, cell: Cell, name: str, how: Callable[[float], str] = number) -> str:
     """Median (least - most) over the seeds. One number if all seeds agree, a dash if nothing was measured."""
     if cell not in figures:
         return "-"

@@ -65,16 +65,16 @@ class Store:
         part.write_text(text, encoding="utf-8")
         part.replace(self._path)
 
-    def figures(self, section: str) -> Figures:
+    def figures(self, section: str) -> SectionFigures:
         """The figures that a section's text is made from."""
-        return Figures(self._sections.get(section, {}))
+        return SectionFigures(self._sections.get(section, {}))
 
 
 class MissingError(LookupError):
     """A figure that has not been measured."""
 
 
-class Figures:
+class SectionFigures:
     """Figures of one section."""
 
     def __init__(self, cells: Mapping[str, Values]) -> None:

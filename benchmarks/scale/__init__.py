@@ -42,13 +42,13 @@ def run(*, smoke: bool) -> dict[str, object]:
     with step("tasks of Spark"):
         units |= brokered | task_cost(smoke=smoke)
     with step("routing"):
-        found = _routed(smoke)
+        routing = _routed(smoke)
     costs = Units(**units)
     with step("micro-batches without tuples, beside the model"):
         check = checked(costs, smoke=smoke)
-    kept = Measurements(costs, state, rows, found, check, smoke)
-    kept.write(KEPT, machine=machine())
-    return figures(kept)
+    measurements = Measurements(costs, state, rows, routing, check, smoke)
+    measurements.write(KEPT, machine=machine())
+    return figures(measurements)
 
 
 def _measured(smoke: bool) -> tuple[dict[str, float], dict[str, float]]:
@@ -64,24 +64,24 @@ def _routed(smoke: bool) -> list[dict[str, Any]]:
     for law in LAWS:
         stream = stream_of(law, 20_000 if smoke else 10_000_000)
         for sources in (1, 100):
-            for name, found in routed(stream, PARTITIONERS, workers=1_000, sources=sources).items():
-                rows.append({"law": law.name, "partitioner": name, "instances": sources, **vars(found)})
+            for name, row in routed(stream, PARTITIONERS, workers=1_000, sources=sources).items():
+                rows.append({"law": law.name, "partitioner": name, "instances": sources, **vars(row)})
     return rows
 
 
-def figures(kept: Measurements) -> dict[str, object]:
+def figures(measurements: Measurements) -> dict[str, object]:
     """Figures for the runner: unit costs, the broker's rows, and each setup's bill by place with what is over budget."""
-    load = loads_of(kept)["words"]
+    load = loads_of(measurements)["words"]
     bills: list[dict[str, Any]] = []
     for name, setup in SETUPS.items():
-        bill = bill_of(setup, load, kept.units)
+        bill = bill_of(setup, load, measurements.units)
         places: dict[str, Any] = {str(place): cores for place, cores in by_place(bill).items()}
         bills.append({"shape": name, **places, "over_budget": over_budget(bill, cores_in(setup))})
     return {
-        "units": kept.units.rounded(),
-        "state": kept.state,
-        "transactions": kept.transactions,
-        "routing": kept.routing,
-        "check": kept.check,
+        "units": measurements.units.rounded(),
+        "state": measurements.state,
+        "transactions": measurements.transactions,
+        "routing": measurements.routing,
+        "check": measurements.check,
         "bills": bills,
     }

@@ -16,30 +16,30 @@ LAW = "words"
 """The law of the keys that the page's bills are made with."""
 
 
-def tables(kept: Measurements) -> dict[str, str]:
+def tables(measurements: Measurements) -> dict[str, str]:
     """The page's tables by the name in the comment above each."""
     return {
-        "units": pages.units_table(kept),
-        "loads": pages.loads_table(kept),
-        "routing": pages.routing_table(kept),
-        "breaks": pages.breaks_table(kept, LAW),
-        "bill": pages.bill_table(kept, LAW),
-        "limits": pages.limits_table(kept, LAW),
-        "dominant": pages.dominant_table(kept, LAW),
-        "runs": pages.runs_table(kept),
-        "transactions": pages.transactions_table(kept),
+        "units": pages.units_table(measurements),
+        "loads": pages.loads_table(measurements),
+        "routing": pages.routing_table(measurements),
+        "breaks": pages.breaks_table(measurements, LAW),
+        "bill": pages.bill_table(measurements, LAW),
+        "limits": pages.limits_table(measurements, LAW),
+        "dominant": pages.dominant_table(measurements, LAW),
+        "runs": pages.runs_table(measurements),
+        "transactions": pages.transactions_table(measurements),
     }
 
 
 def main() -> int:
     """Write the tables into the page, and the picture beside it."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    kept, _ = Measurements.read(Path(sys.argv[1]) if len(sys.argv) > 1 else MEASURED)
+    measurements, _ = Measurements.read(Path(sys.argv[1]) if len(sys.argv) > 1 else MEASURED)
     page = PAGE.read_text(encoding="utf-8")
-    for part, made in tables(kept).items():
-        page = into_page(page, "scale", part, made)
+    for part, lines in tables(measurements).items():
+        page = into_page(page, "scale", part, lines)
     PAGE.write_text(page, encoding="utf-8")
-    save(by_workers(loads_of(kept)[LAW], kept.units), FOLDER / "workers.svg")
+    save(by_workers(loads_of(measurements)[LAW], measurements.units), FOLDER / "workers.svg")
     return 0
 
 

@@ -62,17 +62,17 @@ def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list
         with step("warming the broker up"):
             for shape in shapes:
                 work.run(shape)
-        found: dict[Transactions, list[Spent]] = {shape: [] for shape in shapes}
+        samples: dict[Transactions, list[Spent]] = {shape: [] for shape in shapes}
         for turn in range(1 if smoke else turns):
             for shape in shapes:
                 with step(f"{shape}, turn {turn + 1}"):
-                    found[shape].append(work.spent(shape, meter))
+                    samples[shape].append(work.spent(shape, meter))
         work.close()
     middle = {
         shape: Spent(
-            *(median(getattr(one, name) for one in spent) for name in ("seconds", "broker", "client"))
+            *(median(getattr(sample, name) for sample in spent) for name in ("seconds", "broker", "client"))
         )
-        for shape, spent in found.items()
+        for shape, spent in samples.items()
     }
     # How often each unit occurs in a transaction. One marker more than partitions: that of the offsets.
     counts = [(1, shape.partitions + 1, shape.partitions * shape.rounds) for shape in middle]

@@ -37,7 +37,7 @@ def control_costs() -> dict[str, float]:
         max_time=10**12,
         steady_from=10**11,
     )
-    told = state.encode()
+    encoded = state.encode()
     return {
         "telemetry_written": cpu(lambda: _record(_WORKERS).encode(), calls=20),
         "telemetry_read": bare_read,
@@ -45,7 +45,7 @@ def control_costs() -> dict[str, float]:
         "load_read": max(0.0, cpu(lambda: parse(whole), calls=20) - bare_read) / _WORKERS,
         "judged": cpu(_judge, calls=20),
         "plan_read": cpu(lambda: parse_plan(plan, fingerprint=_PRINT), calls=100),
-        "peer_read": cpu(lambda: PartitionState.decode(told, offset=10**9), calls=100),
+        "peer_read": cpu(lambda: PartitionState.decode(encoded, offset=10**9), calls=100),
     }
 
 
@@ -79,22 +79,22 @@ def _judge() -> bytes:
     """
     policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=_WORKERS, r_max=1_000))
     parts = {name: elasticity.StageObservation(load=0.8, arrivals=1e7) for name in _STAGES}
-    seen = elasticity.Observation(
+    observation = elasticity.Observation(
         step=1, interval_ms=5_000, p=_WORKERS, r=64, load=0.8, rate=1e7, stages=parts
     )
-    made = policy.decide(seen)
+    decision = policy.decide(observation)
     record = DecisionRecord(
         query="q",
         fingerprint=_PRINT,
         time=10**12,
         policy="fixed",
         step=1,
-        p=seen.p,
-        r=seen.r,
-        wanted_p=made.p,
-        wanted_r=made.r,
-        reason=made.reason,
-        observation=seen.fields(),
+        p=observation.p,
+        r=observation.r,
+        wanted_p=decision.p,
+        wanted_r=decision.r,
+        reason=decision.reason,
+        observation=observation.fields(),
     )
     return record.encode()
 
@@ -119,7 +119,7 @@ def sync_costs(*, smoke: bool) -> dict[str, float]:
         for _ in range(members)
     ]
     data = messages[0].to_bytes()
-    told = [Message(member, 0, message.to_bytes()) for member, message in enumerate(messages)]
+    round_messages = [Message(member, 0, message.to_bytes()) for member, message in enumerate(messages)]
     reducer = QTableReducer(workers=workers, dsync_ms=1_000, bounds=(100, 64_000), clock=lambda: 0.0)
 
     values = keys * workers
@@ -128,7 +128,7 @@ def sync_costs(*, smoke: bool) -> dict[str, float]:
         "value_sent": cpu(messages[0].to_bytes, calls=5) / values,
         "value_read": read,
         # The reducer reads the messages too, and that is counted by itself.
-        "value_merged": max(0.0, cpu(lambda: reducer.merge(told)) / values / members - read),
+        "value_merged": max(0.0, cpu(lambda: reducer.merge(round_messages)) / values / members - read),
     }
 
 
@@ -137,23 +137,23 @@ def warm_partitioner(name: str, *, tuples: int, sources: int = 100) -> Partition
     stream = generated("zipf", tuples=tuples, keys=1_000_000, zipf=0.95, seed=1, rate=tuples / 10)
     # Hashing has no options of windows.
     windowed = {"window_ms": 60_000, "slide_ms": 1_000} if name != "hashing" else {}
-    made = create(name, workers=_WORKERS, seed=7, source=0, sources=sources, **windowed)
-    made.assign(stream.keys, stream.times)
-    return made
+    partitioner = create(name, workers=_WORKERS, seed=7, source=0, sources=sources, **windowed)
+    partitioner.assign(stream.keys, stream.times)
+    return partitioner
 
 
 def partitioner_costs(*, smoke: bool) -> dict[str, float]:
     """The units snapshot and snapshot_bytes of the default partitioner. `rescaled` and `state_bytes` are for information."""
-    made = warm_partitioner("evenflow", tuples=20_000 if smoke else 1_000_000)
-    data = made.snapshot()
+    partitioner = warm_partitioner("evenflow", tuples=20_000 if smoke else 1_000_000)
+    data = partitioner.snapshot()
 
     def rescale() -> None:
-        made.rescale(workers=_WORKERS - 100)
-        made.rescale(workers=_WORKERS)
+        partitioner.rescale(workers=_WORKERS - 100)
+        partitioner.rescale(workers=_WORKERS)
 
     return {
-        "snapshot": cpu(made.snapshot, repetitions=5),
+        "snapshot": cpu(partitioner.snapshot, repetitions=5),
         "snapshot_bytes": float(len(data)),
         "rescaled": cpu(rescale, repetitions=5) / 2,
-        "state_bytes": float(made.observe().state_bytes),
+        "state_bytes": float(partitioner.observe().state_bytes),
     }

@@ -62,8 +62,10 @@ def _combining(pipeline: Pipeline, frames: int, repetitions: int) -> dict[str, f
     """
 
     def seconds(count: int, headers: int) -> float:
-        made = list(_frames(pipeline, count, headers, rows=frames * _FEW // count))
-        return cpu(lambda: combine_task(pipeline.plan, pipeline.layout, [(0, made)]), repetitions=repetitions)
+        frame_list = list(_frames(pipeline, count, headers, rows=frames * _FEW // count))
+        return cpu(
+            lambda: combine_task(pipeline.plan, pipeline.layout, [(0, frame_list)]), repetitions=repetitions
+        )
 
     # Few and many frames with one header, then many frames with as many headers.
     few, many, strange = seconds(frames // 10, 1), seconds(frames, 1), seconds(frames, frames)
@@ -89,9 +91,9 @@ def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Itera
 def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacker:
     """Packs the frames of block number `block` of input partition 0. `same`: the header only tells, and never changes."""
     offsets = records_of([(0, 1_000 * block, 1_000 * block + 999)], OFFSETS)
-    told = records(0, TOLD)
+    marks = records(0, TOLD)
     if same:
-        offsets, told = records(0, OFFSETS), records_of([(0, SLIDE, 1_000)], TOLD)
+        offsets, marks = records(0, OFFSETS), records_of([(0, SLIDE, 1_000)], TOLD)
     header = FrameHeader(
         fingerprint="f",
         epoch=1,
@@ -99,7 +101,7 @@ def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacke
         routed_partitions=pipeline.routed,
         session=1,
         offsets=offsets,
-        told=told,
+        told=marks,
     )
     return FramePacker(header, pipeline.plan.frame_schema)
 
@@ -141,12 +143,12 @@ def blob_costs(*, smoke: bool) -> dict[str, float]:
         combining.append(max(combine - TASKS * buckets * packed, 1e-9))
         reducing.append(max(reduce - TASKS * buckets * read, 1e-9))
         counts.append((routed, inputs, buckets))
-    range_, made, lane = fitted([(r, b * r, r * i) for r, i, b in counts], combining)
-    bucket, taken, state = fitted([(b, b * r, b * r * i) for r, i, b in counts], reducing)
+    range_, segment_combine, lane = fitted([(r, b * r, r * i) for r, i, b in counts], combining)
+    bucket, segment_reduce, state = fitted([(b, b * r, b * r * i) for r, i, b in counts], reducing)
     return {
         "range": range_,
         "blob": packed + read,
-        "segment": made + taken,
+        "segment": segment_combine + segment_reduce,
         "mark": _mark_cost(repetitions),
         "lane": lane,
         "bucket": bucket,
@@ -180,8 +182,8 @@ def _empty_batches(routed: int, inputs: int, buckets: int, repetitions: int) -> 
     """CPU seconds of combine and of reduce. Each routed partition has one frame, which only tells."""
     pipeline = Pipeline(routed=routed, inputs=inputs, buckets=buckets)
     # The first micro-batch meets empty state.
-    found = list(pipeline.batches(repetitions + 1, tuples=0, keys=1))[1:]
-    return median(combining for combining, _, _ in found), median(reducing for _, reducing, _ in found)
+    batches = list(pipeline.batches(repetitions + 1, tuples=0, keys=1))[1:]
+    return median(combining for combining, _, _ in batches), median(reducing for _, reducing, _ in batches)
 
 
 def _mark_cost(repetitions: int) -> float:
@@ -219,14 +221,14 @@ def _header(pipeline: Pipeline, segments: int, lines: int, inputs: int) -> BlobH
 
 def merge_cost(*, smoke: bool) -> dict[str, float]:
     """The unit partial_merged: one more partial in an open pane, including its share of reading the blob."""
-    found = []
+    samples = []
     for tuples in (1_000, 3_000) if smoke else (20_000, 200_000):
         pipeline = Pipeline(buckets=2)
         batches = [pipeline.combine(pipeline.frames(tuples=tuples, keys=10**7, close=0))[0] for _ in range(8)]
         rows = _rows_in(batches[1])
         upcoming = iter(batches)
-        found.append((rows, cpu(lambda: pipeline.reduce(next(upcoming)), repetitions=6)))  # noqa: B023 - `cpu` calls it at once
-    (few, fast), (many, slow) = found
+        samples.append((rows, cpu(lambda: pipeline.reduce(next(upcoming)), repetitions=6)))  # noqa: B023 - `cpu` calls it at once
+    (few, fast), (many, slow) = samples
     return {"partial_merged": max(0.0, (slow - fast) / (many - few))}
 
 

@@ -37,7 +37,7 @@ def stream_of(law: Law, slide_tuples: int) -> KeyedStream:
 
 
 @dataclass(frozen=True)
-class Found:
+class RoutingFigures:
     """How a partitioner routes a slide of a law. imbalance: fullest worker over the mean, less 1. ns: per tuple."""
 
     ksr: float
@@ -48,32 +48,32 @@ class Found:
 
 def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:
     """Fullest over mean load of `groups` groups that keys are hashed to, as the median over seeds."""
-    found = []
+    skews = []
     for seed in range(seeds):
-        of = np.random.default_rng(seed).integers(0, groups, law.keys)
-        found.append(float(np.bincount(of, weights=law.shares, minlength=groups).max() * groups))
-    return float(np.median(found))
+        group_of_key = np.random.default_rng(seed).integers(0, groups, law.keys)
+        skews.append(float(np.bincount(group_of_key, weights=law.shares, minlength=groups).max() * groups))
+    return float(np.median(skews))
 
 
 def routed(
     stream: KeyedStream, partitioners: Sequence[str], *, workers: int, sources: int
-) -> dict[str, Found]:
+) -> dict[str, RoutingFigures]:
     """How each partitioner routes the second slide.
 
     Rules that know of windows have a window of 60 slides, of which only two slides have come.
     """
     scenario = Scenario(workers=workers, sources=sources, window_ms=1_000, slide_ms=1_000, warmup_slides=1)
     entrants = [entrant(name + (_WINDOW if _knows_windows(name) else "")) for name in partitioners]
-    found = simulate(stream, entrants, scenario, processes=1)
+    results = simulate(stream, entrants, scenario, processes=1)
     return {
-        name: Found(
+        name: RoutingFigures(
             result.figures.ksr,
             # Window imbalance is over the tuples of the window. Times the workers it is over the mean load.
             (result.figures.window_imbalance or 0.0) * workers,
             result.figures.max_holders,
             result.figures.ns_per_tuple,
         )
-        for name, result in zip(partitioners, found, strict=True)
+        for name, result in zip(partitioners, results, strict=True)
     }
 
 

@@ -85,10 +85,10 @@ def figure(value: float) -> str:
     )
 
 
-def units_table(kept: Measurements) -> str:
+def units_table(measurements: Measurements) -> str:
     """Each unit cost in microseconds, or in bytes if its name ends so."""
     rows = []
-    for name, value in kept.units.rounded().items():
+    for name, value in measurements.units.rounded().items():
         shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else _microseconds(value)
         rows.append((f"`{name}`", shown, WORDS[name]))
     return table(("unit", "microseconds of CPU", "what"), rows)
@@ -98,24 +98,24 @@ def _microseconds(seconds: float) -> str:
     return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.2g}"
 
 
-def routing_table(kept: Measurements) -> str:
+def routing_table(measurements: Measurements) -> str:
     """Imbalance and replication of each partitioner by law, with 1 and with 100 instances."""
-    names = list(dict.fromkeys(row["partitioner"] for row in kept.routing))
-    found = {(row["law"], row["partitioner"], row["instances"]): row for row in kept.routing}
+    names = list(dict.fromkeys(row["partitioner"] for row in measurements.routing))
+    routes = {(row["law"], row["partitioner"], row["instances"]): row for row in measurements.routing}
     rows = []
     for law in LAWS:
         for instances in (1, 100):
             cells = [
-                f"{1 + found[law.name, name, instances]['imbalance']:.2f} / {found[law.name, name, instances]['ksr']:.3f}"
+                f"{1 + routes[law.name, name, instances]['imbalance']:.2f} / {routes[law.name, name, instances]['ksr']:.3f}"
                 for name in names
             ]
             rows.append((law.name, instances, *cells))
     return table(("law", "instances", *names), rows)
 
 
-def loads_table(kept: Measurements) -> str:
+def loads_table(measurements: Measurements) -> str:
     """The keys of each law at 10 M tuples/s."""
-    loads = loads_of(kept)
+    loads = loads_of(measurements)
     rows = [
         (
             law.name,
@@ -142,10 +142,10 @@ def loads_table(kept: Measurements) -> str:
     return table(head, rows)
 
 
-def bill_table(kept: Measurements, law: str) -> str:
+def bill_table(measurements: Measurements, law: str) -> str:
     """Cores of each term in each setup. Below them the cores that each place needs, beside the cores that it has."""
-    load = loads_of(kept)[law]
-    bills = {name: bill_of(setup, load, kept.units) for name, setup in SETUPS.items()}
+    load = loads_of(measurements)[law]
+    bills = {name: bill_of(setup, load, measurements.units) for name, setup in SETUPS.items()}
     keys = [(term.topic, term.place) for term in bills["as set"]]
     rows = []
     for key in keys:
@@ -162,9 +162,9 @@ def bill_table(kept: Measurements, law: str) -> str:
     return table(("term", "where", *SETUPS), rows)
 
 
-def breaks_table(kept: Measurements, law: str) -> str:
+def breaks_table(measurements: Measurements, law: str) -> str:
     """Of each term: its cores in each setup, where it leaves its budget, and what to do."""
-    load, units = loads_of(kept)[law], kept.units
+    load, units = loads_of(measurements)[law], measurements.units
     bills = {name: bill_of(setup, load, units, cooperative=True) for name, setup in SETUPS.items()}
     rows = []
     for (topic, place), (side, words) in ADVICE.items():
@@ -188,18 +188,18 @@ def _most(workers: float | None) -> str:
 
 
 def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
-    found = furthest(AS_SET, load, units, topic, place, side)
+    limit = furthest(AS_SET, load, units, topic, place, side)
     (name,) = side.fields
-    given = "".join(f", {field} {value:,.0f}" for field, value in side.given)
-    if found is None:
-        return f"no {name} does{given}"
+    conditions = "".join(f", {field} {value:,.0f}" for field, value in side.given)
+    if limit is None:
+        return f"no {name} does{conditions}"
     # At the end of the range the term is within its budget everywhere.
-    if found == (side.high if side.whole else side.low):
-        return f"any {name}{given}"
-    return f"{name} " + (f"{found:,.0f}" if side.whole else f"{found:.2g} s") + given
+    if limit == (side.high if side.whole else side.low):
+        return f"any {name}{conditions}"
+    return f"{name} " + (f"{limit:,.0f}" if side.whole else f"{limit:.2g} s") + conditions
 
 
-def transactions_table(kept: Measurements) -> str:
+def transactions_table(measurements: Measurements) -> str:
     """The rows that the unit costs of transactions were fitted to, in milliseconds per transaction."""
     rows = [
         (
@@ -207,13 +207,13 @@ def transactions_table(kept: Measurements) -> str:
             f"{row['frames_a_partition']:.0f}",
             *(f"{1000 * row[name]:.1f}" for name in ("seconds", "broker_cpu", "client_cpu")),
         )
-        for row in kept.transactions
+        for row in measurements.transactions
     ]
     head = ("partitions", "frames to each", "ms", "ms of CPU, broker", "ms of CPU, client")
     return table(head, rows)
 
 
-def dominant_table(kept: Measurements, law: str) -> str:
+def dominant_table(measurements: Measurements, law: str) -> str:
     """The dearest term besides the work, by workers and rate.
 
     The rhythm is that of a small pipeline, with an instance for each 100,000 tuples/s.
@@ -224,10 +224,10 @@ def dominant_table(kept: Measurements, law: str) -> str:
         cells = []
         for rate in rates:
             shape = replace(WORKERS.of(AS_SET, workers), rate=rate, instances=round(rate / 1e5))
-            load = loads_of(kept, rate=rate)[law]
-            work = sum(term.cores for term in terms(shape, load, kept.units) if term.work)
+            load = loads_of(measurements, rate=rate)[law]
+            work = sum(term.cores for term in terms(shape, load, measurements.units) if term.work)
             most = max(
-                (term for term in terms(shape, load, kept.units) if not term.work),
+                (term for term in terms(shape, load, measurements.units) if not term.work),
                 key=lambda term: term.cores,
             )
             cells.append(f"{most.topic}, {most.place}: {figure(most.cores)} (work {figure(work)})")
@@ -235,9 +235,9 @@ def dominant_table(kept: Measurements, law: str) -> str:
     return table(("workers", *(f"{rate:,.0f} tuples/s" for rate in rates)), rows)
 
 
-def runs_table(kept: Measurements) -> str:
+def runs_table(measurements: Measurements) -> str:
     """Every measured run beside the model, and how far the model is off."""
-    compared = runs(kept)
+    compared = runs(measurements)
     rows: list[tuple[object, ...]] = [
         (
             run.setting + (" (fitted)" if run.fitted else ""),
@@ -261,14 +261,14 @@ def runs_table(kept: Measurements) -> str:
     return table(("setting", "of what", "measured, CPU s", "model, CPU s", "ratio"), rows)
 
 
-def limits_table(kept: Measurements, law: str) -> str:
+def limits_table(measurements: Measurements, law: str) -> str:
     """Figures that are counted, not timed: rates, bytes, partitions, delay."""
-    load = loads_of(kept)[law]
+    load = loads_of(measurements)[law]
     rows: list[tuple[object, ...]] = []
 
-    def row(what: str, of: object, value: Callable[[Setup], object]) -> None:
+    def row(label: str, allowance: object, value: Callable[[Setup], object]) -> None:
         cells = [value(setup) for setup in SETUPS.values()]
-        rows.append((what, *cells, of))
+        rows.append((label, *cells, allowance))
 
     row("frames a second", "", lambda setup: figure(setup.queries * setup.shape.all_frames))
     row("tuples in a frame", "", lambda setup: figure(setup.shape.rate / setup.shape.frames))
@@ -282,7 +282,8 @@ def limits_table(kept: Measurements, law: str) -> str:
         "MB/s into / out of a broker",
         "1,250 each way (10 Gbit/s)",
         lambda setup: " / ".join(
-            figure(setup.queries * side / 1e6) for side in broker_traffic(setup.shape, load, kept.units)
+            figure(setup.queries * side / 1e6)
+            for side in broker_traffic(setup.shape, load, measurements.units)
         ),
     )
     row(

@@ -40,10 +40,10 @@ def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
         lines(panel, looks, x=x, y=y, title=f"{name}: {SETUPS[name].words}", width=330, height=280)
         for name, panel in drawn.items()
     ]
-    said = [
+    subtitle = [
         "10 M tuples/s, 100 input partitions, words (Zipf 0.95). Cores of all places, three replicas of each partition."
     ]
-    return page(panels, title=_title(drawn), subtitle=said)
+    return page(panels, title=_title(drawn), subtitle=subtitle)
 
 
 def _title(drawn: dict[str, dict[str, Line]]) -> str:
@@ -57,7 +57,7 @@ def _title(drawn: dict[str, dict[str, Line]]) -> str:
 
 def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
     """Cores of each topic at each number of workers. There are never more tasks or buckets than workers."""
-    found: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
+    cores_by_topic: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:
         shape = replace(
             setup.shape,
@@ -67,5 +67,5 @@ def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
         )
         bill = terms(shape, load, units)
         for topic, names in _TOPICS.items():
-            found[topic].append(max(_LEAST, sum(term.cores for term in bill if term.topic in names)))
-    return {topic: Line(list(map(float, WORKERS)), cores) for topic, cores in found.items()}
+            cores_by_topic[topic].append(max(_LEAST, sum(term.cores for term in bill if term.topic in names)))
+    return {topic: Line(list(map(float, WORKERS)), cores) for topic, cores in cores_by_topic.items()}

@@ -34,13 +34,13 @@ def task_cost(*, smoke: bool) -> dict[str, float]:
             # Not counted: the JVM compiles meanwhile.
             for tasks in (few, many, many):
                 _job(spark, tasks)
-            found = {
+            seconds = {
                 tasks: median(_used(spark, tasks, meter) for _ in range(1 if smoke else 5))
                 for tasks in (few, many)
             }
     finally:
         spark.stop()
-    return {"task": max(0.0, found[many] - found[few]) / (many - few)}
+    return {"task": max(0.0, seconds[many] - seconds[few]) / (many - few)}
 
 
 def _job(spark: SparkSession, tasks: int) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> float:
     """CPU seconds of one call: the median over repetitions of `calls` calls each. One call before is not counted."""
     work()
-    found = []
+    seconds = []
     for _ in range(repetitions):
         began = time.process_time()
         for _ in range(calls):
             work()
-        found.append((time.process_time() - began) / calls)
-    return median(found)
+        seconds.append((time.process_time() - began) / calls)
+    return median(seconds)
 
 
 def fitted(counts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
@@ -30,10 +30,10 @@ def fitted(counts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[
     rows, times = np.asarray(counts, np.float64), np.asarray(seconds, np.float64)
     columns = list(range(rows.shape[1]))
     while True:
-        found = np.linalg.lstsq(rows[:, columns] / times[:, None], np.ones(len(times)), rcond=None)[0]
-        if (found >= 0).all():
+        solution = np.linalg.lstsq(rows[:, columns] / times[:, None], np.ones(len(times)), rcond=None)[0]
+        if (solution >= 0).all():
             break
-        del columns[int(np.argmin(found))]
+        del columns[int(np.argmin(solution))]
     costs = np.zeros(rows.shape[1])
-    costs[columns] = found
+    costs[columns] = solution
     return costs.tolist()

@@ -29,7 +29,7 @@ from benchmarks.reproducing.group_ahead.measuring import BASE
 from benchmarks.reproducing.group_ahead.queue import WAYS, throughput
 from benchmarks.reproducing.markdown import figure, table
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.axes import linear
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
@@ -46,7 +46,7 @@ _GROUPS = (1, 2, 5, 10, 20, 50)
 _SHOWN = range(SPIKE - 3, 41)
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and tables."""
     return [*_queue(), *_spikes(figures, plan), *_late(figures, plan), *_scheduling(figures)]
 
@@ -63,7 +63,7 @@ def _queue() -> list[str]:
     ]
 
 
-def _spikes(figures: Figures, plan: Plan) -> list[str]:
+def _spikes(figures: SectionFigures, plan: Plan) -> list[str]:
     rows = [
         _spike_row(figures, plan, kind, spike(kind, way, options))
         for kind, options, way in product(SPIKES, (FAST, DEFAULT), WAYS)
@@ -94,13 +94,13 @@ def _spikes(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _spike_row(figures: Figures, plan: Plan, kind: str, setting: Setting) -> list[str]:
+def _spike_row(figures: SectionFigures, plan: Plan, kind: str, setting: Setting) -> list[str]:
     cell = setting.cell(plan)
     shown = [figure(figures, cell, name, _whole) for name in ("changed", "stable", "caught")]
     return [kind, setting.options, setting.scheduling.way, *shown, figure(figures, cell, "most", _hundredths)]
 
 
-def _late(figures: Figures, plan: Plan) -> list[str]:
+def _late(figures: SectionFigures, plan: Plan) -> list[str]:
     batches, seeds = late("sine", WAYS[0]).cell(plan).stream.tuples, plan.pick(SEEDS, 2)
     settings = [(load, cost, FAST) for cost in COSTS for load in LOADS]
     settings += [(load, COST, DEFAULT) for load in LOADS]
@@ -132,7 +132,7 @@ def _late(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _late_row(figures: Figures, plan: Plan, load: str, cost: float, options: str) -> list[str]:
+def _late_row(figures: SectionFigures, plan: Plan, load: str, cost: float, options: str) -> list[str]:
     settings = [late(load, way, cost=cost, options=options) for way in WAYS]
     cells = [setting.cell(plan) for setting in settings]
     workers = [f"{figures.median(cell, 'p'):.1f}" if cell in figures else "-" for cell in cells]
@@ -140,11 +140,11 @@ def _late_row(figures: Figures, plan: Plan, load: str, cost: float, options: str
     return [load, f"{cost:g}", options, *shares, " / ".join(workers)]
 
 
-def _share(figures: Figures, plan: Plan, setting: Setting) -> str:
+def _share(figures: SectionFigures, plan: Plan, setting: Setting) -> str:
     return figure(figures, setting.cell(plan), "late", _percent)
 
 
-def _scheduling(figures: Figures) -> list[str]:
+def _scheduling(figures: SectionFigures) -> list[str]:
     return [
         "Figure 3.7a: what Spark takes for a trigger, by the batches that it takes at once (50,000 tuples each), "
         "measured by `evenflow bench spark-batches-a-trigger` "
@@ -172,7 +172,7 @@ def _scheduling(figures: Figures) -> list[str]:
     ]
 
 
-def _trigger_row(figures: Figures, partitioner: str) -> list[str]:
+def _trigger_row(figures: SectionFigures, partitioner: str) -> list[str]:
     cell = trigger_cell(partitioner)
     if cell not in figures:
         return [partitioner, *["-"] * (len(TAKEN) + 4)]
@@ -194,7 +194,7 @@ def _percent(value: float) -> str:
     return f"{value:.0%}"
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for kind in SPIKES:

@@ -34,7 +34,7 @@ from benchmarks.reproducing.paper_000 import (
 )
 from benchmarks.reproducing.paper_000.grid import NAME
 from benchmarks.reproducing.plan import Cell, Opened, Plan
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 
 if TYPE_CHECKING:
     import altair
@@ -57,13 +57,13 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     return values
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Tables of all parts."""
     # Each part ends with an empty line. `report` adds the last one itself.
     return [line for part in _PARTS for line in part.text(figures, plan)][:-1]
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     return (
         suite.pictures(figures, plan) | batches.pictures(figures, plan) | converging.pictures(figures, plan)

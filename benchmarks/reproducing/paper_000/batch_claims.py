@@ -24,7 +24,7 @@ from benchmarks.reproducing.paper_000.batch_rates import (
 )
 from benchmarks.reproducing.paper_000.grid import CAM
 from benchmarks.reproducing.plan import Cell, Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 
 BEST_CAM = "cAM"
 OURS = "dalton-batch"
@@ -33,7 +33,7 @@ OTHERS = (*BATCH_RIVALS, BEST_CAM)
 
 
 def _rates(
-    results: Figures, cell_of: Mapping[str, Cell], rules: Sequence[str], name: str = "rate"
+    results: SectionFigures, cell_of: Mapping[str, Cell], rules: Sequence[str], name: str = "rate"
 ) -> dict[str, list[float]]:
     """Rates of these rules, one value per seed. cell_of: the cell of each rule."""
     rates = {rule: results.values(cell_of[rule], name) for rule in rules if rule != BEST_CAM}
@@ -47,12 +47,12 @@ def _cells(plan: Plan, stream: str, places: int) -> dict[str, Cell]:
 
 
 def _at(
-    results: Figures, plan: Plan, stream: str, places: int, rules: Sequence[str]
+    results: SectionFigures, plan: Plan, stream: str, places: int, rules: Sequence[str]
 ) -> dict[str, list[float]]:
     return _rates(results, _cells(plan, stream, places), rules)
 
 
-def _turns(results: Figures, plan: Plan, rules: Sequence[str], name: str) -> dict[str, list[float]]:
+def _turns(results: SectionFigures, plan: Plan, rules: Sequence[str], name: str) -> dict[str, list[float]]:
     return _rates(results, {rule: turns_cell(plan, rule) for rule in BATCH_RULES}, rules, name)
 
 
@@ -64,7 +64,7 @@ def _listed(times: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {factor:.2f}" for rule, factor in times.items())
 
 
-def _scales(results: Figures, plan: Plan) -> Outcome:
+def _scales(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream in SCALED:
         few, many = (median(_at(results, plan, stream, n, (OURS,))[OURS]) for n in (min(PLACES), MOST))
@@ -73,7 +73,7 @@ def _scales(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"rate with 64 places over rate with 8: {', '.join(texts)}", tuple(parts))
 
 
-def _like_hashing(results: Figures, plan: Plan) -> Outcome:
+def _like_hashing(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for places in PLACES:
         at = _at(results, plan, FLAT, places, (OURS, "hashing"))
@@ -82,7 +82,7 @@ def _like_hashing(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"times hashing's rate: {', '.join(texts)}", tuple(parts))
 
 
-def _ahead(results: Figures, plan: Plan, factor: float | None = None) -> Outcome:
+def _ahead(results: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
     parts, texts = [], []
     for places in PLACES:
         at = _at(results, plan, SKEWED, places, (OURS, *OTHERS))
@@ -95,11 +95,11 @@ def _ahead(results: Figures, plan: Plan, factor: float | None = None) -> Outcome
     return Outcome(f"{SKEWED}, times the rate of: {'; '.join(texts)}", tuple(parts))
 
 
-def _ahead_by(results: Figures, plan: Plan) -> Outcome:
+def _ahead_by(results: SectionFigures, plan: Plan) -> Outcome:
     return _ahead(results, plan, 1.6)
 
 
-def _whole_keys_do_not_scale(results: Figures, plan: Plan) -> Outcome:
+def _whole_keys_do_not_scale(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for rule in ("hashing", BEST_CAM):
         few, many = (median(_at(results, plan, SKEWED, n, (rule,))[rule]) for n in (min(PLACES), MOST))
@@ -108,7 +108,7 @@ def _whole_keys_do_not_scale(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"{SKEWED}, rate with 64 places over rate with 8: {', '.join(texts)}", tuple(parts))
 
 
-def _skewed_turns(results: Figures, plan: Plan, factor: float | None = None) -> Outcome:
+def _skewed_turns(results: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
     at = _turns(results, plan, (OURS, *OTHERS), "skewed")
     ours = at.pop(OURS)
     times = _times(ours, at)
@@ -116,23 +116,23 @@ def _skewed_turns(results: Figures, plan: Plan, factor: float | None = None) -> 
     return Outcome(f"times the rate of: {_listed(times)}", tuple(parts))
 
 
-def _skewed_turns_by(results: Figures, plan: Plan) -> Outcome:
+def _skewed_turns_by(results: SectionFigures, plan: Plan) -> Outcome:
     return _skewed_turns(results, plan, 1.1)
 
 
-def _flat_turns(results: Figures, plan: Plan) -> Outcome:
+def _flat_turns(results: SectionFigures, plan: Plan) -> Outcome:
     at = _turns(results, plan, (OURS, "hashing"), "flat")
     shown = f"{number(median(at[OURS]))}, hashing {number(median(at['hashing']))}"
     return Outcome(f"million tuples/s: {shown}", (no_higher(at["hashing"], at[OURS]),))
 
 
-def _by_batch(results: Figures, plan: Plan) -> Outcome:
+def _by_batch(results: SectionFigures, plan: Plan) -> Outcome:
     at = _turns(results, plan, (OURS, BY_BATCH), "skewed")
     times = median(at[BY_BATCH]) / median(at[OURS])
     return Outcome(f"{times:.2f} times Dalton's rate", (lower(at[OURS], at[BY_BATCH]),))
 
 
-def _evenflow(results: Figures, plan: Plan) -> Outcome:
+def _evenflow(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     settings = [*product(SCALED, PLACES), *((name, MOST) for name in streams(plan) if name not in SCALED)]
     for stream, places in settings:

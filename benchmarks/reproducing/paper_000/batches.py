@@ -26,7 +26,7 @@ from benchmarks.reproducing.paper_000.batch_rates import (
 )
 from benchmarks.reproducing.paper_000.grid import SLIDES
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.page import page
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _DRAWN = ("hashing", "shuffle", "pkg", "cam", "cm", "prompt", "dalton-batch", "e
 _EMPHASIS = Emphasis("dalton-batch", ("hashing", "shuffle", "prompt", "evenflow"))
 
 
-def text(results: Figures, plan: Plan) -> list[str]:
+def text(results: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and the tables of figures 8 and 9b."""
     tweets = ", ".join(f"{name} ({keys:,} keys, Zipf {zipf:g})" for name, (keys, zipf) in TWEETS.items())
     lines = [
@@ -123,7 +123,7 @@ def text(results: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(results: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(results: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     if not all(batch_cell(plan, *at) in results for at in product(SCALED, PLACES, _DRAWN)):
         return {}

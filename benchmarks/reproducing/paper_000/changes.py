@@ -17,7 +17,7 @@ from benchmarks.reproducing.drawn import EXPONENTS, TURNS
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.paper_000.grid import NAME, RULES, SLIDES, SPLITTING, WHOLE_OR_TWO, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.metrics import window_figures
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
@@ -65,24 +65,24 @@ def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     return series
 
 
-def _values(figures: Figures, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
+def _values(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
     return figures.values(cell(plan, stream, rule), name)
 
 
-def _skewed(figures: Figures, plan: Plan) -> Outcome:
+def _skewed(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {rule: _values(figures, plan, "by-turns", rule, "skewed") for rule in ("dalton", *WHOLE_OR_TWO)}
     checks = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
     return Outcome(_medians(at), tuple(checks))
 
 
-def _flat(figures: Figures, plan: Plan) -> Outcome:
+def _flat(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {rule: _values(figures, plan, "by-turns", rule, "flat") for rule in ("dalton", "hashing")}
     copies = median(_values(figures, plan, "by-turns", "dalton", "flat ksr"))
     checks = (no_higher(at["dalton"], at["hashing"]), copies <= 1.01)
     return Outcome(f"{_medians(at)}; KSR {ratio(copies)}", checks)
 
 
-def _adapting(figures: Figures, plan: Plan) -> Outcome:
+def _adapting(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {
         rule: _values(figures, plan, "by-turns", rule, "skewed") for rule in RULES[:-1] if rule != "shuffle"
     }
@@ -91,7 +91,7 @@ def _adapting(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(_medians(at), tuple(best[rule] <= fixed / 2 for rule in ("dalton", "dagreedy")))
 
 
-def _exponents(figures: Figures, plan: Plan) -> Outcome:
+def _exponents(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {rule: _values(figures, plan, "random-zipf", rule, "all") for rule in ("dalton", *WHOLE_OR_TWO)}
     checks = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
     copies = {rule: _values(figures, plan, "random-zipf", rule, "ksr") for rule in ("dalton", *SPLITTING)}
@@ -100,7 +100,7 @@ def _exponents(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"{_medians(at)}; KSR {shown}", tuple(checks))
 
 
-def _dagreedy(figures: Figures, plan: Plan) -> Outcome:
+def _dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for stream, name in (("by-turns", "skewed"), ("random-zipf", "all")):
         at = {rule: _values(figures, plan, stream, rule, name) for rule in ("dalton", "dagreedy")}
@@ -166,7 +166,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and both tables."""
     lines = [
         f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples, "

@@ -29,7 +29,7 @@ from benchmarks.reproducing.paper_000.replay import shortest_slide
 from benchmarks.reproducing.paper_000.several import PLACES, REDUCERS, SPAN, combiners
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.routing import renamed
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.arrays import Float64s, Int32s
 from evenflow.keys import bucket_of
 from evenflow.simulation import KeyedStream, Scenario, entrant
@@ -104,11 +104,11 @@ def comparisons(workers: Int32s, codes: Int32s, buckets: Int32s, places: int) ->
     return done, np.bincount(buckets, across, minlength=REDUCERS).astype(np.float64)
 
 
-def _rates(results: Figures, plan: Plan, name: str) -> dict[str, list[float]]:
+def _rates(results: SectionFigures, plan: Plan, name: str) -> dict[str, list[float]]:
     return {rule: results.values(clustering_cell(plan, rule), name) for rule in RULES}
 
 
-def _ahead(results: Figures, plan: Plan) -> Outcome:
+def _ahead(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for name in READINGS:
         at = _rates(results, plan, name)
@@ -118,7 +118,7 @@ def _ahead(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
 
 
-def _ours(results: Figures, plan: Plan) -> Outcome:
+def _ours(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for name in READINGS:
         at = _rates(results, plan, name)
@@ -156,7 +156,7 @@ CLAIMS = (
 )
 
 
-def text(results: Figures, plan: Plan) -> list[str]:
+def text(results: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and the table of figure 9c."""
     return [
         f"Figure 9c, a model: correlation clustering by VOTE and GREEDY, tuple at a time. The registry of voters is not at "

@@ -27,7 +27,7 @@ from benchmarks.reproducing.paper_000.several import (
     run,
 )
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.arrays import Float64s, Int64s
 from evenflow.charts.axes import linear
 from evenflow.charts.lines import Line
@@ -118,7 +118,7 @@ def _settled(imbalance: Float64s, late: float) -> int:
 
 
 def _many(
-    figures: Figures, plan: Plan, name: str, rule: str = COOPERATIVE, *, own: bool = False
+    figures: SectionFigures, plan: Plan, name: str, rule: str = COOPERATIVE, *, own: bool = False
 ) -> dict[int, list[float]]:
     return {count: figures.values(cell(plan, count, rule, own=own), name) for count in PARTITIONERS}
 
@@ -127,7 +127,7 @@ def _medians(at: dict[int, list[float]]) -> str:
     return ", ".join(f"P = {count}: {number(median(values))}" for count, values in at.items())
 
 
-def _stable_cost(figures: Figures, plan: Plan) -> Outcome:
+def _stable_cost(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {name: _many(figures, plan, name) for name in ("late", "late hottest")}
     checks = [median(values) <= 1.5 for by_count in at.values() for values in by_count.values()]
     return Outcome(
@@ -136,7 +136,7 @@ def _stable_cost(figures: Figures, plan: Plan) -> Outcome:
     )
 
 
-def _two_against_one(figures: Figures, plan: Plan) -> Outcome:
+def _two_against_one(figures: SectionFigures, plan: Plan) -> Outcome:
     at = _many(figures, plan, "imbalance")
     return Outcome(
         f"P = 1: {number(median(at[1]))}, P = 2: {number(median(at[2]))}",
@@ -144,7 +144,7 @@ def _two_against_one(figures: Figures, plan: Plan) -> Outcome:
     )
 
 
-def _no_growth(figures: Figures, plan: Plan) -> Outcome:
+def _no_growth(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for own, streams in _STREAMS.items():
         for name, equation in (("imbalance", "Eq. 1"), ("hottest", "Eq. 2")):
@@ -154,7 +154,7 @@ def _no_growth(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _rate(figures: Figures, plan: Plan) -> Outcome:
+def _rate(figures: SectionFigures, plan: Plan) -> Outcome:
     at = _settled_after(figures, plan, own=False)
     each = _settled_after(figures, plan, own=True)
     checks = [
@@ -168,11 +168,11 @@ def _rate(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _settled_after(figures: Figures, plan: Plan, *, own: bool) -> dict[int, float]:
+def _settled_after(figures: SectionFigures, plan: Plan, *, own: bool) -> dict[int, float]:
     return {count: median(values) for count, values in _many(figures, plan, "settled", own=own).items()}
 
 
-def _as_level_as_one(figures: Figures, plan: Plan, rule: str) -> Outcome:
+def _as_level_as_one(figures: SectionFigures, plan: Plan, rule: str) -> Outcome:
     at = _many(figures, plan, "imbalance", rule)
     return Outcome(
         _medians(at), tuple(median(at[count]) <= 1.25 * median(at[1]) for count in PARTITIONERS[1:])
@@ -254,7 +254,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up, picture and table."""
     return [
         f"Figure 15: one to eight partitioners on `{PAIRS[0]}`, {SLIDES} slides, windows of three. A slide has "
@@ -291,7 +291,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """The two curves of figure 15, a line for each number of partitioners."""
     at = {count: cell(plan, count) for count in PARTITIONERS}
     if not all(setting in figures for setting in at.values()):

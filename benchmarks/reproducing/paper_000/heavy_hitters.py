@@ -17,7 +17,7 @@ from benchmarks.reproducing.comparing import lower
 from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.keys import candidate
 from evenflow.metrics import window_figures
 from evenflow.simulation import KeyedStream, Scenario, entrant
@@ -72,7 +72,7 @@ def limited(stream: KeyedStream, limit: int, seed: int) -> KeyedStream:
     return replace(stream, keys=keys)
 
 
-def _more_are_better(figures: Figures, plan: Plan) -> Outcome:
+def _more_are_better(figures: SectionFigures, plan: Plan) -> Outcome:
     at = [figures.values(cell(plan, limit), "imbalance") for limit in LIMITS]
     summary = ", ".join(
         f"{limit}: {number(median(values))}" for limit, values in zip(LIMITS, at, strict=True)
@@ -95,7 +95,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """The table of figure 10c."""
     return [
         "Figure 10c: window imbalance of `dalton` by the number of keys that can be split at most, Zipf 1.0, "

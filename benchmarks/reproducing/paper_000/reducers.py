@@ -18,7 +18,7 @@ from benchmarks.reproducing.comparing import lower
 from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_000.grid import NAME, RULES, SLIDES, SPLITTING
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.arrays import Int32s, Int64s
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
@@ -99,15 +99,15 @@ def received(rule: str) -> str:
     return "forwarded" if rule in FORWARDING else "partials"
 
 
-def _values(figures: Figures, plan: Plan, stream: str, places: int, rule: str) -> list[float]:
+def _values(figures: SectionFigures, plan: Plan, stream: str, places: int, rule: str) -> list[float]:
     return figures.values(cell(plan, stream, places, rule), received(rule))
 
 
-def _load(figures: Figures, plan: Plan, stream: str, places: int, rule: str) -> float:
+def _load(figures: SectionFigures, plan: Plan, stream: str, places: int, rule: str) -> float:
     return figures.median(cell(plan, stream, places, rule), "load")
 
 
-def _over_splitting(figures: Figures, plan: Plan) -> Outcome:
+def _over_splitting(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for places in PLACES:
         ours = _values(figures, plan, "uniform", places, "dalton")
@@ -119,7 +119,7 @@ def _over_splitting(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _hashing_is_stuck(figures: Figures, plan: Plan) -> Outcome:
+def _hashing_is_stuck(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for rule in WITHOUT_REDUCERS:
         loads = [_load(figures, plan, "Zipf 1.5", places, rule) for places in PLACES]
@@ -128,7 +128,7 @@ def _hashing_is_stuck(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"Zipf 1.5, tuples of the fullest worker: {'; '.join(phrases)}", tuple(checks))
 
 
-def _splitting_scales(figures: Figures, plan: Plan) -> Outcome:
+def _splitting_scales(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for rule in SPLITTING:
         loads = [_load(figures, plan, "Zipf 1.5", places, rule) for places in PLACES]
@@ -138,7 +138,7 @@ def _splitting_scales(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"Zipf 1.5, tuples of the fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _dalton_scales(figures: Figures, plan: Plan) -> Outcome:
+def _dalton_scales(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for stream in LAWS:
         loads = [_load(figures, plan, stream, places, "dalton") for places in PLACES]
@@ -147,7 +147,7 @@ def _dalton_scales(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"tuples of the fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _reducers_keep_up(figures: Figures, plan: Plan) -> Outcome:
+def _reducers_keep_up(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for stream, places in product(LAWS, PLACES):
         partials = median(_values(figures, plan, stream, places, "dalton"))
@@ -158,7 +158,7 @@ def _reducers_keep_up(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"64 places, fullest reducer and fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _forwarding(figures: Figures, plan: Plan) -> Outcome:
+def _forwarding(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for places in PLACES:
         saved = {}
@@ -235,7 +235,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """The table of Eq. 2."""
     lines = [
         "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window of "
@@ -268,7 +268,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _shown(figures: Figures, plan: Plan, stream: str, places: int, rule: str) -> str:
+def _shown(figures: SectionFigures, plan: Plan, stream: str, places: int, rule: str) -> str:
     at = cell(plan, stream, places, rule)
     if at not in figures:
         return "-"
@@ -276,5 +276,5 @@ def _shown(figures: Figures, plan: Plan, stream: str, places: int, rule: str) ->
     return load if rule in WITHOUT_REDUCERS else f"{load} / {number(figures.median(at, received(rule)))}"
 
 
-def _both(figures: Figures, at: Cell) -> str:
+def _both(figures: SectionFigures, at: Cell) -> str:
     return f"{figure(figures, at, 'partials')} / {figure(figures, at, 'forwarded')}"

@@ -37,7 +37,7 @@ from benchmarks.reproducing.paper_000.several import (
     whole_keys_imbalance,
 )
 from benchmarks.reproducing.plan import Cell, Opened, Plan
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 
 TWO_SOURCES = (*RULES, COOPERATIVE)
 RIVALS = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy")
@@ -82,12 +82,12 @@ def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
 
 
 def _values(
-    figures: Figures, plan: Plan, kind: str, rule: str, name: str = "rate", density: int = 4
+    figures: SectionFigures, plan: Plan, kind: str, rule: str, name: str = "rate", density: int = 4
 ) -> list[float]:
     return figures.values(two_cell(plan, kind, rule, density=density), name)
 
 
-def _rates(figures: Figures, plan: Plan, kind: str, rules: tuple[str, ...]) -> dict[str, list[float]]:
+def _rates(figures: SectionFigures, plan: Plan, kind: str, rules: tuple[str, ...]) -> dict[str, list[float]]:
     return {rule: _values(figures, plan, kind, rule) for rule in rules}
 
 
@@ -95,7 +95,7 @@ def _medians(at: dict[str, list[float]]) -> str:
     return ", ".join(f"{rule} {number(median(values))}" for rule, values in at.items())
 
 
-def _ahead_of(figures: Figures, plan: Plan, rules: tuple[str, ...]) -> Outcome:
+def _ahead_of(figures: SectionFigures, plan: Plan, rules: tuple[str, ...]) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         at = _rates(figures, plan, kind, (COOPERATIVE, *rules))
@@ -104,19 +104,19 @@ def _ahead_of(figures: Figures, plan: Plan, rules: tuple[str, ...]) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _better_together(figures: Figures, plan: Plan) -> Outcome:
+def _better_together(figures: SectionFigures, plan: Plan) -> Outcome:
     return _ahead_of(figures, plan, ("dalton",))
 
 
-def _ahead(figures: Figures, plan: Plan) -> Outcome:
+def _ahead(figures: SectionFigures, plan: Plan) -> Outcome:
     return _ahead_of(figures, plan, (*WHOLE_OR_TWO, "shuffle"))
 
 
-def _ahead_of_dagreedy(figures: Figures, plan: Plan) -> Outcome:
+def _ahead_of_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
     return _ahead_of(figures, plan, ("dagreedy",))
 
 
-def _by_how_much(figures: Figures, plan: Plan) -> Outcome:
+def _by_how_much(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours = median(_values(figures, plan, kind, COOPERATIVE))
@@ -126,7 +126,7 @@ def _by_how_much(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _hashing_and_dagreedy(figures: Figures, plan: Plan) -> Outcome:
+def _hashing_and_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         at = _rates(figures, plan, kind, ("hashing", "cam", "dagreedy"))
@@ -137,7 +137,7 @@ def _hashing_and_dagreedy(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _any_density(figures: Figures, plan: Plan) -> Outcome:
+def _any_density(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for density in (1, 4, 16):
         at = {rule: _values(figures, plan, PAIRS[0], rule, density=density) for rule in SPARSE}
@@ -148,7 +148,7 @@ def _any_density(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"{PAIRS[0]}, times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _any_cost(figures: Figures, plan: Plan) -> Outcome:
+def _any_cost(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours = np.array(_values(figures, plan, kind, COOPERATIVE, "swung"))
@@ -159,7 +159,7 @@ def _any_cost(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _together_without_forwarding(figures: Figures, plan: Plan) -> Outcome:
+def _together_without_forwarding(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         at = {rule: _values(figures, plan, kind, rule, "announced") for rule in (COOPERATIVE, "dalton")}
@@ -169,7 +169,7 @@ def _together_without_forwarding(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _whole_keys_explain(figures: Figures, plan: Plan) -> Outcome:
+def _whole_keys_explain(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours, least = (
@@ -277,7 +277,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up, costs and the table of figure 13."""
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     lines = [
@@ -322,7 +322,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _shown(figures: Figures, cell: Cell, name: str) -> str:
+def _shown(figures: SectionFigures, cell: Cell, name: str) -> str:
     if name == "rate" and cell.partitioner == "evenflow":
         return "-"
     return figure(figures, cell, name, ratio if name == "ksr" else number)

@@ -20,7 +20,7 @@ from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.partitioners import names
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
@@ -84,17 +84,17 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     return series
 
 
-def _median(figures: Figures, plan: Plan, stream: str, rule: str, name: str = "imbalance") -> float:
+def _median(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str = "imbalance") -> float:
     return figures.median(_cell(plan, stream, rule), name)
 
 
 def _lower(
-    figures: Figures, plan: Plan, stream: str, rules: tuple[str, str], name: str = "imbalance"
+    figures: SectionFigures, plan: Plan, stream: str, rules: tuple[str, str], name: str = "imbalance"
 ) -> bool:
     return lower(*(figures.values(_cell(plan, stream, rule), name) for rule in rules))
 
 
-def _like_hashing(figures: Figures, plan: Plan) -> Outcome:
+def _like_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
     checks = []
     for name in FIGURES:
         ours, hashing = (figures.values(_cell(plan, "uniform", rule), name) for rule in ("dalton", "hashing"))
@@ -112,7 +112,7 @@ def _like_hashing(figures: Figures, plan: Plan) -> Outcome:
     )
 
 
-def _hashing_fails(figures: Figures, plan: Plan) -> Outcome:
+def _hashing_fails(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for rule in ("hashing", "cam"):
         flat, skewed = (_median(figures, plan, stream, rule) for stream in ("uniform", "Zipf 1.5"))
@@ -121,7 +121,7 @@ def _hashing_fails(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _splitting_costs(figures: Figures, plan: Plan) -> Outcome:
+def _splitting_costs(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for rule in ("shuffle", "pkg", "cm"):
         copies = _median(figures, plan, "uniform", rule, "ksr")
@@ -133,7 +133,7 @@ def _splitting_costs(figures: Figures, plan: Plan) -> Outcome:
 _ONE_OR_TWO = ("hashing", "cam", "pkg", "cm")
 
 
-def _best_compromise(figures: Figures, plan: Plan) -> Outcome:
+def _best_compromise(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5"):
         ours, copies = (_median(figures, plan, stream, "dalton", name) for name in ("imbalance", "ksr"))
@@ -148,12 +148,12 @@ def _best_compromise(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _slides_over(figures: Figures, plan: Plan, rule: str) -> int:
+def _slides_over(figures: SectionFigures, plan: Plan, rule: str) -> int:
     """Number of slides after the shift whose window is more than 1 % out of balance (median over the seeds)."""
     return sum(value > 0.01 for value in figures.values(_cell(plan, "shift", rule), "curve"))
 
 
-def _adapts(figures: Figures, plan: Plan) -> Outcome:
+def _adapts(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for rule in ("dalton", *_ONE_OR_TWO):
         over = _slides_over(figures, plan, rule)
@@ -169,7 +169,7 @@ def _adapts(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _beats_dagreedy(figures: Figures, plan: Plan) -> Outcome:
+def _beats_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5", "shift"):
         ours, greedy = (_median(figures, plan, stream, rule) for rule in ("dalton", "dagreedy"))
@@ -182,13 +182,13 @@ def _beats_dagreedy(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _hot_keys(figures: Figures, plan: Plan) -> Outcome:
+def _hot_keys(figures: SectionFigures, plan: Plan) -> Outcome:
     most = {stream: max(figures.values(_cell(plan, stream, "dalton"), "hot")) for stream in STREAMS}
     summary = ", ".join(f"{stream} {value:g}" for stream, value in most.items())
     return Outcome(f"{summary}; n = {WORKERS}", tuple(value <= WORKERS for value in most.values()))
 
 
-def _uniform_against_capped(figures: Figures, plan: Plan) -> Outcome:
+def _uniform_against_capped(figures: SectionFigures, plan: Plan) -> Outcome:
     open_, capped = ("dalton", "dalton:explore=capped")
     holders = [_median(figures, plan, "Zipf 1.5", rule, "holders") for rule in (open_, capped)]
     imbalance = [_median(figures, plan, "Zipf 1.5", rule) for rule in (open_, capped)]
@@ -286,7 +286,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and a table for each stream."""
     slide = _slide(plan)
     lines = [
@@ -317,7 +317,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _row(figures: Figures, cell: Cell) -> list[str]:
+def _row(figures: SectionFigures, cell: Cell) -> list[str]:
     return [
         figure(figures, cell, "imbalance"),
         figure(figures, cell, "last"),
@@ -327,7 +327,7 @@ def _row(figures: Figures, cell: Cell) -> list[str]:
     ]
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     present = [rule for rule in rules() if all(_cell(plan, stream, rule) in figures for stream in STREAMS)]
     if not present:

@@ -33,7 +33,7 @@ from benchmarks.reproducing.paper_000.several import (
 )
 from benchmarks.reproducing.paper_000.talking import talk
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow.simulation import KeyedStream, Scenario
 
 DSYNCS = (0.25, 0.5, 1, 2)
@@ -140,7 +140,7 @@ def _measure_slower(seconds: int, stream: KeyedStream, plan: Plan) -> Values:
     return series
 
 
-def _never(figures: Figures, plan: Plan) -> Outcome:
+def _never(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in SYNCED:
         at = {slides: figures.values(dsync_cell(plan, kind, slides), "rate") for slides in (0, *DSYNCS)}
@@ -150,7 +150,7 @@ def _never(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _more_often(figures: Figures, plan: Plan) -> Outcome:
+def _more_often(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in SYNCED:
         at = [dsync_cell(plan, kind, slides) for slides in DSYNCS]
@@ -164,7 +164,7 @@ def _more_often(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _messages(figures: Figures, plan: Plan) -> Outcome:
+def _messages(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for kind in SYNCED:
         sent = [figures.median(dsync_cell(plan, kind, slides), "messages") for slides in DSYNCS]
@@ -176,13 +176,13 @@ def _messages(figures: Figures, plan: Plan) -> Outcome:
     )
 
 
-def _adapts(figures: Figures, plan: Plan) -> Outcome:
+def _adapts(figures: SectionFigures, plan: Plan) -> Outcome:
     ours = figures.values(slower_cell(plan, ADAPTIVE), "dsync")
     summary = " -> ".join(f"{slides:g}" for slides in (_FIRST_DSYNC, *ours))
     return Outcome(f"{summary} s", tuple(a == b for a, b in zip(ours, (10, 20, 40, 10), strict=True)))
 
 
-def _keeps_up(figures: Figures, plan: Plan) -> Outcome:
+def _keeps_up(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for phase, times in enumerate(_PHASES.values()):
         at = {seconds: figures.values(slower_cell(plan, seconds), f"rate {phase}") for seconds in INTERVALS}
@@ -250,7 +250,7 @@ CLAIMS = (
 )
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """The tables of both parts of figure 14."""
     lines = [
         "Figure 14a: two cooperating Daltons, by the interval of synchronisation (DSYNC). Streams, windows and rates "
@@ -290,5 +290,5 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     return [*lines, ""]
 
 
-def _both(figures: Figures, setting: Cell, phase: int) -> str:
+def _both(figures: SectionFigures, setting: Cell, phase: int) -> str:
     return f"{figure(figures, setting, f'rate {phase}')} / {figure(figures, setting, f'forwarded {phase}')}"

@@ -29,7 +29,7 @@ from benchmarks.reproducing.paper_001.block_grid import (
 )
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.routing import tumbled, windows
-from benchmarks.reproducing.store import Figures, Values
+from benchmarks.reproducing.store import SectionFigures, Values
 from evenflow import metrics
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
@@ -91,7 +91,7 @@ def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> d
     }
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and a table for each stream."""
     lines = [
         f"There are P = {WORKERS} blocks and {BUCKETS} reduce buckets. A batch has {batch_tuples(plan):,} tuples. Figures "
@@ -121,7 +121,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = [
         scatter(
@@ -140,14 +140,14 @@ def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     return {"micro-batch": page(panels, title=PICTURE, subtitle=subtitle)}
 
 
-def _place(figures: Figures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
+def _place(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
     return (
         max(1e-3, _against(figures, plan, stream, rule, "shuffle", "bci")),
         max(_LEAST_BSI, _against(figures, plan, stream, rule, "hashing", "bsi")),
     )
 
 
-def _against(figures: Figures, plan: Plan, stream: str, rule: str, base: str, name: str) -> float:
+def _against(figures: SectionFigures, plan: Plan, stream: str, rule: str, base: str, name: str) -> float:
     # A rule may have no imbalance at all.
     least = max(1e-9, figures.median(block_cell(plan, stream, base), name))
     return figures.median(block_cell(plan, stream, rule), name) / least

@@ -17,13 +17,13 @@ from benchmarks.reproducing.paper_001.queue_grid import (
     slower,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 
 _RELEASE = 0.05
 """The share of the interval in which the thesis plans a batch."""
 
 
-def planning_share(results: Figures, plan: Plan, stream: str, interval: int, how: str) -> float:
+def planning_share(results: SectionFigures, plan: Plan, stream: str, interval: int, how: str) -> float:
     """The share of the interval that listing and planning the keys of the fullest batch take, at Prompt's rate."""
     costs = kept_planning()
     listing = costs.sort if how == SORTED else costs.read
@@ -31,7 +31,7 @@ def planning_share(results: Figures, plan: Plan, stream: str, interval: int, how
     return slower(plan) * 1e-9 * keys * (listing + costs.plan) / interval
 
 
-def _released_early(results: Figures, plan: Plan) -> Outcome:
+def _released_early(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         shares = [planning_share(results, plan, stream, interval, QUASI) for interval in INTERVALS]
@@ -40,7 +40,7 @@ def _released_early(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"% of the interval at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
 
 
-def _post_sort(results: Figures, plan: Plan) -> Outcome:
+def _post_sort(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         losses = []
@@ -53,7 +53,7 @@ def _post_sort(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"% of the rate lost at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
 
 
-def _quasi_is_cheaper(results: Figures, plan: Plan) -> Outcome:
+def _quasi_is_cheaper(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         gains = []

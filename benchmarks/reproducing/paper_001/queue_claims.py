@@ -21,13 +21,13 @@ from benchmarks.reproducing.paper_001.queue_grid import (
     zipf,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures, MissingError
+from benchmarks.reproducing.store import MissingError, SectionFigures
 
 BEST_CAM = "cAM"
 """cAM with the candidates that serve it best."""
 
 
-def present(results: Figures, plan: Plan) -> list[str]:
+def present(results: SectionFigures, plan: Plan) -> list[str]:
     """The streams that have been measured with every rule. MissingError without one."""
     names = [
         stream
@@ -39,7 +39,7 @@ def present(results: Figures, plan: Plan) -> list[str]:
     return names
 
 
-def rates(results: Figures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
+def rates(results: SectionFigures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
     """Thousand tuples a second, one value per seed. rule: one of `RULES`, or `BEST_CAM`."""
     if rule == BEST_CAM:
         return max((rates(results, plan, stream, interval, rule) for rule in CAM), key=median)
@@ -55,7 +55,7 @@ def _listed(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {share:.2f}" for rule, share in shares.items())
 
 
-def _longer(results: Figures, plan: Plan) -> Outcome:
+def _longer(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         gains = []
@@ -68,7 +68,7 @@ def _longer(results: Figures, plan: Plan) -> Outcome:
 
 
 def _at_every_interval(
-    results: Figures, plan: Plan, others: Sequence[str], factor: float | None = None
+    results: SectionFigures, plan: Plan, others: Sequence[str], factor: float | None = None
 ) -> Outcome:
     """Whether Prompt has a higher rate than each of the others, or one of at least `factor` times theirs."""
     parts, texts = [], []
@@ -86,15 +86,15 @@ def _at_every_interval(
     return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
 
 
-def _highest(results: Figures, plan: Plan) -> Outcome:
+def _highest(results: SectionFigures, plan: Plan) -> Outcome:
     return _at_every_interval(results, plan, (*RIVALS, BEST_CAM))
 
 
-def _twice(results: Figures, plan: Plan) -> Outcome:
+def _twice(results: SectionFigures, plan: Plan) -> Outcome:
     return _at_every_interval(results, plan, ("time-based", BEST_CAM), 2.0)
 
 
-def _time_based_is_last(results: Figures, plan: Plan) -> Outcome:
+def _time_based_is_last(results: SectionFigures, plan: Plan) -> Outcome:
     parts, texts = [], []
     for stream, interval in product(present(results, plan), INTERVALS):
         others = {
@@ -110,7 +110,7 @@ def _time_based_is_last(results: Figures, plan: Plan) -> Outcome:
     return Outcome(f"thousand tuples/s (the next one): {'; '.join(texts)}", tuple(parts))
 
 
-def _skewed(results: Figures, plan: Plan, factor: float | None = None) -> Outcome:
+def _skewed(results: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
     parts, texts = [], []
     for exponent in EXPONENTS:
         ours = rates(results, plan, zipf(exponent), LONGEST, "prompt")
@@ -123,11 +123,11 @@ def _skewed(results: Figures, plan: Plan, factor: float | None = None) -> Outcom
     return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
 
 
-def _twice_skewed(results: Figures, plan: Plan) -> Outcome:
+def _twice_skewed(results: SectionFigures, plan: Plan) -> Outcome:
     return _skewed(results, plan, 2.0)
 
 
-def _against_time_based(results: Figures, plan: Plan, name: str) -> Outcome:
+def _against_time_based(results: SectionFigures, plan: Plan, name: str) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         both = []
@@ -142,15 +142,15 @@ def _against_time_based(results: Figures, plan: Plan, name: str) -> Outcome:
     return Outcome(f"Prompt / time-based at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
 
 
-def _reduce_times(results: Figures, plan: Plan) -> Outcome:
+def _reduce_times(results: SectionFigures, plan: Plan) -> Outcome:
     return _against_time_based(results, plan, "reduce spread")
 
 
-def _latency(results: Figures, plan: Plan) -> Outcome:
+def _latency(results: SectionFigures, plan: Plan) -> Outcome:
     return _against_time_based(results, plan, "range")
 
 
-def _ours_against_prompt(results: Figures, plan: Plan, rule: str) -> Outcome:
+def _ours_against_prompt(results: SectionFigures, plan: Plan, rule: str) -> Outcome:
     parts, texts = [], []
     for stream in present(results, plan):
         shares = []
@@ -162,11 +162,11 @@ def _ours_against_prompt(results: Figures, plan: Plan, rule: str) -> Outcome:
     return Outcome(f"times Prompt's rate at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
 
 
-def _evenflow(results: Figures, plan: Plan) -> Outcome:
+def _evenflow(results: SectionFigures, plan: Plan) -> Outcome:
     return _ours_against_prompt(results, plan, "evenflow")
 
 
-def _roomiest(results: Figures, plan: Plan) -> Outcome:
+def _roomiest(results: SectionFigures, plan: Plan) -> Outcome:
     return _ours_against_prompt(results, plan, "prompt:rest=roomiest")
 
 

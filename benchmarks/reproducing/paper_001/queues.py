@@ -35,7 +35,7 @@ from benchmarks.reproducing.paper_001.queue_grid import (
 )
 from benchmarks.reproducing.paper_001.queue_rates import measure
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.page import page
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _DRAWN = ("time-based", "shuffle", "hashing", "pkg", "cam", "dalton-batch", "eve
 _EMPHASIS = Emphasis("prompt", ("time-based", "hashing", "cam", "evenflow"))
 
 
-def text(results: Figures, plan: Plan) -> list[str]:
+def text(results: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and the tables."""
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     planning = ", ".join(f"{name} {value:g}" for name, value in vars(kept_planning()).items())
@@ -88,7 +88,7 @@ def text(results: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _rates(results: Figures, plan: Plan, stream: str) -> list[str]:
+def _rates(results: SectionFigures, plan: Plan, stream: str) -> list[str]:
     head = [
         "rule",
         *(f"rate, {interval} s" for interval in INTERVALS),
@@ -113,7 +113,7 @@ def _rates(results: Figures, plan: Plan, stream: str) -> list[str]:
     return table(head, rows)
 
 
-def _planning(results: Figures, plan: Plan) -> list[str]:
+def _planning(results: SectionFigures, plan: Plan) -> list[str]:
     rows = []
     for stream, interval in product(streams(plan), INTERVALS):
         hidden = queue_cell(plan, stream, interval, "prompt")
@@ -135,7 +135,7 @@ def _planning(results: Figures, plan: Plan) -> list[str]:
     return table(head, rows)
 
 
-def pictures(results: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(results: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for interval in INTERVALS:

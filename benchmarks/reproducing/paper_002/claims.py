@@ -39,7 +39,7 @@ from benchmarks.reproducing.paper_002.grid import (
     words_cell,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 
 READING = 0.02
 """Tolerance where the paper's number is read off a chart: two percentage points."""
@@ -47,7 +47,7 @@ IDEAL = 0.2
 """A worker's share at n = 5."""
 
 
-def _head_size(figures: Figures, plan: Plan) -> Outcome:
+def _head_size(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for n in FORMULA_WORKERS:
         sizes = [item.head for item in formulas(n)]
@@ -61,7 +61,7 @@ def _head_size(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _head_measured(figures: Figures, plan: Plan) -> Outcome:
+def _head_measured(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for zipf, n in product(SKEWED, FORMULA_WORKERS):
         exact = formula(zipf, n).head
@@ -71,20 +71,20 @@ def _head_measured(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _d_below_n(figures: Figures, plan: Plan) -> Outcome:
+def _d_below_n(figures: SectionFigures, plan: Plan) -> Outcome:
     most = {n: max(item.d / n for item in formulas(n)) for n in FORMULA_WORKERS}
     checks = [item.d < n for n in FORMULA_WORKERS for item in formulas(n)]
     return Outcome("; ".join(f"n = {n}: d/n at most {share:.2f}" for n, share in most.items()), tuple(checks))
 
 
-def _memory_over_pkg(figures: Figures, plan: Plan) -> Outcome:
+def _memory_over_pkg(figures: SectionFigures, plan: Plan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     most = {rule: max(item.over_pkg[rule] for item in items) for rule in ("d-choices", "w-choices")}
     phrases = "; ".join(f"{rule} at most {share - 1:.1%} more" for rule, share in most.items())
     return Outcome(phrases, tuple(share <= 1.3 + READING for share in most.values()))
 
 
-def _w_choices_up_to_25(figures: Figures, plan: Plan) -> Outcome:
+def _w_choices_up_to_25(figures: SectionFigures, plan: Plan) -> Outcome:
     most = max(item.over_pkg["w-choices"] for item in formulas(100))
     moderate = max(item.over_pkg["w-choices"] for item in formulas(100) if item.zipf <= 1.5)
     return Outcome(
@@ -92,7 +92,7 @@ def _w_choices_up_to_25(figures: Figures, plan: Plan) -> Outcome:
     )
 
 
-def _d_choices_below_w_choices(figures: Figures, plan: Plan) -> Outcome:
+def _d_choices_below_w_choices(figures: SectionFigures, plan: Plan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     below = [item for item in items if item.over_pkg["d-choices"] < item.over_pkg["w-choices"]]
     gap = max(items, key=lambda item: item.over_pkg["w-choices"] - item.over_pkg["d-choices"])
@@ -109,7 +109,7 @@ def _d_choices_below_w_choices(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(phrases, tuple(checks))
 
 
-def _memory_over_shuffle(figures: Figures, plan: Plan) -> Outcome:
+def _memory_over_shuffle(figures: SectionFigures, plan: Plan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     worst = max(items, key=lambda item: item.over_shuffle["w-choices"])
     checks = tuple(
@@ -119,13 +119,13 @@ def _memory_over_shuffle(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(phrases, checks)
 
 
-def copies_ratio(figures: Figures, plan: Plan, zipf: float, n: int, rule: str) -> float:
+def copies_ratio(figures: SectionFigures, plan: Plan, zipf: float, n: int, rule: str) -> float:
     """Copies of keys that routing with `rule` made, over the copies that PKG made."""
     ours, pkg = (figures.median(balance_cell(plan, zipf, n, name), "copies") for name in (rule, "pkg"))
     return ours / pkg
 
 
-def _memory_measured(figures: Figures, plan: Plan) -> Outcome:
+def _memory_measured(figures: SectionFigures, plan: Plan) -> Outcome:
     ratios = {
         (rule, z, n): copies_ratio(figures, plan, z, n, rule)
         for rule, z, n in product(("d-choices", "w-choices"), ZIPFS, FORMULA_WORKERS)
@@ -139,7 +139,7 @@ def _memory_measured(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(share <= 1.3 for share in ratios.values()))
 
 
-def _theta_enough(figures: Figures, plan: Plan) -> Outcome:
+def _theta_enough(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {
         (z, n, f): figures.median(theta_cell(plan, z, n, "w-choices", f), "imbalance")
         for z, n, f in product(THETA_ZIPFS, THETA_WORKERS, THETAS)
@@ -150,7 +150,7 @@ def _theta_enough(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(phrases, tuple(value <= EPS for value in at.values()))
 
 
-def _rr_worse(figures: Figures, plan: Plan) -> Outcome:
+def _rr_worse(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for n in THETA_WORKERS:
         ours, theirs = (_worst(figures, plan, n, rule) for rule in ("w-choices", "rr-head"))
@@ -159,7 +159,7 @@ def _rr_worse(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _worst(figures: Figures, plan: Plan, n: int, rule: str) -> list[float]:
+def _worst(figures: SectionFigures, plan: Plan, n: int, rule: str) -> list[float]:
     """One value per seed: the highest I(m) over every z and every threshold up to 1/n."""
     at = (
         figures.values(theta_cell(plan, z, n, rule, f), "imbalance")
@@ -169,7 +169,7 @@ def _worst(figures: Figures, plan: Plan, n: int, rule: str) -> list[float]:
     return [max(of_seed) for of_seed in zip(*at, strict=True)]
 
 
-def _rr_starts_early(figures: Figures, plan: Plan) -> Outcome:
+def _rr_starts_early(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for factor in (f for f in THETAS if f <= 1):
         start = {n: rr_start(figures, plan, n, factor) for n in THETA_WORKERS}
@@ -180,13 +180,13 @@ def _rr_starts_early(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def rr_start(figures: Figures, plan: Plan, n: int, factor: float) -> float:
+def rr_start(figures: SectionFigures, plan: Plan, n: int, factor: float) -> float:
     """The least z at which RR's median I(m) is above eps. Infinite if it never is."""
     at = {z: figures.median(theta_cell(plan, z, n, "rr-head", factor), "imbalance") for z in THETA_ZIPFS}
     return min((z for z, value in at.items() if value > EPS), default=np.inf)
 
 
-def _smaller_theta_helps(figures: Figures, plan: Plan) -> Outcome:
+def _smaller_theta_helps(figures: SectionFigures, plan: Plan) -> Outcome:
     checks = []
     for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head")):
         short, long = (figures.values(theta_cell(plan, z, n, rule, f), "imbalance") for f in (2.0, 0.125))
@@ -195,7 +195,7 @@ def _smaller_theta_helps(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"lower in {sum(checks)} of the {len(checks)} settings above eps at 2/n", tuple(checks))
 
 
-def _head_and_tail(figures: Figures, plan: Plan) -> Outcome:
+def _head_and_tail(figures: SectionFigures, plan: Plan) -> Outcome:
     over = {
         rule: [share - IDEAL for share in figures.values(parts_cell(plan, rule), "fullest")]
         for rule in ("pkg", "w-choices", "rr-head")
@@ -209,7 +209,7 @@ def _head_and_tail(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"share of the fullest worker above 1/n: {summary}", checks)
 
 
-def _close_to_least(figures: Figures, plan: Plan) -> Outcome:
+def _close_to_least(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
@@ -220,7 +220,7 @@ def _close_to_least(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _above_least(figures: Figures, plan: Plan) -> Outcome:
+def _above_least(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases, short = [], [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
@@ -233,7 +233,7 @@ def _above_least(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"{'; '.join(phrases)}; seed by seed, d is too low in {share:.0%}", tuple(checks))
 
 
-def _pkg_line(figures: Figures, plan: Plan) -> Outcome:
+def _pkg_line(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for z, n in product(SKEWED, FORMULA_WORKERS):
         expected = shares(KEYS, z)[0] / 2 - 1 / n
@@ -244,7 +244,7 @@ def _pkg_line(figures: Figures, plan: Plan) -> Outcome:
 
 
 def _everywhere(
-    figures: Figures, plan: Plan, rule: str, bound: float, figure_name: str = "imbalance"
+    figures: SectionFigures, plan: Plan, rule: str, bound: float, figure_name: str = "imbalance"
 ) -> Outcome:
     at = {
         (z, n): figures.median(balance_cell(plan, z, n, rule), figure_name)
@@ -255,7 +255,7 @@ def _everywhere(
     return Outcome(phrases, tuple(value <= bound for value in at.values()))
 
 
-def _far_below_pkg(figures: Figures, plan: Plan) -> Outcome:
+def _far_below_pkg(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, least = [], np.inf
     for z, n, rule in product(SKEWED, FORMULA_WORKERS, ("d-choices", "rr-head")):
         pkg, ours = (figures.median(balance_cell(plan, z, n, name), "imbalance") for name in ("pkg", rule))
@@ -264,7 +264,7 @@ def _far_below_pkg(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"PKG's is at least {least:,.0f} times as large", tuple(checks))
 
 
-def _keys_do_not_matter(figures: Figures, plan: Plan) -> Outcome:
+def _keys_do_not_matter(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for z, n, rule in product(MORE_ZIPFS, FORMULA_WORKERS, RULES):
         cells = (balance_cell(plan, z, n, rule, keys) for keys in (KEYS, *MORE_KEYS))
@@ -275,7 +275,7 @@ def _keys_do_not_matter(figures: Figures, plan: Plan) -> Outcome:
     return Outcome(f"{'; '.join(phrases)} for 1e4 / 1e5 / 1e6 keys", tuple(checks))
 
 
-def _same_at_paper_size(figures: Figures, plan: Plan) -> Outcome:
+def _same_at_paper_size(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for z, rule in product(MORE_ZIPFS, RULES):
         short, long = (
@@ -287,7 +287,7 @@ def _same_at_paper_size(figures: Figures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _on_words(figures: Figures, plan: Plan) -> Outcome:
+def _on_words(figures: SectionFigures, plan: Plan) -> Outcome:
     at = {
         (n, rule): figures.median(words_cell(plan, n, rule), "imbalance")
         for n, rule in product(WORDS_WORKERS, RULES[:3])

@@ -39,7 +39,7 @@ from benchmarks.reproducing.paper_002.grid import (
     words_cell,
 )
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 TITLE = "002: D-Choices and W-Choices"
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and tables."""
     return [
         *_set_up(plan),
@@ -105,7 +105,7 @@ def _cells(item: Formula) -> list[str]:
     return [str(item.head), str(item.short_head), str(item.d), *(f"{value:.3f}" for value in ratios)]
 
 
-def _balance(figures: Figures, plan: Plan) -> list[str]:
+def _balance(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figure 10."""
     return [
         "Figure 10: I(m), and copies of keys relative to PKG's.",
@@ -131,7 +131,7 @@ def _balance(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _thresholds(figures: Figures, plan: Plan) -> list[str]:
+def _thresholds(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figure 7."""
     return [
         "Figure 7: I(m) for thresholds 2/n .. 1/8n.",
@@ -149,7 +149,7 @@ def _thresholds(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _parts(figures: Figures, plan: Plan) -> list[str]:
+def _parts(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figure 8."""
     shares = ("head", "tail", "fullest", "emptiest")
     return [
@@ -166,7 +166,7 @@ def _parts(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _least_d(figures: Figures, plan: Plan) -> list[str]:
+def _least_d(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figure 9."""
     return [
         "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.",
@@ -189,7 +189,7 @@ def _least_d(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _more_streams(figures: Figures, plan: Plan) -> list[str]:
+def _more_streams(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figures 10 and 11, on further streams."""
     _, long = _sizes(plan)
     more_keys = (
@@ -225,12 +225,12 @@ def _more_streams(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _maybe_ratio(figures: Figures, plan: Plan, zipf: float, n: int, rule: str) -> str:
+def _maybe_ratio(figures: SectionFigures, plan: Plan, zipf: float, n: int, rule: str) -> str:
     both = (balance_cell(plan, zipf, n, rule) in figures, balance_cell(plan, zipf, n, "pkg") in figures)
     return ratio(copies_ratio(figures, plan, zipf, n, rule)) if all(both) else "-"
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     charts_by_file = {"formulas": _formula_chart()}
     if all(balance_cell(plan, *at) in figures for at in product(ZIPFS, WORKERS, RULES)):
@@ -238,7 +238,7 @@ def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     return charts_by_file
 
 
-def _balance_chart(figures: Figures, plan: Plan) -> altair.TopLevelMixin:
+def _balance_chart(figures: SectionFigures, plan: Plan) -> altair.TopLevelMixin:
     drawn = {
         n: {
             rule: charts.ranges(

@@ -19,7 +19,7 @@ from benchmarks.reproducing.paper_003.grid import (
 )
 from benchmarks.reproducing.paper_003.measuring import edges
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.axes import decades, linear
 from evenflow.charts.emphasis import looks
 from evenflow.charts.lines import Line, lines
@@ -32,7 +32,7 @@ TITLE = "003: bandits that choose the parallelism"
 PICTURE = "The paper's practice at one rate pays where the load is steady, not where it varies"
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and a table for each load."""
     lines = [
         f"There is one operator with 1 to {KMAX} instances of 10 tuples/s each. rho is 0.9, a step takes 10 s, the latency "
@@ -58,7 +58,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     return [*lines, "![mean reward over the steps](reproducing/bandits.svg)"]
 
 
-def _row(figures: Figures, plan: Plan, load: str, policy: str) -> list[str]:
+def _row(figures: SectionFigures, plan: Plan, load: str, policy: str) -> list[str]:
     cell = load_cell(plan, load, policy)
     if policy == BEST_FIXED:
         own = [figure(figures, cell, name, how) for name, how in (("all", _reward), ("p", number))]
@@ -83,7 +83,7 @@ def _tenths(value: float) -> str:
     return f"{value:.1f}"
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for load in LOADS:

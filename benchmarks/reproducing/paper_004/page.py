@@ -20,7 +20,7 @@ from benchmarks.reproducing.paper_004.grid import (
     stream_title,
 )
 from benchmarks.reproducing.plan import Cell, Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 
@@ -41,7 +41,7 @@ PAPER_MEMORY = {
 """The paper's table 4: MB for 8, 16 and 32 workers."""
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and tables."""
     return [
         *_set_up(),
@@ -68,7 +68,7 @@ def _set_up() -> list[str]:
     ]
 
 
-def _streams(figures: Figures, plan: Plan) -> list[str]:
+def _streams(figures: SectionFigures, plan: Plan) -> list[str]:
     """The table of the streams."""
     sizes = ("tuples", "keys", "windows")
     return table(
@@ -84,7 +84,7 @@ def _streams(figures: Figures, plan: Plan) -> list[str]:
     )
 
 
-def _figures(figures: Figures, plan: Plan) -> list[str]:
+def _figures(figures: SectionFigures, plan: Plan) -> list[str]:
     """A table for each figure: every rule on every stream."""
     columns = list(product(_datasets(figures, plan), WORKERS))
     lines = []
@@ -105,7 +105,7 @@ def _figures(figures: Figures, plan: Plan) -> list[str]:
     return lines
 
 
-def _spread(figures: Figures, plan: Plan) -> list[str]:
+def _spread(figures: SectionFigures, plan: Plan) -> list[str]:
     """The tuple imbalance with its range over the seeds."""
     datasets = _datasets(figures, plan)
     rows = (
@@ -115,7 +115,7 @@ def _spread(figures: Figures, plan: Plan) -> list[str]:
     return ["", "Spread over the seeds, n = 32 (tuple imbalance):", "", *table(["rule", *datasets], rows)]
 
 
-def _memory(figures: Figures, plan: Plan) -> list[str]:
+def _memory(figures: SectionFigures, plan: Plan) -> list[str]:
     """Table 4."""
     keys = plan.pick(MEMORY_KEYS, 20_000)
     return [
@@ -138,15 +138,15 @@ def _memory(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _datasets(figures: Figures, plan: Plan) -> list[str]:
+def _datasets(figures: SectionFigures, plan: Plan) -> list[str]:
     return [data for data in DATA if data_cell(plan, data, 8, "hashing") in figures]
 
 
-def _middle(figures: Figures, cell: Cell, name: str, how: object) -> str:
+def _middle(figures: SectionFigures, cell: Cell, name: str, how: object) -> str:
     return how(figures.median(cell, name)) if cell in figures and callable(how) else "-"
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = [
         charts.scatter(
@@ -166,5 +166,5 @@ def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     return {"cardinality": page(panels, title=PICTURE)} if panels else {}
 
 
-def _place(figures: Figures, cell: Cell) -> tuple[float, float]:
+def _place(figures: SectionFigures, cell: Cell) -> tuple[float, float]:
     return figures.median(cell, "ksr"), max(charts.FLOOR, figures.median(cell, "imbalance"))

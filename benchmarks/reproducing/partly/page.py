@@ -25,7 +25,7 @@ from benchmarks.reproducing.partly.grid import (
 )
 from benchmarks.reproducing.partly.measuring import HASHES
 from benchmarks.reproducing.plan import Plan
-from benchmarks.reproducing.store import Figures
+from benchmarks.reproducing.store import SectionFigures
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 
@@ -39,7 +39,7 @@ _PICTURED = ("Zipf 0.5", "Zipf 1.0", "Zipf 1.5", "words", "flights-tailnum", "de
 _LEAST = 1e-3
 
 
-def text(figures: Figures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and a table for each stream, what is spared, and what is kept."""
     lines = [
         f"There are {DATA_BLOCKS} data blocks and {DATA_BLOCKS} reduce tasks. A batch has {batch_tuples(plan):,} tuples, "
@@ -73,7 +73,7 @@ def text(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _row(figures: Figures, plan: Plan, stream: str, rule: str) -> list[str]:
+def _row(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> list[str]:
     cell = block_cell(plan, stream, rule)
     return [
         f"`{NAMES[rule]}`" if rule != BY_TIMES else NAMES[rule],
@@ -85,7 +85,7 @@ def _row(figures: Figures, plan: Plan, stream: str, rule: str) -> list[str]:
     ]
 
 
-def _relative(figures: Figures, plan: Plan, stream: str, rule: str, name: str, base: str) -> str:
+def _relative(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str, base: str) -> str:
     """A figure, and its median as a multiple of that of another rule."""
     cells = [block_cell(plan, stream, name) for name in (rule, base)]
     cell_text = figure(figures, cells[0], name)
@@ -95,7 +95,7 @@ def _relative(figures: Figures, plan: Plan, stream: str, rule: str, name: str, b
     return f"{cell_text} [{number(ours / theirs) if theirs else '-'}]"
 
 
-def _spared(figures: Figures, plan: Plan) -> list[str]:
+def _spared(figures: SectionFigures, plan: Plan) -> list[str]:
     """How much less than with Prompt there is, stream by stream."""
     rows = []
     for stream in (*streams(plan), TRAINED):
@@ -120,7 +120,7 @@ def _spared(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _trainings(figures: Figures, plan: Plan) -> list[str]:
+def _trainings(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figure 4.8a: the kept curves."""
     cells = {which: training_cell(plan, which) for which in TRAININGS}
     if any(cell not in figures for cell in cells.values()):
@@ -142,7 +142,7 @@ def _trainings(figures: Figures, plan: Plan) -> list[str]:
     ]
 
 
-def _times(figures: Figures, plan: Plan) -> list[str]:
+def _times(figures: SectionFigures, plan: Plan) -> list[str]:
     """Figures 4.8b and 4.9: the kept times to plan."""
     cells = {rule: time_cell(plan, rule) for rule in PLANNERS}
     if any(cell not in figures for cell in cells.values()):
@@ -168,7 +168,7 @@ def _times(figures: Figures, plan: Plan) -> list[str]:
     return lines
 
 
-def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     rules = {NAMES[rule]: rule for rule in NAMES if rule != BY_TIMES}
     panels = [
@@ -188,7 +188,7 @@ def pictures(figures: Figures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     return {"partly": page(panels, title=PICTURE, subtitle=subtitle)}
 
 
-def _place(figures: Figures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
+def _place(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
     bci, bsi = (
         figures.median(block_cell(plan, stream, rule), name)
         / max(1e-9, figures.median(block_cell(plan, stream, "hashing"), name))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from benchmarks.forwarding import row
-from benchmarks.forwarding_ways import Case
+from benchmarks.forwarding_ways import ForwardingCase
 
 
 def test_hashing_announces_nothing_and_finishes_everything() -> None:
-    found = row(Case(law="zipf 1.0", keys=500, entrant="hashing", workers=4, tuples=2_000, measured=1))
+    found = row(
+        ForwardingCase(law="zipf 1.0", keys=500, entrant="hashing", workers=4, tuples=2_000, measured=1)
+    )
     assert found["finished_at_home"] == 1
     assert found["announcements_per_million"] == 0
     assert found["forwarding"]["partials"] == 0  # type: ignore[index]  # a row holds figures of several kinds
@@ -16,6 +18,8 @@ def test_hashing_announces_nothing_and_finishes_everything() -> None:
 
 def test_two_candidates_of_a_key_leave_work_for_reducers() -> None:
     """`row` itself compares the numbers of results of the two ways."""
-    found = row(Case(law="zipf 1.0", keys=500, entrant="d-choices", workers=4, tuples=2_000, measured=1))
+    found = row(
+        ForwardingCase(law="zipf 1.0", keys=500, entrant="d-choices", workers=4, tuples=2_000, measured=1)
+    )
     assert 0 < found["finished_at_home"] < 1  # type: ignore[operator]
     assert found["forwarding"]["partials"] > 0  # type: ignore[index]

@@ -14,14 +14,14 @@ from benchmarks.reproducing.paper_002.formulas import formulas
 from benchmarks.reproducing.paper_004 import page as page_004
 from benchmarks.reproducing.paper_004.grid import data_cell
 from benchmarks.reproducing.plan import full_plan
-from benchmarks.reproducing.store import Figures, Store
+from benchmarks.reproducing.store import SectionFigures, Store
 from evenflow.charts.lines import Line
 
 PLAN = full_plan(Path(), 1)
 FOLDER = Path("docs/reproducing")
 
 
-def kept(section: str) -> Figures:
+def kept(section: str) -> SectionFigures:
     return Store(FOLDER / "results.json").figures(section)
 
 

@@ -78,7 +78,7 @@ def test_the_worst_of_each_kind_are_shown_worst_first() -> None:
 
 
 def test_judging_routes_the_stream_through_each_of_them() -> None:
-    found = judged(CASE, 4_000, (OURS, "d-choices", "hashing")).found
+    found = judged(CASE, 4_000, (OURS, "d-choices", "hashing")).pairs
     assert found["hashing"][1] == 1.0
     assert found[OURS][0] < found["hashing"][0]
 

@@ -25,7 +25,7 @@ from benchmarks.reproducing.paper_000.several import (
     whole_keys_imbalance,
 )
 from benchmarks.reproducing.plan import Stream
-from benchmarks.stage_costs import COSTS, Size, costs
+from benchmarks.stage_costs import COSTS, StageSize, costs
 from evenflow.arrays import Int32s
 from evenflow.elasticity.queues import lindley
 from evenflow.simulation import KeyedStream
@@ -177,7 +177,7 @@ def test_the_kept_costs_are_those_that_are_measured() -> None:
 
 
 def test_the_costs_can_be_measured() -> None:
-    assert set(costs(Size(keys=200, tuples=2_000, repetitions=1))) == set(COSTS)
+    assert set(costs(StageSize(keys=200, tuples=2_000, repetitions=1))) == set(COSTS)
 
 
 def test_the_most_frequent_key_is_on_one_combiner_if_keys_are_hashed() -> None:

@@ -23,7 +23,7 @@ from benchmarks.reproducing.paper_002.formulas import formula
 from benchmarks.reproducing.paper_004.claims import judged_streams
 from benchmarks.reproducing.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
 from benchmarks.reproducing.sections import SECTIONS
-from benchmarks.reproducing.store import Figures, MissingError, Store
+from benchmarks.reproducing.store import MissingError, SectionFigures, Store
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, names
@@ -183,7 +183,7 @@ def a_claim(*held: bool) -> Claim:
 
 
 def test_an_explanation_is_told_only_where_something_differs() -> None:
-    found, plan = Figures({}), quick_plan(Path(), 1)
+    found, plan = SectionFigures({}), quick_plan(Path(), 1)
     assert judged(a_claim(True), found, plan).why == "N"
     assert judged(a_claim(True, False), found, plan).why == "B N"
     assert judged(a_claim(False), found, plan).why == "B N"
@@ -192,7 +192,7 @@ def test_an_explanation_is_told_only_where_something_differs() -> None:
 
 @pytest.mark.long
 def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
-    found, plan = Figures({}), quick_plan(Path(), 1)
+    found, plan = SectionFigures({}), quick_plan(Path(), 1)
     assert judged(a_claim(True, False, True), found, plan).parts == "2 of 3"
     assert judged(a_claim(), found, plan).parts == "-"
     text = page.read_text(encoding="utf-8")
@@ -233,7 +233,7 @@ def test_the_readme_tells_the_verdicts_of_the_kept_page() -> None:
 
 
 def test_a_reason_is_told_only_where_something_differs() -> None:
-    found, plan = Figures({}), quick_plan(Path(), 1)
+    found, plan = SectionFigures({}), quick_plan(Path(), 1)
     assert judged(a_claim(True), found, plan).reason is None
     assert judged(a_claim(True, False), found, plan).reason == "data"
     assert judged(a_claim(), found, plan).reason is None
@@ -366,7 +366,7 @@ def test_a_missing_figure_is_no_verdict() -> None:
         lambda found, plan: Outcome(str(found.median(CELL, "a")), (True,)),
         measure="counted tuples",
     )
-    assert judged(claim, Figures({}), quick_plan(Path(), 1)).level == "not measured"
+    assert judged(claim, SectionFigures({}), quick_plan(Path(), 1)).level == "not measured"
 
 
 def test_results_survive_being_written_and_read(tmp_path: Path) -> None:
