@@ -192,7 +192,7 @@ class _Live:
         }
 
     def _loads(self, begin: int) -> float:
-        """Median of W over the micro-batches from telemetry record `told` on. The slowest stage counts."""
+        """Median of W over the micro-batches from telemetry record `begin` on. The slowest stage counts."""
         settings = self._running.settings
         interval, loads = settings.spark.batch_interval, dict[str, list[float]]()
         for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: begin}):

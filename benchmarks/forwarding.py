@@ -107,6 +107,7 @@ def _stream(case: ForwardingCase) -> RoutedStream:
 
 def _shares(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
     """How many results could be finished at home, and how many announcements that takes, exactly."""
+    # Whether a key is in a pane at all, and whether a source sends it away from home there.
     present = np.zeros((case.panes, case.keys), np.bool_)
     away = np.zeros((case.sources, case.panes, case.keys), np.bool_)
     present[stream.panes, stream.ranks] = True
@@ -117,6 +118,7 @@ def _shares(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
         window = slice(last - SPAN + 1, last + 1)
         window_keys = present[window].any(axis=0)
         results += int(window_keys.sum())
+        # Home finishes a key only if no source sent it elsewhere in any pane of the window.
         finished += int((window_keys & ~away[:, window].any(axis=(0, 1))).sum())
     measured = stream.panes >= case.warm
     return {
@@ -203,6 +205,7 @@ def _announcing(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]
     return {
         "announcing_cpu": round(_per_million(case, time.process_time() - began), 3),
         "announced_rows_by_block": _per_million(case, rows),
+        # An announced row is a hash and a pane, eight bytes each.
         "announced_kilobytes": _per_million(case, rows * 16 / 1e3),
     }
 

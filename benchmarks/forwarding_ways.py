@@ -136,6 +136,7 @@ class Way:
         whole = pa.concat_tables(tables)
         bucket_numbers = bucket_of(hashes, BUCKETS).astype(np.int64)
         counts = np.bincount(bucket_numbers, minlength=BUCKETS)
+        # Sorted by bucket, so that the rows of a bucket are one slice.
         if whole.num_rows:
             whole = whole.take(pa.array(np.argsort(bucket_numbers, kind="stable")))
         blobs: list[list[bytes]] = []
@@ -167,6 +168,7 @@ class Way:
     def _reduce(self, blobs: Sequence[Sequence[bytes]]) -> None:
         """Give each bucket its blobs."""
         began = time.process_time()
+        # All rows of a micro-batch are of one pane: a pane has a whole number of blocks.
         for bucket, mine in zip(self.buckets, blobs, strict=True):
             rows = self.decoded(mine)
             if rows.num_rows:
@@ -213,6 +215,7 @@ class Forwarding(Way):
 
     def add(self, announced: list[UInt64s], pane: int) -> None:
         """Take in announcements by home."""
+        # Several workers share a state where there are more workers than states.
         for worker, hashes in enumerate(announced):
             self.announced[worker % len(self.homes)].setdefault(pane, []).append(hashes)
 
@@ -228,6 +231,7 @@ class Forwarding(Way):
             if not home.all():
                 away.append(rows.filter(pa.array(~home)))
                 away_hashes.append(hashes[~home])
+        # The empty table and array: there may be no rows away from home, and nothing cannot be concatenated.
         blobs = self.blobs(
             [self.plan.partial_schema.empty_table(), *away],
             np.concatenate([np.empty(0, np.uint64), *away_hashes]),
@@ -248,6 +252,7 @@ class Forwarding(Way):
         for home, announced in zip(self.homes, self.announced, strict=True):
             table = home.window(pane)
             home.save()
+            # This pane has just left the window, so what was announced in it no longer keeps a key from being finished.
             announced.pop(pane - SPAN, None)
             known = np.concatenate(
                 [np.empty(0, np.uint64), *(key_hashes for each in announced.values() for key_hashes in each)]

@@ -21,10 +21,8 @@ def run(*, smoke: bool) -> dict[str, object]:
         for name, tuples, blocks in (("empty", 0, 1), ("full", 500 if smoke else 50_000, 5)):
             pipeline = Pipeline(routed=routed, inputs=inputs, buckets=buckets)
             # The first micro-batch is a warm-up and does not count.
-            batches = list(pipeline.batches(3 if smoke else 6, tuples=tuples, keys=100_000, blocks=blocks))[
-                1:
-            ]
-            row[f"{name}_combine"] = round(median(combining for combining, _, _ in batches), 4)
-            row[f"{name}_reduce"] = round(median(reducing for _, reducing, _ in batches), 4)
+            runs = list(pipeline.batches(3 if smoke else 6, tuples=tuples, keys=100_000, blocks=blocks))[1:]
+            row[f"{name}_combine"] = round(median(combining for combining, _, _ in runs), 4)
+            row[f"{name}_reduce"] = round(median(reducing for _, reducing, _ in runs), 4)
         rows.append(row)
     return {"cpu_seconds": rows}

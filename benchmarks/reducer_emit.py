@@ -54,7 +54,7 @@ def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, key
         figures = [seconds, *(cpu for cpu, _ in written), *(size for _, size in written)]
         samples.append([sum(table.num_rows for table in tables), *figures])
     rows, core, *way_costs = (median(column) / at_once for column in zip(*samples, strict=True))
-    # `told` has the CPU seconds of all ways first, then their bytes.
+    # `way_costs` has the CPU seconds of all ways first, then their bytes.
     return {
         "rows": round(rows),
         "cpu_seconds": round(core, 4),

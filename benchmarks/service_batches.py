@@ -98,6 +98,7 @@ class _BatchWay:
         thread.start()
         try:
             while thread.is_alive() and len(states) < self._batches + _SKIPPED:
+                # The newest record of telemetry. A batch between two looks is missed, so they are closer than batches.
                 report = plane.told
                 if report is not None and report.batches is not None and report.batches.last is not None:
                     states[report.batches.count] = report.batches.last

@@ -90,7 +90,7 @@ def measured_triggers(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """`figures` of each stream by its name, and what the machine did meanwhile.
 
-    taken: the numbers of batches that a trigger takes. batches: how many each stream has.
+    batches_a_trigger: how many batches a trigger takes, each number in turn. batches: how many each stream has.
     """
     spark = make_session(next(iter(streams.values())))
     try:
@@ -165,6 +165,7 @@ def _worked_off(spark: SparkSession, settings: Settings, folder: str, meter: Cpu
         seconds = [
             each["durationMs"]["triggerExecution"] / 1000
             for each in query.recentProgress
+            # Triggers without rows take nothing. Counted, they would make a trigger look cheaper.
             if each["numInputRows"]
         ]
     return Turn(len(seconds), sum(seconds), total(meter.between(began, meter.now())))

@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.log:
             with options.log.open("a") as log:
                 log.write(json.dumps(verdict.as_json()) + "\n")
-        if verdict is max(verdicts, key=lambda verdict: verdict.badness):
+        if verdict is max(verdicts, key=lambda other: other.badness):
             print(f"{len(verdicts)}: {verdict.badness:.2f} {verdict.case.described()}", file=sys.stderr)
     parts = {"worst": list(table(worst(verdicts, options.worst))), "classes": list(classes(verdicts))}
     print(f"\n{len(verdicts):,} cases, {sum(verdict.badness > 1 for verdict in verdicts):,} miss a goal\n")

@@ -49,12 +49,14 @@ class Case:
         """The tuples in arrival order."""
         stream = self._generated(self.law, tuples)
         times = stream.times
+        # A generator of its own: a case without disorder has the same tuples as its neighbour with it.
         rng = np.random.default_rng([self.seed, DISORDER])
         if self.mixed > 0:
             other = self._generated(self.other, tuples)
             chosen = rng.random(tuples) < self.mixed
             stream = replace(
                 stream,
+                # The keys of the two laws are distinct, even where both draw the same rank.
                 keys=np.where(chosen, other.keys ^ _OTHER_KEYS, stream.keys),
                 codes=np.where(chosen, other.codes + stream.key_count, stream.codes).astype(np.int32),
                 key_count=stream.key_count + other.key_count,
@@ -142,11 +144,13 @@ _DRAWS: dict[str, Callable[[np.random.Generator], Any]] = {
     "slides": lambda rng: _by_size(rng, 1, 40),
     "period": lambda rng: round(math.exp(rng.uniform(math.log(0.1), math.log(40))), 2),
     "workers": lambda rng: int(rng.choice([4, 8, 16, 32, 64, 128])),
+    # Half of the cases have one source.
     "sources": lambda rng: int(rng.choice([1, 1, 1, 2, 5, 16])),
     "disorder": lambda rng: 0.0 if rng.random() < 0.7 else round(_even(rng, 0.1, 3.0), 1),
     "costs": lambda rng: "" if rng.random() < 0.7 else str(rng.choice(sorted(LAWS))),
     "seed": lambda rng: int(rng.integers(1, 1_000)),
 }
+# A new field of a case must be drawn, too.
 assert set(_DRAWS) == {field.name for field in fields(Case)}
 
 

@@ -39,36 +39,36 @@ def _at(figures: SectionFigures, plan: Plan, kind: str, way: Way, figure: str) -
 
 
 def _restored(figures: SectionFigures, plan: Plan) -> Outcome:
-    words, checks = [], []
+    phrases, checks = [], []
     for kind in SPIKES:
         changed, stable, caught = (
             _at(figures, plan, kind, OURS, figure) for figure in ("changed", "stable", "caught")
         )
-        words.append(
+        phrases.append(
             f"{kind}: first in batch {changed}, W in bounds from {stable} on, no batch late from {caught} on"
         )
         checks += [changed == 17, stable <= 20, caught <= 20]
-    return Outcome("; ".join(words), tuple(checks))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
 def _next_group(figures: SectionFigures, plan: Plan) -> Outcome:
-    words, checks = [], []
+    phrases, checks = [], []
     for kind in SPIKES:
         changed, caught = (_at(figures, plan, kind, "group", figure) for figure in ("changed", "caught"))
-        words.append(f"{kind}: first in batch {changed}, no batch late from {caught} on")
+        phrases.append(f"{kind}: first in batch {changed}, no batch late from {caught} on")
         checks += [changed == 21, caught > _at(figures, plan, kind, OURS, "caught")]
-    return Outcome("; ".join(words), tuple(checks))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
 def _near(figures: SectionFigures, plan: Plan) -> Outcome:
-    words, checks = [], []
+    phrases, checks = [], []
     for kind in SPIKES:
         first, plain, ours = (_at(figures, plan, kind, way, "changed") for way in WAYS)
-        words.append(
+        phrases.append(
             f"{kind}: {_later(ours - first)} than one at a time, a plain group {_later(plain - first)}"
         )
         checks.append(ours - first < (plain - first) / 2)
-    return Outcome("; ".join(words), tuple(checks))
+    return Outcome("; ".join(phrases), tuple(checks))
 
 
 def _later(batches: int) -> str:
@@ -83,9 +83,9 @@ def _fewer(figures: SectionFigures, plan: Plan, settings: list[Setting]) -> Outc
         for way in OTHERS:
             theirs = figures.values(beside(setting, way).cell(plan), "late")
             wins[way].append(lower(ours, [_HALF * share for share in theirs]))
-    words = [f"than {way} in {sum(each)} of {len(each)} settings" for way, each in wins.items()]
+    phrases = [f"than {way} in {sum(each)} of {len(each)} settings" for way, each in wins.items()]
     return Outcome(
-        f"less than half as often late {', '.join(words)}",
+        f"less than half as often late {', '.join(phrases)}",
         tuple(win for each in wins.values() for win in each),
     )
 

@@ -33,12 +33,12 @@ OTHERS = (*BATCH_RIVALS, BEST_CAM)
 
 
 def _rates(
-    results: SectionFigures, cell_of: Mapping[str, Cell], rules: Sequence[str], name: str = "rate"
+    figures: SectionFigures, cell_of: Mapping[str, Cell], rules: Sequence[str], name: str = "rate"
 ) -> dict[str, list[float]]:
     """Rates of these rules, one value per seed. cell_of: the cell of each rule."""
-    rates = {rule: results.values(cell_of[rule], name) for rule in rules if rule != BEST_CAM}
+    rates = {rule: figures.values(cell_of[rule], name) for rule in rules if rule != BEST_CAM}
     if BEST_CAM in rules:
-        rates[BEST_CAM] = max((results.values(cell_of[rule], name) for rule in CAM), key=median)
+        rates[BEST_CAM] = max((figures.values(cell_of[rule], name) for rule in CAM), key=median)
     return rates
 
 
@@ -47,13 +47,13 @@ def _cells(plan: Plan, stream: str, places: int) -> dict[str, Cell]:
 
 
 def _at(
-    results: SectionFigures, plan: Plan, stream: str, places: int, rules: Sequence[str]
+    figures: SectionFigures, plan: Plan, stream: str, places: int, rules: Sequence[str]
 ) -> dict[str, list[float]]:
-    return _rates(results, _cells(plan, stream, places), rules)
+    return _rates(figures, _cells(plan, stream, places), rules)
 
 
-def _turns(results: SectionFigures, plan: Plan, rules: Sequence[str], name: str) -> dict[str, list[float]]:
-    return _rates(results, {rule: turns_cell(plan, rule) for rule in BATCH_RULES}, rules, name)
+def _turns(figures: SectionFigures, plan: Plan, rules: Sequence[str], name: str) -> dict[str, list[float]]:
+    return _rates(figures, {rule: turns_cell(plan, rule) for rule in BATCH_RULES}, rules, name)
 
 
 def _times(ours: Sequence[float], theirs: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -64,86 +64,86 @@ def _listed(times: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {factor:.2f}" for rule, factor in times.items())
 
 
-def _scales(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
+def _scales(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for stream in SCALED:
-        few, many = (median(_at(results, plan, stream, n, (OURS,))[OURS]) for n in (min(PLACES), MOST))
-        parts.append(many / few >= 6)
-        texts.append(f"{stream} {many / few:.2f}")
-    return Outcome(f"rate with 64 places over rate with 8: {', '.join(texts)}", tuple(parts))
+        few, many = (median(_at(figures, plan, stream, n, (OURS,))[OURS]) for n in (min(PLACES), MOST))
+        checks.append(many / few >= 6)
+        phrases.append(f"{stream} {many / few:.2f}")
+    return Outcome(f"rate with 64 places over rate with 8: {', '.join(phrases)}", tuple(checks))
 
 
-def _like_hashing(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
+def _like_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for places in PLACES:
-        at = _at(results, plan, FLAT, places, (OURS, "hashing"))
-        parts.append(no_higher(at["hashing"], at[OURS]))
-        texts.append(f"{places} places {median(at[OURS]) / median(at['hashing']):.2f}")
-    return Outcome(f"times hashing's rate: {', '.join(texts)}", tuple(parts))
+        at = _at(figures, plan, FLAT, places, (OURS, "hashing"))
+        checks.append(no_higher(at["hashing"], at[OURS]))
+        phrases.append(f"{places} places {median(at[OURS]) / median(at['hashing']):.2f}")
+    return Outcome(f"times hashing's rate: {', '.join(phrases)}", tuple(checks))
 
 
-def _ahead(results: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
-    parts, texts = [], []
+def _ahead(figures: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
+    checks, phrases = [], []
     for places in PLACES:
-        at = _at(results, plan, SKEWED, places, (OURS, *OTHERS))
+        at = _at(figures, plan, SKEWED, places, (OURS, *OTHERS))
         ours = at.pop(OURS)
         times = _times(ours, at)
-        parts += [
+        checks += [
             lower(at[rule], ours) if factor is None else share >= factor for rule, share in times.items()
         ]
-        texts.append(f"{places} places: {_listed(times)}")
-    return Outcome(f"{SKEWED}, times the rate of: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{places} places: {_listed(times)}")
+    return Outcome(f"{SKEWED}, times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _ahead_by(results: SectionFigures, plan: Plan) -> Outcome:
-    return _ahead(results, plan, 1.6)
+def _ahead_by(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _ahead(figures, plan, 1.6)
 
 
-def _whole_keys_do_not_scale(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
+def _whole_keys_do_not_scale(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for rule in ("hashing", BEST_CAM):
-        few, many = (median(_at(results, plan, SKEWED, n, (rule,))[rule]) for n in (min(PLACES), MOST))
-        parts.append(many / few <= 1.5)
-        texts.append(f"{rule} {many / few:.2f}")
-    return Outcome(f"{SKEWED}, rate with 64 places over rate with 8: {', '.join(texts)}", tuple(parts))
+        few, many = (median(_at(figures, plan, SKEWED, n, (rule,))[rule]) for n in (min(PLACES), MOST))
+        checks.append(many / few <= 1.5)
+        phrases.append(f"{rule} {many / few:.2f}")
+    return Outcome(f"{SKEWED}, rate with 64 places over rate with 8: {', '.join(phrases)}", tuple(checks))
 
 
-def _skewed_turns(results: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
-    at = _turns(results, plan, (OURS, *OTHERS), "skewed")
+def _skewed_turns(figures: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
+    at = _turns(figures, plan, (OURS, *OTHERS), "skewed")
     ours = at.pop(OURS)
     times = _times(ours, at)
-    parts = [lower(at[rule], ours) if factor is None else share >= factor for rule, share in times.items()]
-    return Outcome(f"times the rate of: {_listed(times)}", tuple(parts))
+    checks = [lower(at[rule], ours) if factor is None else share >= factor for rule, share in times.items()]
+    return Outcome(f"times the rate of: {_listed(times)}", tuple(checks))
 
 
-def _skewed_turns_by(results: SectionFigures, plan: Plan) -> Outcome:
-    return _skewed_turns(results, plan, 1.1)
+def _skewed_turns_by(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _skewed_turns(figures, plan, 1.1)
 
 
-def _flat_turns(results: SectionFigures, plan: Plan) -> Outcome:
-    at = _turns(results, plan, (OURS, "hashing"), "flat")
+def _flat_turns(figures: SectionFigures, plan: Plan) -> Outcome:
+    at = _turns(figures, plan, (OURS, "hashing"), "flat")
     shown = f"{number(median(at[OURS]))}, hashing {number(median(at['hashing']))}"
     return Outcome(f"million tuples/s: {shown}", (no_higher(at["hashing"], at[OURS]),))
 
 
-def _by_batch(results: SectionFigures, plan: Plan) -> Outcome:
-    at = _turns(results, plan, (OURS, BY_BATCH), "skewed")
+def _by_batch(figures: SectionFigures, plan: Plan) -> Outcome:
+    at = _turns(figures, plan, (OURS, BY_BATCH), "skewed")
     times = median(at[BY_BATCH]) / median(at[OURS])
     return Outcome(f"{times:.2f} times Dalton's rate", (lower(at[OURS], at[BY_BATCH]),))
 
 
-def _evenflow(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
+def _evenflow(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     settings = [*product(SCALED, PLACES), *((name, MOST) for name in streams(plan) if name not in SCALED)]
     for stream, places in settings:
-        if not all(cell in results for cell in _cells(plan, stream, places).values()):
+        if not all(cell in figures for cell in _cells(plan, stream, places).values()):
             continue
-        at = _at(results, plan, stream, places, ("evenflow", OURS, "prompt"))
+        at = _at(figures, plan, stream, places, ("evenflow", OURS, "prompt"))
         ours = at.pop("evenflow")
-        parts += [no_higher(theirs, ours) for theirs in at.values()]
+        checks += [no_higher(theirs, ours) for theirs in at.values()]
         if places == MOST:
-            texts.append(f"{stream}: {_listed(_times(ours, at))}")
-    return Outcome(f"64 places, times the rate of: {'; '.join(texts)}", tuple(parts))
+            phrases.append(f"{stream}: {_listed(_times(ours, at))}")
+    return Outcome(f"64 places, times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
 CLAIMS = (

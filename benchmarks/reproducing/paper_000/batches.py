@@ -37,7 +37,7 @@ _DRAWN = ("hashing", "shuffle", "pkg", "cam", "cm", "prompt", "dalton-batch", "e
 _EMPHASIS = Emphasis("dalton-batch", ("hashing", "shuffle", "prompt", "evenflow"))
 
 
-def text(results: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and the tables of figures 8 and 9b."""
     tweets = ", ".join(f"{name} ({keys:,} keys, Zipf {zipf:g})" for name, (keys, zipf) in TWEETS.items())
     lines = [
@@ -59,8 +59,8 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
             (
                 [
                     f"`{rule}`",
-                    *(figure(results, batch_cell(plan, stream, places, rule), "rate") for places in PLACES),
-                    figure(results, batch_cell(plan, stream, MOST, rule), "combiners"),
+                    *(figure(figures, batch_cell(plan, stream, places, rule), "rate") for places in PLACES),
+                    figure(figures, batch_cell(plan, stream, MOST, rule), "combiners"),
                 ]
                 for rule in BATCH_RULES
             ),
@@ -76,7 +76,7 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
             (
                 [
                     f"`{rule}`",
-                    *(figure(results, batch_cell(plan, stream, MOST, rule), "rate") for stream in others),
+                    *(figure(figures, batch_cell(plan, stream, MOST, rule), "rate") for stream in others),
                 ]
                 for rule in BATCH_RULES
             ),
@@ -93,7 +93,7 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
                     f"`{rule}`",
                     *(
                         " / ".join(
-                            figure(results, tasks_cell(plan, stream, rule), name)
+                            figure(figures, tasks_cell(plan, stream, rule), name)
                             for name in ("maps", "reduces", "took")
                         )
                         for stream in SCALED
@@ -112,7 +112,7 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
             (
                 [
                     f"`{rule}`",
-                    *(figure(results, turns_cell(plan, rule), name) for name in ("skewed", "flat")),
+                    *(figure(figures, turns_cell(plan, rule), name) for name in ("skewed", "flat")),
                 ]
                 for rule in BATCH_RULES
             ),
@@ -123,16 +123,16 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(results: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
-    if not all(batch_cell(plan, *at) in results for at in product(SCALED, PLACES, _DRAWN)):
+    if not all(batch_cell(plan, *at) in figures for at in product(SCALED, PLACES, _DRAWN)):
         return {}
     panels = []
     for stream in SCALED:
         drawn = {
             rule: ranges(
                 list(PLACES),
-                [results.values(batch_cell(plan, stream, places, rule), "rate") for places in PLACES],
+                [figures.values(batch_cell(plan, stream, places, rule), "rate") for places in PLACES],
             )
             for rule in _DRAWN
         }

@@ -72,6 +72,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
         workers = route(stream, entrant(cell.partitioner), scenario).workers
         buckets = bucket_of(hashes, REDUCERS)
         shortest = dict.fromkeys(READINGS, 0.0)
+        # Odd periods are skewed.
         for period in range(1, TURNS, 2):
             windows = [
                 comparisons(workers[rows], pool.codes[rows], buckets, cell.workers)
@@ -80,6 +81,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
             done, merged = (np.array(parts) for parts in zip(*windows, strict=True))
             for name, work in (("combiners", [done]), ("all pairs", [done, merged])):
                 shortest[name] = max(shortest[name], shortest_slide(work))
+        # Twice the tuples in a window make four times the pairs, so the rate is one over the root of the slide.
         for name, length in shortest.items():
             values[name].append(1e6 / length**0.5)
     return values
@@ -97,6 +99,7 @@ def comparisons(workers: Int32s, codes: Int32s, buckets: Int32s, places: int) ->
     """
     pairs, sizes = np.unique(codes.astype(np.int64) * places + workers, return_counts=True)
     key, place = np.divmod(pairs, places)
+    # Of all pairs of records of a key, those inside a combiner are compared there, the others at the reducer.
     inside = sizes * (sizes - 1) / 2
     records = np.bincount(key, sizes, minlength=len(buckets))
     across = records * (records - 1) / 2 - np.bincount(key, inside, minlength=len(buckets))
@@ -104,27 +107,27 @@ def comparisons(workers: Int32s, codes: Int32s, buckets: Int32s, places: int) ->
     return done, np.bincount(buckets, across, minlength=REDUCERS).astype(np.float64)
 
 
-def _rates(results: SectionFigures, plan: Plan, name: str) -> dict[str, list[float]]:
-    return {rule: results.values(clustering_cell(plan, rule), name) for rule in RULES}
+def _rates(figures: SectionFigures, plan: Plan, name: str) -> dict[str, list[float]]:
+    return {rule: figures.values(clustering_cell(plan, rule), name) for rule in RULES}
 
 
-def _ahead(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
+def _ahead(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for name in READINGS:
-        at = _rates(results, plan, name)
-        parts += [lower(at[rule], at["dalton"]) for rule in RIVALS]
+        at = _rates(figures, plan, name)
+        checks += [lower(at[rule], at["dalton"]) for rule in RIVALS]
         shares = (f"{rule} {median(at['dalton']) / median(at[rule]):.2f}" for rule in RIVALS)
-        texts.append(f"{name}: {', '.join(shares)}")
-    return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{name}: {', '.join(shares)}")
+    return Outcome(f"times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _ours(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
+def _ours(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
     for name in READINGS:
-        at = _rates(results, plan, name)
-        parts.append(not lower(at["evenflow"], at["dalton"]))
-        texts.append(f"{name}: {number(median(at['evenflow']) / median(at['dalton']))}")
-    return Outcome(f"times Dalton's rate: {'; '.join(texts)}", tuple(parts))
+        at = _rates(figures, plan, name)
+        checks.append(not lower(at["evenflow"], at["dalton"]))
+        phrases.append(f"{name}: {number(median(at['evenflow']) / median(at['dalton']))}")
+    return Outcome(f"times Dalton's rate: {'; '.join(phrases)}", tuple(checks))
 
 
 CLAIMS = (
@@ -156,7 +159,7 @@ CLAIMS = (
 )
 
 
-def text(results: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and the table of figure 9c."""
     return [
         f"Figure 9c, a model: correlation clustering by VOTE and GREEDY, tuple at a time. The registry of voters is not at "
@@ -170,7 +173,7 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
         *table(
             ["rule", *READINGS],
             (
-                [f"`{rule}`", *(figure(results, clustering_cell(plan, rule), name) for name in READINGS)]
+                [f"`{rule}`", *(figure(figures, clustering_cell(plan, rule), name) for name in READINGS)]
                 for rule in SHOWN
             ),
         ),

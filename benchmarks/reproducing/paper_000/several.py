@@ -86,6 +86,7 @@ def run(
         slide_ms=slide,
         exchange=Channel(),
     )
+    # Rounded up: the last slide may be short.
     slides = -(-len(stream) // slide)
     if not rule.startswith(COOPERATIVE):
         return Run(route(stream, entrant(rule), scenario).workers, np.zeros(slides, np.bool_), scenario)

@@ -23,48 +23,48 @@ _RELEASE = 0.05
 """The share of the interval in which the thesis plans a batch."""
 
 
-def planning_share(results: SectionFigures, plan: Plan, stream: str, interval: int, how: str) -> float:
+def planning_share(figures: SectionFigures, plan: Plan, stream: str, interval: int, how: str) -> float:
     """The share of the interval that listing and planning the keys of the fullest batch take, at Prompt's rate."""
     costs = kept_planning()
     listing = costs.sort if how == SORTED else costs.read
-    keys = results.median(queue_cell(plan, stream, interval, "prompt"), "keys")
+    keys = figures.median(queue_cell(plan, stream, interval, "prompt"), "keys")
     return slower(plan) * 1e-9 * keys * (listing + costs.plan) / interval
 
 
-def _released_early(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
-    for stream in present(results, plan):
-        shares = [planning_share(results, plan, stream, interval, QUASI) for interval in INTERVALS]
-        parts += [share <= _RELEASE for share in shares]
-        texts.append(f"{stream} {', '.join(f'{100 * share:.1f}' for share in shares)}")
-    return Outcome(f"% of the interval at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
+def _released_early(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
+        shares = [planning_share(figures, plan, stream, interval, QUASI) for interval in INTERVALS]
+        checks += [share <= _RELEASE for share in shares]
+        phrases.append(f"{stream} {', '.join(f'{100 * share:.1f}' for share in shares)}")
+    return Outcome(f"% of the interval at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _post_sort(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
-    for stream in present(results, plan):
+def _post_sort(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         losses = []
         for interval in INTERVALS:
-            hidden = rates(results, plan, stream, interval, "prompt")
-            after = results.values(planned_cell(plan, stream, interval, SORTED), "rate")
-            parts.append(lower(after, hidden))
+            hidden = rates(figures, plan, stream, interval, "prompt")
+            after = figures.values(planned_cell(plan, stream, interval, SORTED), "rate")
+            checks.append(lower(after, hidden))
             losses.append(100 * (1 - median(after) / median(hidden)))
-        texts.append(f"{stream} {', '.join(f'{loss:.1f}' for loss in losses)}")
-    return Outcome(f"% of the rate lost at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{stream} {', '.join(f'{loss:.1f}' for loss in losses)}")
+    return Outcome(f"% of the rate lost at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _quasi_is_cheaper(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
-    for stream in present(results, plan):
+def _quasi_is_cheaper(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         gains = []
         for interval in INTERVALS:
             after, quasi = (
-                results.values(planned_cell(plan, stream, interval, how), "rate") for how in (SORTED, QUASI)
+                figures.values(planned_cell(plan, stream, interval, how), "rate") for how in (SORTED, QUASI)
             )
-            parts.append(lower(after, quasi))
+            checks.append(lower(after, quasi))
             gains.append(100 * (median(quasi) / median(after) - 1))
-        texts.append(f"{stream} {', '.join(f'{gain:.1f}' for gain in gains)}")
-    return Outcome(f"% of the rate gained at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{stream} {', '.join(f'{gain:.1f}' for gain in gains)}")
+    return Outcome(f"% of the rate gained at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
 CLAIMS = (

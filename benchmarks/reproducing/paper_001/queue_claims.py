@@ -27,23 +27,23 @@ BEST_CAM = "cAM"
 """cAM with the candidates that serve it best."""
 
 
-def present(results: SectionFigures, plan: Plan) -> list[str]:
+def present(figures: SectionFigures, plan: Plan) -> list[str]:
     """The streams that have been measured with every rule. MissingError without one."""
     names = [
         stream
         for stream in streams(plan)
-        if all(queue_cell(plan, stream, *at) in results for at in product(INTERVALS, RULES))
+        if all(queue_cell(plan, stream, *at) in figures for at in product(INTERVALS, RULES))
     ]
     if not names:
         raise MissingError("no stream")
     return names
 
 
-def rates(results: SectionFigures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
+def rates(figures: SectionFigures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
     """Thousand tuples a second, one value per seed. rule: one of `RULES`, or `BEST_CAM`."""
     if rule == BEST_CAM:
-        return max((rates(results, plan, stream, interval, rule) for rule in CAM), key=median)
-    return results.values(queue_cell(plan, stream, interval, rule), "rate")
+        return max((rates(figures, plan, stream, interval, rule) for rule in CAM), key=median)
+    return figures.values(queue_cell(plan, stream, interval, rule), "rate")
 
 
 def _shares(theirs: Mapping[str, Sequence[float]], ours: Sequence[float]) -> dict[str, float]:
@@ -55,119 +55,119 @@ def _listed(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {share:.2f}" for rule, share in shares.items())
 
 
-def _longer(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
-    for stream in present(results, plan):
+def _longer(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         gains = []
         for rule in RULES:
-            at = [rates(results, plan, stream, interval, rule) for interval in INTERVALS]
-            parts.append(all(lower(shorter, longer) for shorter, longer in pairwise(at)))
+            at = [rates(figures, plan, stream, interval, rule) for interval in INTERVALS]
+            checks.append(all(lower(shorter, longer) for shorter, longer in pairwise(at)))
             gains.append(median(at[-1]) / median(at[0]))
-        texts.append(f"{stream} {min(gains):.2f} to {max(gains):.2f}")
-    return Outcome(f"rate at 3 s over rate at 1 s: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{stream} {min(gains):.2f} to {max(gains):.2f}")
+    return Outcome(f"rate at 3 s over rate at 1 s: {'; '.join(phrases)}", tuple(checks))
 
 
 def _at_every_interval(
-    results: SectionFigures, plan: Plan, others: Sequence[str], factor: float | None = None
+    figures: SectionFigures, plan: Plan, others: Sequence[str], factor: float | None = None
 ) -> Outcome:
     """Whether Prompt has a higher rate than each of the others, or one of at least `factor` times theirs."""
-    parts, texts = [], []
-    for stream in present(results, plan):
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         by_rule: dict[str, list[float]] = {rule: [] for rule in others}
         for interval in INTERVALS:
-            ours = rates(results, plan, stream, interval, "prompt")
-            theirs = {rule: rates(results, plan, stream, interval, rule) for rule in others}
+            ours = rates(figures, plan, stream, interval, "prompt")
+            theirs = {rule: rates(figures, plan, stream, interval, rule) for rule in others}
             shares = _shares(theirs, ours)
             for rule, share in shares.items():
                 by_rule[rule].append(share)
-                parts.append(lower(theirs[rule], ours) if factor is None else share >= factor)
+                checks.append(lower(theirs[rule], ours) if factor is None else share >= factor)
         ranges = (f"{rule} {min(ratios):.2f} to {max(ratios):.2f}" for rule, ratios in by_rule.items())
-        texts.append(f"{stream}: {', '.join(ranges)}")
-    return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{stream}: {', '.join(ranges)}")
+    return Outcome(f"times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _highest(results: SectionFigures, plan: Plan) -> Outcome:
-    return _at_every_interval(results, plan, (*RIVALS, BEST_CAM))
+def _highest(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _at_every_interval(figures, plan, (*RIVALS, BEST_CAM))
 
 
-def _twice(results: SectionFigures, plan: Plan) -> Outcome:
-    return _at_every_interval(results, plan, ("time-based", BEST_CAM), 2.0)
+def _twice(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _at_every_interval(figures, plan, ("time-based", BEST_CAM), 2.0)
 
 
-def _time_based_is_last(results: SectionFigures, plan: Plan) -> Outcome:
-    parts, texts = [], []
-    for stream, interval in product(present(results, plan), INTERVALS):
+def _time_based_is_last(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for stream, interval in product(present(figures, plan), INTERVALS):
         others = {
-            rule: rates(results, plan, stream, interval, rule)
+            rule: rates(figures, plan, stream, interval, rule)
             for rule in (*RIVALS[1:], BEST_CAM, "dalton-batch", "prompt")
         }
-        ours = rates(results, plan, stream, interval, "time-based")
-        parts.append(all(no_higher(ours, theirs) for theirs in others.values()))
+        ours = rates(figures, plan, stream, interval, "time-based")
+        checks.append(all(no_higher(ours, theirs) for theirs in others.values()))
         last = min(others, key=lambda rule: median(others[rule]))
-        texts.append(
+        phrases.append(
             f"{stream}, {interval} s: {number(median(ours))} ({last} {number(median(others[last]))})"
         )
-    return Outcome(f"thousand tuples/s (the next one): {'; '.join(texts)}", tuple(parts))
+    return Outcome(f"thousand tuples/s (the next one): {'; '.join(phrases)}", tuple(checks))
 
 
-def _skewed(results: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
-    parts, texts = [], []
+def _skewed(figures: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
+    checks, phrases = [], []
     for exponent in EXPONENTS:
-        ours = rates(results, plan, zipf(exponent), LONGEST, "prompt")
-        theirs = {rule: rates(results, plan, zipf(exponent), LONGEST, rule) for rule in (*RIVALS, BEST_CAM)}
+        ours = rates(figures, plan, zipf(exponent), LONGEST, "prompt")
+        theirs = {rule: rates(figures, plan, zipf(exponent), LONGEST, rule) for rule in (*RIVALS, BEST_CAM)}
         shares = _shares(theirs, ours)
-        parts += [
+        checks += [
             lower(theirs[rule], ours) if factor is None else share >= factor for rule, share in shares.items()
         ]
-        texts.append(f"z = {exponent:g}: {_listed(shares)}")
-    return Outcome(f"times the rate of: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"z = {exponent:g}: {_listed(shares)}")
+    return Outcome(f"times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _twice_skewed(results: SectionFigures, plan: Plan) -> Outcome:
-    return _skewed(results, plan, 2.0)
+def _twice_skewed(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _skewed(figures, plan, 2.0)
 
 
-def _against_time_based(results: SectionFigures, plan: Plan, name: str) -> Outcome:
-    parts, texts = [], []
-    for stream in present(results, plan):
+def _against_time_based(figures: SectionFigures, plan: Plan, name: str) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         both = []
         for interval in INTERVALS:
             ours, theirs = (
-                results.values(queue_cell(plan, stream, interval, rule), name)
+                figures.values(queue_cell(plan, stream, interval, rule), name)
                 for rule in ("prompt", "time-based")
             )
-            parts.append(lower(ours, theirs))
+            checks.append(lower(ours, theirs))
             both.append(f"{number(median(ours))} / {number(median(theirs))}")
-        texts.append(f"{stream} {', '.join(both)}")
-    return Outcome(f"Prompt / time-based at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{stream} {', '.join(both)}")
+    return Outcome(f"Prompt / time-based at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _reduce_times(results: SectionFigures, plan: Plan) -> Outcome:
-    return _against_time_based(results, plan, "reduce spread")
+def _reduce_times(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _against_time_based(figures, plan, "reduce spread")
 
 
-def _latency(results: SectionFigures, plan: Plan) -> Outcome:
-    return _against_time_based(results, plan, "range")
+def _latency(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _against_time_based(figures, plan, "range")
 
 
-def _ours_against_prompt(results: SectionFigures, plan: Plan, rule: str) -> Outcome:
-    parts, texts = [], []
-    for stream in present(results, plan):
+def _ours_against_prompt(figures: SectionFigures, plan: Plan, rule: str) -> Outcome:
+    checks, phrases = [], []
+    for stream in present(figures, plan):
         shares = []
         for interval in INTERVALS:
-            ours, theirs = (rates(results, plan, stream, interval, name) for name in (rule, "prompt"))
-            parts.append(lower(theirs, ours))
+            ours, theirs = (rates(figures, plan, stream, interval, name) for name in (rule, "prompt"))
+            checks.append(lower(theirs, ours))
             shares.append(f"{median(ours) / median(theirs):.2f}")
-        texts.append(f"{stream} {', '.join(shares)}")
-    return Outcome(f"times Prompt's rate at 1, 2, 3 s: {'; '.join(texts)}", tuple(parts))
+        phrases.append(f"{stream} {', '.join(shares)}")
+    return Outcome(f"times Prompt's rate at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _evenflow(results: SectionFigures, plan: Plan) -> Outcome:
-    return _ours_against_prompt(results, plan, "evenflow")
+def _evenflow(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _ours_against_prompt(figures, plan, "evenflow")
 
 
-def _roomiest(results: SectionFigures, plan: Plan) -> Outcome:
-    return _ours_against_prompt(results, plan, "prompt:rest=roomiest")
+def _roomiest(figures: SectionFigures, plan: Plan) -> Outcome:
+    return _ours_against_prompt(figures, plan, "prompt:rest=roomiest")
 
 
 CLAIMS = (

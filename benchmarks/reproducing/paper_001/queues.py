@@ -48,7 +48,7 @@ _DRAWN = ("time-based", "shuffle", "hashing", "pkg", "cam", "dalton-batch", "eve
 _EMPHASIS = Emphasis("prompt", ("time-based", "hashing", "cam", "evenflow"))
 
 
-def text(results: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
     """Set-up and the tables."""
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     planning = ", ".join(f"{name} {value:g}" for name, value in vars(kept_planning()).items())
@@ -73,7 +73,7 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
         "",
     ]
     for stream in streams(plan):
-        lines += [f"Stream: {stream}", "", *_rates(results, plan, stream), ""]
+        lines += [f"Stream: {stream}", "", *_rates(figures, plan, stream), ""]
     return [
         *lines,
         "Figure 2.9: planning at Prompt's highest rate. It is hidden if a batch is released early. *after* is the rate if "
@@ -82,13 +82,13 @@ def text(results: SectionFigures, plan: Plan) -> list[str]:
         "sort, to read the quasi-sorted list, and to plan (Alg. 2). "
         "`evenflow bench partitioners-prompt-plan` measures them and [planning.json](reproducing/planning.json) keeps them.",
         "",
-        *_planning(results, plan),
+        *_planning(figures, plan),
         "",
         "![Throughput by Zipf exponent, for three batch intervals](reproducing/micro-batch-queue.svg)",
     ]
 
 
-def _rates(results: SectionFigures, plan: Plan, stream: str) -> list[str]:
+def _rates(figures: SectionFigures, plan: Plan, stream: str) -> list[str]:
     head = [
         "rule",
         *(f"rate, {interval} s" for interval in INTERVALS),
@@ -104,29 +104,29 @@ def _rates(results: SectionFigures, plan: Plan, stream: str) -> list[str]:
             [
                 f"`{rule}`",
                 *(
-                    figure(results, queue_cell(plan, stream, interval, rule), "rate")
+                    figure(figures, queue_cell(plan, stream, interval, rule), "rate")
                     for interval in INTERVALS
                 ),
-                *(figure(results, last, name) for name in ("latency", "range", "reduce spread")),
+                *(figure(figures, last, name) for name in ("latency", "range", "reduce spread")),
             ]
         )
     return table(head, rows)
 
 
-def _planning(results: SectionFigures, plan: Plan) -> list[str]:
+def _planning(figures: SectionFigures, plan: Plan) -> list[str]:
     rows = []
     for stream, interval in product(streams(plan), INTERVALS):
         hidden = queue_cell(plan, stream, interval, "prompt")
-        if hidden not in results:
+        if hidden not in figures:
             continue
         rows.append(
             [
                 stream,
                 str(interval),
-                figure(results, hidden, "rate"),
-                *(figure(results, planned_cell(plan, stream, interval, how), "rate") for how in PLANNED),
+                figure(figures, hidden, "rate"),
+                *(figure(figures, planned_cell(plan, stream, interval, how), "rate") for how in PLANNED),
                 *(
-                    f"{100 * planning_share(results, plan, stream, interval, how):.1f}"
+                    f"{100 * planning_share(figures, plan, stream, interval, how):.1f}"
                     for how in (SORTED, QUASI)
                 ),
             ]
@@ -135,7 +135,7 @@ def _planning(results: SectionFigures, plan: Plan) -> list[str]:
     return table(head, rows)
 
 
-def pictures(results: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for interval in INTERVALS:
@@ -143,10 +143,10 @@ def pictures(results: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
             rule: [queue_cell(plan, zipf(exponent), interval, rule) for exponent in EXPONENTS]
             for rule in _DRAWN
         }
-        if not all(cell in results for row in at.values() for cell in row):
+        if not all(cell in figures for row in at.values() for cell in row):
             return {}
         drawn = {
-            rule: ranges(EXPONENTS, [results.values(cell, "rate") for cell in row])
+            rule: ranges(EXPONENTS, [figures.values(cell, "rate") for cell in row])
             for rule, row in at.items()
         }
         panels.append(
