@@ -142,9 +142,11 @@ def _frames(
         input_partitions=1,
         routed_partitions=WORKERS,
         session=1,
+        # One input record a batch, so an offset is the number of a batch.
         offsets=records_of([(0, batch, batch)], OFFSETS),
         told=records_of([(0, (batch + 1) * SLIDE, batch + 1)], TOLD),
         batch=batch,
+        # Keys in several data blocks: the partial results of each must meet in one reduce task.
         split=distinct[holders > 1],
     )
     frames = []

@@ -75,6 +75,7 @@ class Running:
     ) -> ChildProcess:
         """Start a live replay at this rate (tuples/s). A replay without a limit is expected to run until `end`."""
         words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
+        # `--no-end`: the stream must not end, because another replay may follow.
         words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
         return self.start(*words) if limit is None else self.start_passing(*words, "--limit", str(limit))
 
@@ -106,6 +107,7 @@ class Running:
         """Wait until the newest window of the results ended a moment ago."""
 
         def reached() -> bool:
+            # The newest row of one partition is enough, because all partitions move on together.
             end = self.ends("results")[SAMPLE]
             rows = sampled_rows(self.settings, {SAMPLE: max(0, end - 1)})
             return bool(len(rows)) and int(rows[:, 1].max()) >= time.time() * 1000 - _BEHIND_MS

@@ -108,6 +108,7 @@ class _Stage:
             types={"x": "int64"},
         )
         self._plan = AggregatePlan.of(self._query)
+        # Only its encoding is used, so a law and an entrant are not needed.
         self._way = Way(self._plan, ForwardingCase(law="", keys=keys, entrant="", workers=1))
         ranks = np.random.default_rng(SEED).permutation(np.arange(tuples) % keys)
         names = labels(np.arange(keys)).cast(pa.binary()).take(pa.array(ranks))
@@ -147,4 +148,5 @@ class _Stage:
             json_rows(typed_keys(results, key_type(self._query)))
 
     def hear(self) -> None:
+        # As `Forwarding.close` looks for announced keys in a window.
         np.isin(self._hashes, np.unique(self._hashes))

@@ -50,8 +50,8 @@ def _played(policy: str, load: Load, *, seed: int, steps: int) -> Trajectory:
         start=1 if seed % 2 else KMAX,
     )
     name, options = parse_choice(policy)
-    chosen_policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
-    return drive(chosen_policy, environment, steps=steps, seed=seed)
+    decider = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
+    return drive(decider, environment, steps=steps, seed=seed)
 
 
 def _figures(run: Trajectory) -> dict[str, float]:

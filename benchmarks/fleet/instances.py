@@ -104,6 +104,7 @@ class Fleet:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._ports[number]}/status/", timeout=5) as page:
                 return dict(json.loads(page.read()))
         except OSError:
+            # An instance that starts has no page yet. One that has ended never will.
             if not self._alive[number].alive:
                 raise ServiceError(f"instance {number} has ended:\n{self._alive[number].tail()}") from None
             return {}
@@ -122,6 +123,7 @@ class Fleet:
                 self._produce(row % INPUTS, {"k": f"key{key}", "t": time_ms, "v": 1})
                 self._expected[slide, f"key{key}".encode()] += 1
             clients.flush(self._producer, self.settings.kafka)
+            # Each portion is waited for, so that an event between two slides meets no tuples on their way.
             self._wait(self._all_routed, f"the tuples of slide {slide}")
             time.sleep(max(0.0, until - time.monotonic()))
         self.rounds.append(self._newest_round())
@@ -191,6 +193,7 @@ class Fleet:
 
 def _reader_of(settings: Settings) -> Consumer:
     topic = settings.topic("routed")
+    # As Spark does, count only what was committed.
     reader = clients.consumer(settings.kafka, group="bench", isolation_level="read_committed")
     reader.assign([TopicPartition(topic, worker, 0) for worker in range(WORKERS)])
     return reader

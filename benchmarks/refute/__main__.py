@@ -84,6 +84,7 @@ def search(seed: int, tuples: int, jobs: int, *, go_on: Callable[[], bool]) -> I
 
 
 def _next(best: list[Verdict], rng: np.random.Generator, tuples: int) -> Case:
+    # Half of the cases are new, so that the search does not stay around the first bad one.
     if best and rng.random() < 0.5:
         return near(best[int(rng.integers(len(best)))].case, rng, tuples)
     return drawn(rng, tuples)
@@ -95,6 +96,7 @@ def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
     for verdict in sorted(verdicts, key=lambda verdict: -verdict.badness):
         case = verdict.case
         kind = (case.law.partition(":")[0], case.mixed > 0, case.sources > 1, verdict.by_level)
+        # Sorted from the worst, so the first of a kind is its worst.
         worst_of_kind.setdefault(kind, verdict)
     return list(worst_of_kind.values())[:count]
 

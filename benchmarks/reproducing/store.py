@@ -60,6 +60,7 @@ class Store:
         for section, cells in sorted(self._sections.items()):
             lines = ",\n".join(f"  {json.dumps(key)}: {_line(cells[key])}" for key in sorted(cells))
             sections.append(f" {json.dumps(section)}: {{\n{lines}\n }}")
+        # Written by hand, because `json.dumps` has either one line for everything or one for each number.
         text = f'{{"version": {VERSION}, "sections": {{\n' + ",\n".join(sections) + "\n}}\n"
         part = self._path.with_suffix(".part")
         part.write_text(text, encoding="utf-8")

@@ -130,6 +130,7 @@ class _Client:
                 # So that the next round's frames do not join this round's in one batch.
                 self._producer.flush(60)
             self._offset += 1
+            # Offsets with metadata, as the partitioner commits its state with them.
             offsets = [TopicPartition(_INPUT, 0, self._offset, "x" * 300)]
             self._producer.send_offsets_to_transaction(offsets, self._group.consumer_group_metadata(), 60)
             self._producer.commit_transaction(60)

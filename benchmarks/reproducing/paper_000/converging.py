@@ -102,6 +102,7 @@ def courses(stream: KeyedStream, routed: Run, slide: int) -> tuple[Float64s, Int
     step, width = slide // POINTS, SPAN * POINTS
     points = stream.times // step
     workers = routed.scenario.workers
+    # The window moves point by point here, not slide by slide, so a point takes the place of a pane.
     windows = window_figures(routed.workers, stream.codes, points, workers, panes_per_window=width)
     mine = stream.codes == np.bincount(stream.codes).argmax()
     presence = np.zeros((int(points[-1]) + 1, workers), np.bool_)

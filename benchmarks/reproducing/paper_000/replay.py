@@ -147,6 +147,7 @@ def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
     n, homes = routing.combiners, routing.homes
     keys, holders = np.divmod(np.flatnonzero(slide.window_presence), n)
     slide_keys, makers = np.divmod(np.flatnonzero(slide.presence), n)
+    # By key: how many combiners have it in the window, whether one has, and whether another than its home has.
     holders_of = np.bincount(keys, minlength=len(homes))
     single = holders_of == 1
     strayed = np.bincount(keys[holders != homes[keys]], minlength=len(homes)) > 0
@@ -166,6 +167,7 @@ def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
         "announced": (holders == homes[keys], ~strayed[keys], makers == homes[slide_keys]),
     }
     for way, (in_window, finished, stays) in masks.items():
+        # Partial results of a window that is not finished here, and those of this slide that do not stay.
         handed = in_window & ~finished
         sent = np.concatenate([keys[handed], slide_keys[~stays]])
         senders = np.concatenate([holders[handed], makers[~stays]])
@@ -197,6 +199,7 @@ def shortest_slide(work: Sequence[Float64s]) -> float:
     """
     shortest = 0.0
     for parts in work:
+        # Work up to the end of each slide, so that the work of any stretch is one difference.
         done = np.vstack([np.zeros(parts.shape[1]), np.cumsum(parts, axis=0)])
         for length in range(1, len(done)):
             most = float((done[length:] - done[:-length]).max(initial=0.0))

@@ -95,6 +95,7 @@ def _deliver(
     while due and due[0][0] <= now:
         _, table = due.popleft()
         acceptances = [part.hear(table, now) for part in parts]
+        # A slide has a table only if every partitioner took it over.
         if all(acceptances):
             conversation.table_times.append(now)
 

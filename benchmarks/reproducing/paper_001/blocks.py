@@ -76,6 +76,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> dict[str, float]:
     clusters = clusters_of(blocks, keys)
     sizes = clusters.sizes
+    # Tuples of each reduce bucket, by the hash of the key and by 001's Alg. 3.
     hashed, allocated = (
         np.bincount(buckets, weights=sizes, minlength=BUCKETS)
         for buckets in (bucket_of(clusters.keys, BUCKETS), allocate_all(clusters, BUCKETS))

@@ -59,6 +59,7 @@ def highest_rate(processing: Callable[[float], float], interval: float, *, first
         if busy <= 0:
             raise ValueError("no rate is the highest of those that take no time")
         trials.append((math.log(rate), math.log(busy / interval)))
+        # A secant in logarithms: the time grows nearly with a power of the rate.
         rate *= (interval / busy) ** (1 / _slope(trials))
         if abs(trials[-1][1]) < _NEAR:
             break
@@ -81,7 +82,9 @@ def sine_times(rate: float, seconds: float) -> Int64s:
     at = np.linspace(0.0, seconds, _GRID)
     turn = 2 * np.pi / PERIOD
     arrived = rate * (at + AMPLITUDE / turn * (1 - np.cos(turn * at)))
+    # The inverse of the number of arrivals, taken at the middle of each tuple.
     times = np.interp(np.arange(int(arrived[-1])) + 0.5, arrived, at) * TICKS
+    # A tuple at the very end would begin another batch.
     return np.minimum(times.astype(np.int64), int(seconds * TICKS) - 1)
 
 
@@ -164,7 +167,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 def _setting(cell: Cell, plan: Plan) -> tuple[int, float]:
     """Interval in seconds, and nanoseconds of planning for a key."""
-    (stream,) = [name for name, stream in streams(plan).items() if stream == cell.stream]
+    (stream,) = [name for name, candidate in streams(plan).items() if candidate == cell.stream]
     for interval in INTERVALS:
         if cell == queue_cell(plan, stream, interval, cell.partitioner):
             return interval, 0.0
