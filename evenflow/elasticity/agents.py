@@ -101,7 +101,7 @@ class Agent:
         """
         if self._before is None or not self.least <= units <= self.most:
             return
-        seen = Outcome(
+        outcome = Outcome(
             arrivals=after.arrivals,
             service=service_rate(units, mu=after.mu, rho=self.rho),
             waiting=self._before.queue,
@@ -110,9 +110,9 @@ class Agent:
         )
         arm = units - self.least
         context = self.contexts(self._before, objective)[arm]
-        self.bandit.learn(arm, context, objective.reward(seen))
+        self.bandit.learn(arm, context, objective.reward(outcome))
 
-    def says(self, units: int, load: Load, objective: Objective) -> str:
+    def explanation(self, units: int, load: Load, objective: Objective) -> str:
         """Why this number of units was chosen, in words."""
         contexts, arm = self.contexts(load, objective), units - self.least
         expected, doubt = self.bandit.expected(contexts)[arm], self.bandit.doubt(contexts)[arm]
