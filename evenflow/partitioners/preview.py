@@ -26,6 +26,6 @@ def preview(
         return None
     copy = restore(partitioner.snapshot())
     workers = copy.assign(np.full(TUPLES, key, np.uint64), np.full(TUPLES, now, np.int64))
-    found, counts = np.unique(workers, return_counts=True)
+    distinct, counts = np.unique(workers, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    return dict(zip(found[order].tolist(), counts[order].tolist(), strict=True))
+    return dict(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))

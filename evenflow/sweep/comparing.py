@@ -42,7 +42,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class ConditionSummary:
     """One partitioner under one condition."""
 
     partitioner: str
@@ -95,17 +95,17 @@ def summarised(
     *,
     centre: Centre = "mean",
     level: float = 0.95,
-) -> list[Summary]:
+) -> list[ConditionSummary]:
     """Each partitioner under each condition, in the order of the table. names: which partitioners. Empty: all.
 
     ConfigError for an unknown metric or name, and for a metric without a value.
     """
-    values, rows = _values(table, metric), _Rows(table)
+    values, rows = _values(table, metric), _Origins(table)
     known = dict.fromkeys(name for name, _ in values)
     for name in names:
         _check_name(name, known)
     return [
-        Summary(
+        ConditionSummary(
             partitioner=name,
             condition=dict(zip(CONDITIONS, condition, strict=True)),
             seeds=len(by_seed),
@@ -124,7 +124,7 @@ def compared(
 
     ConfigError for an unknown metric or name, for twice the same name, and if they have no seed in common.
     """
-    values, rows = _values(table, metric), _Rows(table)
+    values, rows = _values(table, metric), _Origins(table)
     known = dict.fromkeys(name for name, _ in values)
     for name in (first, second):
         _check_name(name, known)
@@ -193,7 +193,7 @@ def _paired(
     ours: Mapping[Seed, _Value],
     theirs: Mapping[Seed, _Value],
     *,
-    rows: _Rows,
+    rows: _Origins,
     unpaired: int,
     names: tuple[str, str],
     condition: Mapping[str, Any],
@@ -225,7 +225,7 @@ class _Value(NamedTuple):
     row: int
 
 
-class _Rows:
+class _Origins:
     """What the rows of the table say of where they come from."""
 
     def __init__(self, table: pa.Table) -> None:

@@ -34,11 +34,11 @@ def _numbers(option: str, text: str) -> list[Decimal]:
         numbers += _piece(option, piece.strip())
         if len(numbers) > MOST:
             raise ConfigError(f"{option}: {text!r} has more than {MOST:,} numbers", hint="make it shorter")
-    seen = set[Decimal]()
+    unique = set[Decimal]()
     for number in numbers:
-        if number in seen:
+        if number in unique:
             raise ConfigError(f"{option}: {number} is given twice in {text!r}", hint="name it once")
-        seen.add(number)
+        unique.add(number)
     return numbers
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.sweep.grid import IDENTITY, Cell, Key
-from evenflow.sweep.run import Outcome
+from evenflow.sweep.run import CellOutcome
 from evenflow.sweep.table import (
     OF_COSTS,
     ROWS,
@@ -89,7 +89,7 @@ class Store:
         """Cells that are to be run, in the order of the sweep."""
         return [cell for key, cell in self._cells.items() if not self._is_finished(key)]
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CellOutcome) -> None:
         """Keep a finished cell. It outlives this process when this returns."""
         assert self._journal is not None, "the store is not open"
         points = None
@@ -105,7 +105,7 @@ class Store:
         ordered = [self._finished[key] for key in self._cells]
         if self._series is not None:
             write_table(self._series, _series_table(ordered))
-        write_table(self._table, rows_table([one.row for one in ordered]))
+        write_table(self._table, rows_table([cell.row for cell in ordered]))
         self._part.unlink()
 
     def _is_finished(self, key: Key) -> bool:
@@ -169,10 +169,10 @@ class Store:
 
 def _series_table(finished: Sequence[_Finished]) -> pa.Table:
     parts = []
-    for one in finished:
-        assert one.series is not None
-        at, imbalance = one.series
-        arrays = [pa.repeat(pa.scalar(one.row[name], SERIES.field(name).type), len(at)) for name in IDENTITY]
+    for cell in finished:
+        assert cell.series is not None
+        at, imbalance = cell.series
+        arrays = [pa.repeat(pa.scalar(cell.row[name], SERIES.field(name).type), len(at)) for name in IDENTITY]
         parts.append(
             pa.Table.from_arrays(
                 [*arrays, pa.array(at, pa.float64()), pa.array(imbalance, pa.float64())], schema=SERIES

@@ -26,7 +26,7 @@ import numpy as np
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners.partly.actions import actions_of
-from evenflow.partitioners.partly.network import Policy, load_policy
+from evenflow.partitioners.partly.network import TrainedPolicy, load_policy
 from evenflow.partitioners.partly.reward import Rewards
 from evenflow.partitioners.partly.task_times import Prices
 from evenflow.training.batches import BatchLaw
@@ -77,7 +77,7 @@ class Training:
         return fields
 
 
-class Agent(Protocol):
+class ActorCritic(Protocol):
     """What learns: the actor, its critic and its optimizer. `ppo.Ppo` is one."""
 
     def learn(self, actions: int, *, stage_actions: int, rate: float, entropy: float) -> None:
@@ -87,7 +87,7 @@ class Agent(Protocol):
         """
         ...
 
-    def policy(self, *, keys_each: int, data_blocks: int | None) -> Policy:
+    def policy(self, *, keys_each: int, data_blocks: int | None) -> TrainedPolicy:
         """The network of this moment."""
         ...
 
@@ -100,11 +100,11 @@ class Agent(Protocol):
         ...
 
 
-Made = Callable[[Episodes, Training, int], Agent]
+Made = Callable[[Episodes, Training, int], ActorCritic]
 """Makes what learns on these episodes. The last argument: actions that the training has had already."""
 
 
-def ppo(episodes: Episodes, training: Training, done: int) -> Agent:
+def ppo(episodes: Episodes, training: Training, done: int) -> ActorCritic:
     """PPO. ModuleNotFoundError without the extra `rl`."""
     from evenflow.training.ppo import Ppo
 
@@ -135,7 +135,7 @@ class Learner:
         if resume and self.curve.points:
             self._agent.load(folder / CHECKPOINT)
 
-    def run(self, *, minutes: float, tell: Callable[[Point], None]) -> Policy:
+    def run(self, *, minutes: float, tell: Callable[[Point], None]) -> TrainedPolicy:
         """Train until all steps are done, or for so many minutes of CPU time. tell: called with each point of the curve.
 
         The best policy of the training, also if it is over already.
@@ -173,7 +173,7 @@ class Learner:
             tell(point)
         return load_policy(self._folder / POLICY)
 
-    def policy(self) -> Policy:
+    def policy(self) -> TrainedPolicy:
         """The network of this moment."""
         low, high = self._training.law.data_blocks
         return self._agent.policy(
