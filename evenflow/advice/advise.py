@@ -56,6 +56,7 @@ def advise(
         watch=watch,
     )
     winner = chosen(tried, tolerance=wishes.tolerance)
+    # `tried` has the order of `tried_ones`.
     best = tried_ones[tried.index(winner)]
     least = 1 / (HOT * fits.workers)  # a key with at least this share is hot
     hot = keys.shares >= least

@@ -30,6 +30,7 @@ def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
     larger of the two means counts, because hot keys may be replaced at once or change slowly. None if the sample is too
     small, or if no key is hot. If tuples have costs, all shares are of work, and not of tuples.
     """
+    # Then a key at the threshold has at least FEWEST tuples in each part.
     parts = min(PARTS, int(len(stream) * least / FEWEST))
     if parts < 2:
         return None
@@ -60,6 +61,7 @@ def _come(now: _SamplePart, before: _SamplePart, least: float) -> float | None:
     hot = now.work >= least * now.work.sum()
     if not hot.any():
         return None
+    # The parts have equally many tuples, so their counts can be subtracted.
     more = now.work[hot] - before.work[hot]
     # The difference of two independent sums has the sum of their variances as its variance.
     beyond_chance = more > _CHANCE * np.sqrt(now.squares[hot] + before.squares[hot])

@@ -140,6 +140,7 @@ def chosen(tried: Sequence[Tried], *, tolerance: float) -> Tried:
     """
     pool = [candidate for candidate in tried if candidate.considered] or list(tried)
     limit = (1 + tolerance) * min(candidate.cost for candidate in pool)
+    # The simpler candidates come first, so this is the simplest one that is cheap enough.
     return next(candidate for candidate in pool if candidate.cost <= limit)
 
 

@@ -114,6 +114,7 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
     """The keys of a sample. complete: whether the sample is the whole stream."""
     counts = np.bincount(stream.codes, minlength=stream.key_count)
     work = work_by_key(stream)
+    # Codes without a tuple come last and are cut off: every tuple costs at least 1.
     order = np.argsort(-work, kind="stable")[: int((counts > 0).sum())]
     ranked = counts[order]
     estimate = len(ranked) if complete else unseen_too(ranked)

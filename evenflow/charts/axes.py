@@ -104,5 +104,6 @@ def _ticks(low: float, high: float, powers: bool) -> tuple[float, ...] | None:
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
+    # An iterable can be read once only, and both ends need it.
     numbers = list(values)
     return min(numbers), max(numbers)

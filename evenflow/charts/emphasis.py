@@ -48,5 +48,6 @@ def best(points: dict[str, tuple[float, float]]) -> list[str]:
 
 def grey_first(look_of: dict[str, Look]) -> list[str]:
     """The names in the order of drawing, from below to above: grey ones, named ones (the first on top), the hero."""
+    # The sort is stable, and False comes before True: of equal looks the first name ends on top.
     upwards = list(reversed(look_of))
     return sorted(upwards, key=lambda name: (look_of[name].labelled, look_of[name].bold))

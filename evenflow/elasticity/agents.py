@@ -74,6 +74,7 @@ class Agent:
         least: a smaller number is not chosen. None: `self.least`. A number outside the agent's range becomes the nearest
         one within.
         """
+        # The first arm that may be chosen.
         first = 0 if least is None else min(max(least, self.least), self.most) - self.least
         return self.least + self.bandit.choose(self.contexts(load, objective), first=first)
 
@@ -109,6 +110,7 @@ class Agent:
             units=units,
         )
         arm = units - self.least
+        # The context in which the choice was made. The load after it is in the reward only.
         context = self.contexts(self._before, objective)[arm]
         self.bandit.learn(arm, context, objective.reward(outcome))
 

@@ -142,6 +142,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
     def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         waiting, pauses = list(self._queues), list(self._pauses)
         self._paused = [min(pause, self.step_s) / self.step_s for pause in pauses]
+        # Drawn once, also for several sources: each of them gets this same load.
         outside = self.arrivals.rate(self._step, self.np_random)
         served: list[Served] = []
         for at, operator in enumerate(self.operators):

@@ -40,6 +40,7 @@ class Recommended(BaseModel):
         as recommended.
         """
         if not self.entries or self.entries[-1].step != step - 1:
+            # A new series. `current` as its first entry holds scale-in back for a whole period.
             self.entries = [_Recommendation(step, current)]
         self.entries = [entry for entry in self.entries if entry.step > step - steps and entry.value > value]
         self.entries.append(_Recommendation(step, value))

@@ -298,6 +298,7 @@ def furthest(
         bill = terms(tried, load, units, cooperative=place == "table reducer")
         return shares(bill, cores_of(tried))[(topic, place)] <= budget
 
+    # A larger number costs more, a longer time less: the good end is the low one or the high one.
     good, bad = (side.low, side.high) if fits(side.low) else (side.high, side.low)
     if not fits(good):
         return None

@@ -44,6 +44,7 @@ def breaks(sizes: Sizes) -> list[Break]:
     shares = _shares_at(sizes)
     place_breaks = []
     for place, share in shares(1.0).items():
+        # The default argument binds the place of this turn.
         times = _crossing(lambda times, place=place: shares(times)[place] >= 1, 1.0, MOST_TIMES)  # type: ignore[misc]
         place_breaks.append(Break(place, share, times, _dearest(sizes, place, times or 1.0), REMEDIES[place]))
     return sorted(

@@ -182,6 +182,7 @@ def _divided(demand: Demand, load: StreamLoad, units: Units) -> Iterator[Shape]:
             linger = _rounded_down(max(_LEAST_LINGER, share * demand.delay))
             commit = _rounded_down(max(_LEAST_COMMIT, other * demand.delay))
             batch = math.floor(100 * (demand.delay - linger - commit) + 1e-6) / 100
+            # Short delays round several shares to the same division.
             if batch > 0 and (linger, commit) not in divisions:
                 divisions.add((linger, commit))
                 yield _with_tasks(
@@ -213,6 +214,7 @@ def _with_instances(
             broker_cores=demand.broker_cores,
             executor_cores=1,
         )
+        # More instances have more transactions and smaller frames, so their cost is computed anew for each number.
         needed = math.ceil(by_place(terms(shape, load, units))["instances"] / INSTANCE_SHARE)
         if needed <= instances or instances == MOST_INSTANCES:
             return shape

@@ -137,6 +137,7 @@ class Exchange:
     def _send(self, record: bytes, to: int) -> None:
         if self._random.random() >= self._channel.loss:
             arrival = self._now + self._channel.delay_ms
+            # The number keeps records that arrive at one moment in the order in which they were sent.
             heapq.heappush(self._travelling, (arrival, next(self._number), to, record))
 
     def _arrive(self) -> None:

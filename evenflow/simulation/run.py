@@ -109,6 +109,7 @@ def _apart(
     ]
     pool = worker_processes(processes)
     try:
+        # The stream is on disk and not in the tasks: every process maps the same pages.
         running = [pool.submit(_work, task) for task in tasks]
         _follow(running, progress, watch)
         return [future.result() for future in running]

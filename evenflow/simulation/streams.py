@@ -115,6 +115,7 @@ class _Clock:
             return wandering_times(first, count, rate=rate, period_ms=period_ms, seed=seed)
         times = numbered_times(first, count, rate=rate / self.slower)
         index = np.arange(first, first + count)
+        # 2 * index, because half of an odd number of tuples is no whole number.
         late = (index == tuples // 2) if self.wrong else (2 * index >= tuples) & self.silent
         return times + HOUR * late
 

@@ -176,6 +176,7 @@ def student_t(level: float, freedom: int) -> float:
     """
     angles = np.linspace(0, math.pi / 2, _ANGLES)
     density = np.cos(angles) ** (freedom - 1)
+    # The trapezoidal rule. Its constant factor goes out with `share[-1]`.
     share = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     angle = float(np.interp(level, share / share[-1], angles))
     return math.sqrt(freedom) * math.tan(angle)
@@ -183,6 +184,7 @@ def student_t(level: float, freedom: int) -> float:
 
 def _bootstrap(numbers: Float64s, level: float) -> tuple[float, float]:
     """The percentile interval of the median."""
+    # A fixed seed, so that the same table always gives the same interval.
     random = np.random.default_rng(_BOOTSTRAP_SEED)
     resamples = random.integers(0, len(numbers), (RESAMPLES, len(numbers)))
     low, high = np.quantile(np.median(numbers[resamples], axis=1), [(1 - level) / 2, (1 + level) / 2])

@@ -185,6 +185,7 @@ def _panel_title(panels: str, value: float) -> str:
 def _y_axis(title: str, metric: str, points: Sequence[ConditionSummary]) -> Axis:
     centres = [point.value.centre for point in points]
     ends = [end for point in points for end in (_low(point), _high(point))]
+    # Imbalances spread over orders of magnitude and may be 0, so their axis has a floor.
     if metric.endswith("imbalance") or metric == "imbalance_mean":
         return decades(title, [*centres, max(ends)], floor=_FLOOR)
     if min(centres) > 0 and max(centres) > _WIDE * min(centres):

@@ -58,6 +58,7 @@ def _piece(option: str, piece: str) -> list[Decimal]:
         raise ConfigError(f"{option}: the range {piece!r} descends", hint=f"write {last}:{first}")
     if (last - first) / step >= MOST:
         raise ConfigError(f"{option}: {piece!r} has more than {MOST:,} numbers", hint="take a larger step")
+    # Exact, because these are decimal numbers: with floats 0.1:0.3:0.1 would lose its upper end.
     return [first + at * step for at in range(int((last - first) / step) + 1)]
 
 

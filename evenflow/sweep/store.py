@@ -63,6 +63,7 @@ class Store:
     def __enter__(self) -> Store:
         journal = self._part.open("a+", encoding="utf-8")
         try:
+            # The lock goes with the process, so a killed sweep leaves none behind.
             fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             journal.close()
@@ -96,6 +97,7 @@ class Store:
         if self._series is not None:
             points = (outcome.at.tolist(), outcome.imbalance.tolist())
         self._journal.write(json.dumps({"row": outcome.row, "series": points}) + "\n")
+        # A line at a time: of a killed sweep at most the last line is cut, and `_take_journal` drops it.
         self._journal.flush()
         self._finished[outcome.cell.key] = _Finished(outcome.row, points)
 

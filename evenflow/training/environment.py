@@ -82,6 +82,7 @@ class PartitionBatch(gymnasium.Env[Seen, np.int64]):
         """Begin an episode with the next batch of the law, or with `options["batch"]`, a `TrainingBatch`."""
         super().reset(seed=seed, options=options)
         batch: TrainingBatch | None = (options or {}).get("batch")
+        # A named tuple is true, whatever it holds.
         counts, data_blocks = batch or self.law.draw(self.np_random)
         self._episode, self._passes = new_episode(counts, data_blocks)
         self._rest = np.zeros(len(counts), np.int32)

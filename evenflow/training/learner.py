@@ -125,9 +125,8 @@ class Learner:
         self._prompt, splits = prompt_costs(self._batches)
         self.prompt_cost, self.prompt_splits = float(np.mean(self._prompt)), float(np.mean(splits))
         done = self.curve.steps
-        rng = np.random.default_rng(
-            [training.seed, done]
-        )  # so that what goes on draws other batches than before
+        # `done` in the seed: a training that is resumed draws other batches than before.
+        rng = np.random.default_rng([training.seed, done])
         self._episodes = Episodes(
             EPISODES, training.law, keys_each=training.keys_each, rewards=Rewards(training.partial), rng=rng
         )
@@ -167,6 +166,7 @@ class Learner:
             )
             self.curve.points.append(point)
             if self.curve.best is point:
+                # The policy before the curve: a curve never names a policy that is not on disk.
                 _replace(self._folder / POLICY, policy.to_bytes())
             self._agent.save(self._folder / CHECKPOINT)
             _replace(self._folder / CURVE, self.curve.to_bytes())

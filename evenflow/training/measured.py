@@ -105,6 +105,7 @@ def _works(records: Sequence[BatchRecord], part: Part) -> Iterator[_PartTasks]:
 
 def _fitted(works: Sequence[_PartTasks]) -> tuple[tuple[float, float], float]:
     """The slopes of `many` and `few`, and the noise of a task."""
+    # Without an intercept: the number of tasks is a column, so its slope is the fixed time of a task.
     columns = np.array(works, np.float64)
     counts, times = columns[:, :3], columns[:, 3]
     slopes = _least_squares(counts, times)

@@ -44,6 +44,7 @@ class Ppo:
     def learn(self, actions: int, *, stage_actions: int, rate: float, entropy: float) -> None:
         """As `learner.ActorCritic` says."""
         self._model.policy.open_to(stage_actions)
+        # A constant: a schedule of Stable-Baselines3 does not know how long the whole training is.
         self._model.lr_schedule = lambda _: rate
         self._model.ent_coef = entropy
         self._model.learn(actions, reset_num_timesteps=False)

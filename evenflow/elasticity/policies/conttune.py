@@ -220,6 +220,7 @@ def expected_capacity(units: Float64s, capacities: Float64s, at: Float64s) -> Fl
 
 def _fit(units: Float64s, values: Float64s, length: float) -> tuple[float, Float64s]:
     """Log likelihood of a length scale, without its constant, and K^-1 y. The variance is the most likely one."""
+    # The noise on the diagonal also keeps the matrix regular.
     kernel = _kernel(units, units, length) + _NOISE * np.eye(len(units))
     weights = np.linalg.solve(kernel, values)
     variance = max(float(values @ weights) / len(units), 1e-12)

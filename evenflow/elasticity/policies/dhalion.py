@@ -149,6 +149,7 @@ class Dhalion(Policy):
             )
         part = self._bottleneck(observation, able)
         load = self._load(observation, part)
+        # W below 1 with a backlog still asks for more: one unit, by the maximum below.
         factor = min(max(load, 1.0), 1 + self.options.up_factor)
         current = observation.in_force(part)
         units = max(current + 1, whole_above(current * factor, most=self.bounds.side(part)[1]))

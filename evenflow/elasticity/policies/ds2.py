@@ -235,6 +235,7 @@ class _Need:
         restart: whether the tuples that arrive during a restart count as a queue.
         """
         each = {part: self._factor(part, utilisation, restart=restart) for part in self._parts}
+        # In the fused wiring the parts take turns in one pool, so their needs add up.
         return dict.fromkeys(self._parts, sum(each.values())) if self._fused else each
 
     def _factor(self, part: Part, utilisation: float, *, restart: bool) -> float:

@@ -127,6 +127,7 @@ class Threshold(Policy):
         memory = self._memory
         since = observation.step - steps_in(self.options.up_period_s, observation)
         recent = [entry for entry in memory.in_force if since < entry.step < observation.step]
+        # This observation is always in, so there is a least number even with a period of 0.
         memory.in_force = [*recent, InForce.at(observation)][-_MOST_KEPT:]
 
     def _state(self) -> dict[str, Any]:
