@@ -50,6 +50,7 @@ def translated(options: Mapping[str, Any], known: Collection[str]) -> dict[str, 
     current_options = {}
     for option, value in options.items():
         now = None if option in known else today(option, known)
+        # A snapshot that already has the new name keeps both, and the old one is refused later.
         if now is None or now in options:
             current_options[option] = value
         else:

@@ -207,6 +207,7 @@ class DaltonCooperative(BanditPartitioner):
         separable = self.source not in table.sources or table.round == self._sync["told"]
         if len(common.loads) != self.workers or not separable:
             return np.zeros(self.workers, np.int64)
+        # The common loads include what this partitioner reported, which would otherwise count twice.
         own = self._reported_loads if self.source in table.sources else 0
         return np.clip(common.loads - own, 0, _MOST_LOAD // self.workers)
 

@@ -116,6 +116,7 @@ def _weighted_mean(messages: list[SyncMessage], keys: UInt64s, workers: int) -> 
     for message in messages:
         if message.values.shape[1] != workers:  # the message is from before a rescale
             continue
+        # Of each reported key. A row may be of a key that had no tuple in the interval.
         frequencies = dict(zip(message.keys.tolist(), message.frequencies.tolist(), strict=True))
         at = np.searchsorted(keys, message.row_keys)
         known = at < len(keys)

@@ -171,6 +171,7 @@ class HotKeys:
         # Counts of earlier windows are never read again. As zeros they make equal states equal bytes.
         rows["count"][rows["counted"] != self.table.clock["ordinal"]] = 0
         clock = self.table.clock.copy()
+        # `load` counts the used entries anew.
         clock["used"] = 0
         return {"entries": rows[np.argsort(rows["key"])], "clock": clock}
 

@@ -170,6 +170,7 @@ class DKGRivetti(Partitioner):
         heavy = np.flatnonzero(sure >= math.ceil(self._theta * self.options.learning))
         heavy = heavy[np.argsort(keys[heavy])]
         cells = len(self._weights)
+        # A heavy hitter has a place of its own, so its cell is to weigh the other keys only.
         np.subtract.at(self._weights, candidate(keys[heavy], 1, cells, self.seed), sure[heavy])
         weights = np.concatenate([self._weights, sure[heavy]])
         chosen = np.zeros(len(weights), np.int32)

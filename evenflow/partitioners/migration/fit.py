@@ -148,6 +148,7 @@ def rebalance(who: Lists, bound: int, heaviest: Int64s) -> None:
     where it is, because moving it would help nobody. A key that finds no place goes to the least loaded worker.
     """
     weight, first = who.weight, who.first
+    # Backwards, so that each list ends up in ascending order of keys, as `_enter` needs it.
     for key in range(weight.shape[0] - 1, -1, -1):
         who.following[key] = first[who.place[key]]
         first[who.place[key]] = key

@@ -159,6 +159,7 @@ class Gedik(Planned):
         order = np.lexsort((keys, -weights))
         keys, weights = keys[order], weights[order]
         infrequent = ~np.isin(self._entries, keys)
+        # Keys without an entry go back to the ring. Only those whose worker differs there move.
         back = infrequent & (self._targets != workers_on(self._ring, self._entries))
         placement = placing(
             weights,

@@ -174,6 +174,7 @@ class Mixed(Planned):
         """Sizes of states lose their share of so many slides, and gain these tuples."""
         window = self.options.window_ms // self.options.slide_ms
         slides = min(slides, window)
+        # Rounded up, so that every size shrinks and in the end reaches 0.
         left = self._sizes - (self._sizes * slides + window - 1) // window
         self._sized, at = np.unique(np.concatenate([self._sized, keys]), return_inverse=True)
         self._sizes = np.zeros(len(self._sized), np.int64)
@@ -223,6 +224,7 @@ class Mixed(Planned):
             excess = int(np.count_nonzero(moved)) - self._most
             if excess <= 0 or cleaned == len(entries) or options.plan == "min-mig":
                 break
+            # At least twice as many each time, so that a few rounds suffice.
             cleaned = min(len(entries), max(cleaned + excess, 2 * cleaned))
         self._set_table(known[moved], place[moved], weight[moved])
 

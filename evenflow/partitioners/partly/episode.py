@@ -213,12 +213,14 @@ def _choose(episode: Episode, choice: Whole, piece: Whole, number: Whole) -> Non
         scores[place] = _score(episode, choice, place, piece)
     for place in range(number):
         chosen[place] = place
+    # A heap of the first blocks: the one on top comes last in the order, and gives way to a better one.
     for place in range(number // 2 - 1, -1, -1):
         _sink(chosen, scores, place, number)
     for place in range(number, scores.shape[0]):
         if _after(scores, chosen[0], place):
             chosen[0] = place
             _sink(chosen, scores, 0, number)
+    # Heapsort in place: the top goes to the end of what is left.
     for last in range(number - 1, 0, -1):
         chosen[0], chosen[last] = chosen[last], chosen[0]
         _sink(chosen, scores, 0, last)
