@@ -98,7 +98,7 @@ class Decider:
         now = seen.observation
         plan = self.groups.step(
             batch=now.step,
-            wanted=None if decision.held else (decision.p, decision.r),
+            target=None if decision.held else (decision.p, decision.r),
             in_force=(now.p, now.r),
             reason=decision.reason,
             reached=seen.reached,

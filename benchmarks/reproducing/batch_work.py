@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.reproducing.kept_costs import Costs
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt64s
 from evenflow.keys import bucket_of
-from evenflow.partitioners.prompt.reduce_buckets import Clusters, allocate_all
+from evenflow.partitioners.prompt.reduce_buckets import MapOutput, allocate_all
 
 _NO_TUPLE = np.empty(0, np.int64)
 
@@ -63,7 +63,7 @@ def batch_work(
     place, key, sizes = _partials(data_blocks, codes, len(hashes))
     fragments = np.bincount(key, minlength=len(hashes))
     if tasks.allocated:
-        clusters = Clusters(place, hashes[key], sizes, fragments[key] > 1, _NO_TUPLE)
+        clusters = MapOutput(place, hashes[key], sizes, fragments[key] > 1, _NO_TUPLE)
         bucket = allocate_all(clusters, tasks.reduces)
     else:
         bucket = bucket_of(hashes[key], tasks.reduces)

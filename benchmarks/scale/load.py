@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.reproducing.data import DATASETS, is_there, read_dataset
 from evenflow.advice.sample import keys_of
 from evenflow.partitioners.registry import options_type
-from evenflow.scale.law import Law
+from evenflow.scale.law import ZipfLaw
 from evenflow.simulation import KeyedStream, Scenario, entrant, generated
 from evenflow.simulation.run import simulate
 
@@ -29,7 +29,7 @@ PARTITIONERS = ("evenflow", "hashing", "d-choices", "dalton")
 _WINDOW = ":window_ms=60000,slide_ms=1000"
 
 
-def stream_of(law: Law, slide_tuples: int) -> KeyedStream:
+def stream_of(law: ZipfLaw, slide_tuples: int) -> KeyedStream:
     """A stream of two slides of a second with `slide_tuples` tuples each."""
     return generated(
         "zipf", tuples=2 * slide_tuples, keys=law.keys, zipf=law.zipf, seed=1, rate=float(slide_tuples)
@@ -46,7 +46,7 @@ class RoutingFigures:
     ns: float
 
 
-def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:
+def groups_skew(law: ZipfLaw, groups: int, *, seeds: int = 20) -> float:
     """Fullest over mean load of `groups` groups that keys are hashed to, as the median over seeds."""
     skews = []
     for seed in range(seeds):

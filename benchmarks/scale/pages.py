@@ -23,7 +23,7 @@ from evenflow.scale.costs import (
 from evenflow.scale.law import LAWS
 from evenflow.scale.measurements import Measurements, loads_of
 from evenflow.scale.runs import factor, runs
-from evenflow.scale.shape import RANGE_END, Load
+from evenflow.scale.shape import RANGE_END, StreamLoad
 
 MOST_MESSAGE = 4_000_000
 """Most bytes of a record in topics that evenflow makes."""
@@ -187,7 +187,7 @@ def _most(workers: float | None) -> str:
     return "over 10,000" if workers == WORKERS.high else f"{workers:,.0f}"
 
 
-def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
+def _furthest(load: StreamLoad, units: Units, topic: str, place: Place, side: Side) -> str:
     limit = furthest(AS_SET, load, units, topic, place, side)
     (name,) = side.fields
     conditions = "".join(f", {field} {value:,.0f}" for field, value in side.given)

@@ -11,7 +11,7 @@ from evenflow.charts.lines import Line, lines
 from evenflow.charts.looks import NAMED, SUBJECT
 from evenflow.charts.page import page
 from evenflow.scale.costs import Units, terms
-from evenflow.scale.shape import Load
+from evenflow.scale.shape import StreamLoad
 
 if TYPE_CHECKING:
     import altair
@@ -29,7 +29,7 @@ _TOPICS = {
 }
 
 
-def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
+def by_workers(load: StreamLoad, units: Units) -> altair.TopLevelMixin:
     """Cores of all places by what they are spent on: a panel for the rhythm of a small pipeline, one for longer blocks."""
     drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
@@ -55,7 +55,7 @@ def _title(drawn: dict[str, dict[str, Line]]) -> str:
     )
 
 
-def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
+def grown(setup: Setup, load: StreamLoad, units: Units) -> dict[str, Line]:
     """Cores of each topic at each number of workers. There are never more tasks or buckets than workers."""
     cores_by_topic: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from evenflow.scale.costs import Place, Term, Units, cores_of, terms
-from evenflow.scale.shape import Load, Shape
+from evenflow.scale.shape import Shape, StreamLoad
 from evenflow.settings import PartitionerSettings
 from evenflow.settings.rhythm import rhythm
 
@@ -49,7 +49,7 @@ SETUPS = {
 """The setups that bills are made for. All have 10 M tuples/s, and 1,000 workers unless the name says otherwise."""
 
 
-def bill_of(setup: Setup, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
+def bill_of(setup: Setup, load: StreamLoad, units: Units, *, cooperative: bool = False) -> list[Term]:
     """The bill of all queries of a setup together."""
     keys = replace(
         load, slide_keys=load.slide_keys / setup.queries, window_keys=load.window_keys / setup.queries

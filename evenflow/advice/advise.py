@@ -12,7 +12,7 @@ from evenflow.advice.drift import hot_turnover
 from evenflow.advice.report import Advice
 from evenflow.advice.rule import Tried, chosen, judged, paper_rule
 from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
-from evenflow.advice.sizing import Size, Wishes, size
+from evenflow.advice.sizing import PipelineSize, Wishes, size
 from evenflow.metrics import window_figures
 from evenflow.simulation import KeyedStream, Origin, Scenario, provenance_of, simulate
 
@@ -27,7 +27,7 @@ def advise(
     wishes: Wishes,
     *,
     processes: int = 1,
-    watch: Watcher = lambda done, of: None,
+    watch: Watcher = lambda done, total: None,
 ) -> Advice:
     """The recommendation for the stream of this sample.
 
@@ -56,6 +56,7 @@ def advise(
         watch=watch,
     )
     winner = chosen(tried, tolerance=wishes.tolerance)
+    # `tried` has the order of `tried_ones`.
     best = tried_ones[tried.index(winner)]
     least = 1 / (HOT * fits.workers)  # a key with at least this share is hot
     hot = keys.shares >= least
@@ -106,7 +107,7 @@ def advise(
     )
 
 
-def _scenario(wishes: Wishes, fits: Size) -> Scenario:
+def _scenario(wishes: Wishes, fits: PipelineSize) -> Scenario:
     """How the candidates are simulated."""
     return Scenario(
         workers=fits.workers,
@@ -151,12 +152,12 @@ def _tried(
     rounds = []
     a_round = len(stream) * len(entrants)
     for number in range(wishes.hash_seeds):
-        # The default argument binds this turn's value, whenever `told` is called.
-        def told(done: Sequence[int], before: int = number * a_round) -> None:
+        # The default argument binds this turn's value, whenever `report` is called.
+        def report(done: Sequence[int], before: int = number * a_round) -> None:
             watch(before + sum(done), a_round * wishes.hash_seeds)
 
         seeded = replace(scenario, seed=scenario.seed + number)
-        rounds.append(simulate(stream, entrants, seeded, processes=processes, watch=told))
+        rounds.append(simulate(stream, entrants, seeded, processes=processes, watch=report))
     return [
         judged(
             candidate,

@@ -30,19 +30,20 @@ def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
     larger of the two means counts, because hot keys may be replaced at once or change slowly. None if the sample is too
     small, or if no key is hot. If tuples have costs, all shares are of work, and not of tuples.
     """
+    # Then a key at the threshold has at least FEWEST tuples in each part.
     parts = min(PARTS, int(len(stream) * least / FEWEST))
     if parts < 2:
         return None
     edges = np.linspace(0, len(stream), parts + 1).astype(np.int64).tolist()
     pieces = [slice(begin, end) for begin, end in pairwise(edges)]
-    found_in = [_Part(work_by_key(stream, piece), squares_by_key(stream, piece)) for piece in pieces]
+    found_in = [_SamplePart(work_by_key(stream, piece), squares_by_key(stream, piece)) for piece in pieces]
     since_before = [_come(now, before, least) for before, now in pairwise(found_in)]
     since_first = [_come(now, found_in[0], least) for now in found_in[1:]]
-    means = [float(np.mean(found)) for some in (since_before, since_first) if (found := _known(some))]
+    means = [float(np.mean(values)) for some in (since_before, since_first) if (values := _known(some))]
     return max(means, default=None)
 
 
-class _Part(NamedTuple):
+class _SamplePart(NamedTuple):
     """A part of the sample, shape (keys,) each."""
 
     work: Int64s
@@ -52,14 +53,15 @@ class _Part(NamedTuple):
 
 
 def _known(some: list[float | None]) -> list[float]:
-    return [one for one in some if one is not None]
+    return [value for value in some if value is not None]
 
 
-def _come(now: _Part, before: _Part, least: float) -> float | None:
+def _come(now: _SamplePart, before: _SamplePart, least: float) -> float | None:
     """The share of the work of hot keys that these keys have gained since `before`. None if no key is hot."""
     hot = now.work >= least * now.work.sum()
     if not hot.any():
         return None
+    # The parts have equally many tuples, so their counts can be subtracted.
     more = now.work[hot] - before.work[hot]
     # The difference of two independent sums has the sum of their variances as its variance.
     beyond_chance = more > _CHANCE * np.sqrt(now.squares[hot] + before.squares[hot])

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
-from evenflow.advice.sample import HotKey, Strays
+from evenflow.advice.sample import SampledKey, Strays
 from evenflow.advice.sizing import UTILISATION
 from evenflow.simulation import Provenance
 from evenflow.talking.words import share
@@ -48,7 +48,7 @@ class Advice:
     """Share of the tuples of all hot keys together."""
     hot_turnover: float | None
     """Share of the tuples of hot keys that these keys have gained (`drift.hot_turnover`). None if it is not known."""
-    hot_keys: tuple[HotKey, ...]
+    hot_keys: tuple[SampledKey, ...]
     """The most frequent hot keys."""
     window_ms: int | None
     slide_ms: int
@@ -108,53 +108,53 @@ class Advice:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes the recommendation doubtful, each as a sentence."""
-        read = self.tuples + sum(one.tuples for one in self.strays)
-        found = [
-            f"{one.tuples:,} of {read:,} tuples ({share(one.tuples, read)}) {one.cause}, e.g. {one.example}: they are set "
-            "aside, no figure counts them"
-            for one in self.strays
+        read = self.tuples + sum(stray.tuples for stray in self.strays)
+        sentences = [
+            f"{stray.tuples:,} of {read:,} tuples ({share(stray.tuples, read)}) {stray.cause}, e.g. {stray.example}: they "
+            "are set aside, no figure counts them"
+            for stray in self.strays
         ]
-        found += self.cost_remarks
+        sentences += self.cost_remarks
         if self.keys == 1 and self.tuples > 1:
-            found.append("every tuple has the same key: is it the right key?")
+            sentences.append("every tuple has the same key: is it the right key?")
         elif self.keys == self.tuples > 1:
-            found.append("no key occurs twice: is it the right key? Nothing is aggregated by it")
+            sentences.append("no key occurs twice: is it the right key? Nothing is aggregated by it")
         if self.window_tuples < ENOUGH_A_WORKER * self.workers:
-            found.append(
+            sentences.append(
                 f"{self.window_tuples:,.0f} tuples in a window are few for {self.workers:,} workers: figures of "
                 "balance are mostly chance"
             )
         if self.hot_turnover is None and self.hot_key_count:
-            found.append(
+            sentences.append(
                 "whether the hot keys change cannot be seen in so few tuples: where they do, a rule that forgets "
                 "(evenflow, head=window) is the safe choice"
             )
         if self.seconds == 0 and self.tuples > 1:
-            found.append(
+            sentences.append(
                 f"all {self.tuples:,} tuples have the same event time: is it the right time column? Nothing that needs "
                 "a window, a slide or a rate can be seen"
             )
         if self.window_ms is None:
-            found.append("no window was given: the whole sample counts as one, so its length matters")
+            sentences.append("no window was given: the whole sample counts as one, so its length matters")
         elif self.seconds and self.seconds * 1000 < self.window_ms:
-            found.append(
+            sentences.append(
                 f"the sample spans {self.seconds:,.3g} s, less than a window of {self.window_ms / 1000:,.3g} s: "
                 "figures are of a window that is still filling; take a larger sample"
             )
         fullest = self.fullest_worker_rate
         mean = "" if self.cost is None else " of mean cost"
         if self.capacity is not None and fullest is not None and fullest > self.capacity:
-            found.append(
+            sentences.append(
                 f"the fullest worker gets {fullest:,.0f} tuples/s{mean}, more than the {self.capacity:,.0f} it can take"
             )
         elif (
             self.capacity is not None and fullest is not None and fullest > UTILISATION * self.capacity * 1.01
         ):
-            found.append(
+            sentences.append(
                 f"the fullest worker is at {fullest / self.capacity:.0%} of its capacity, over the "
                 f"{UTILISATION:.0%} planned for"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     def settings(self) -> str:
         """The lines for evenflow.toml."""
@@ -192,7 +192,9 @@ class Advice:
             "hot_keys": list(fields["hot_keys"]),
             "agrees": self.agrees,
             "fullest_worker_rate": self.fullest_worker_rate,
-            "candidates": [{**one.as_json(), "chosen": one is self.chosen} for one in self.candidates],
+            "candidates": [
+                {**candidate.as_json(), "chosen": candidate is self.chosen} for candidate in self.candidates
+            ],
             "settings": self.settings(),
             "provenance": self.provenance.as_json(),
         }
@@ -201,23 +203,25 @@ class Advice:
         """Sentences about the costs of tuples. Empty if tuples are counted."""
         if self.mean_cost is None:
             return []
-        found = [
+        sentences = [
             f"tuples are weighed by {self.cost}, {self.mean_cost:,.3g} on average: shares are of work, and only "
             "partitioners that weigh tuples are recommended"
         ]
-        of = {one.partitioner: one.slowest_worker / self.workers for one in self.candidates}
-        if {"hashing", "evenflow"} <= of.keys():
-            found.append(
-                f"the fullest worker has {of['hashing']:.1%} of the work with hashing and {of['evenflow']:.1%} with "
+        shares = {
+            candidate.partitioner: candidate.slowest_worker / self.workers for candidate in self.candidates
+        }
+        if {"hashing", "evenflow"} <= shares.keys():
+            sentences.append(
+                f"the fullest worker has {shares['hashing']:.1%} of the work with hashing and {shares['evenflow']:.1%} with "
                 f"evenflow; a fair share is {1 / self.workers:.1%}"
             )
-        return found
+        return sentences
 
     def _rule(self) -> str:
         rule = self.paper_rule
         few = "few" if rule.few else "not few"
         constant = "constant" if rule.constant else "not constant"
-        what = (
+        remedy = (
             "splitting keys costs next to nothing to merge"
             if rule.says == "splitting"
             else "keep each key on one worker as far as balance allows (affinity)"
@@ -225,7 +229,7 @@ class Advice:
         return (
             f"the selection rule of 004: {rule.groups:,.0f} keys in a window, {rule.tuples_per_worker:,.0f} tuples "
             f"a worker: {few} (at most {FEW_GROUPS:.0%} of them is few); {rule.new_share:.1%} of the keys are new "
-            f"in the second half: {constant}; so {what}"
+            f"in the second half: {constant}; so {remedy}"
         )
 
     def _hottest(self) -> str:
@@ -254,21 +258,25 @@ class Advice:
 
     def _figures(self) -> list[str]:
         """A sentence about the best candidate of each family."""
-        found = []
+        sentences = []
         for family in ("hashing", "affinity", "splitting"):
-            group = [one for one in self.candidates if one.family == family and one.considered]
+            group = [
+                candidate
+                for candidate in self.candidates
+                if candidate.family == family and candidate.considered
+            ]
             if group:
-                best = min(group, key=lambda one: one.cost)
-                found.append(
+                best = min(group, key=lambda candidate: candidate.cost)
+                sentences.append(
                     f"{'' if family == 'hashing' else f'best of {family}: '}{best.partitioner}: the fullest worker "
                     f"gets {best.slowest_worker:,.3f} times the mean, {best.gamma - best.distinct:,.0f} partial "
                     f"results more than keys; cost {best.cost:,.3f}"
                 )
-        return found
+        return sentences
 
     def _confirmed(self) -> str:
-        pool = [one for one in self.candidates if one.considered] or list(self.candidates)
-        best = min(pool, key=lambda one: one.cost)
+        pool = [candidate for candidate in self.candidates if candidate.considered] or list(self.candidates)
+        best = min(pool, key=lambda candidate: candidate.cost)
         verdict = "confirms" if self.agrees else "overrules"
         if best is self.chosen:
             why = f"{self.chosen.partitioner} costs least"

@@ -121,14 +121,14 @@ def judged(
         partitioner=candidate.text,
         family=candidate.family,
         considered=(few_groups or not candidate.few_groups_only) and own.weighs is not False,
-        cost=max(_slowest(one) + merge_cost * (one.gamma - one.distinct) / fair for one in figures),
+        cost=max(_slowest(run) + merge_cost * (run.gamma - run.distinct) / fair for run in figures),
         slowest_worker=max(map(_slowest, figures)),
         window_imbalance=_imbalance(own),
         gamma=own.gamma,
         distinct=own.distinct,
         ksr=own.ksr,
         max_holders=own.max_holders,
-        ns_per_tuple=min(one.ns_per_tuple for one in figures),
+        ns_per_tuple=min(run.ns_per_tuple for run in figures),
         weighs=own.weighs,
     )
 
@@ -138,9 +138,10 @@ def chosen(tried: Sequence[Tried], *, tolerance: float) -> Tried:
 
     Only candidates that are considered count, or all if none is considered.
     """
-    pool = [one for one in tried if one.considered] or list(tried)
-    limit = (1 + tolerance) * min(one.cost for one in pool)
-    return next(one for one in pool if one.cost <= limit)
+    pool = [candidate for candidate in tried if candidate.considered] or list(tried)
+    limit = (1 + tolerance) * min(candidate.cost for candidate in pool)
+    # The simpler candidates come first, so this is the simplest one that is cheap enough.
+    return next(candidate for candidate in pool if candidate.cost <= limit)
 
 
 def _imbalance(figures: Figures) -> float:

@@ -70,7 +70,7 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HotKey:
+class SampledKey:
     """A key that fills a noticeable part of a worker."""
 
     key: str | None
@@ -114,6 +114,7 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
     """The keys of a sample. complete: whether the sample is the whole stream."""
     counts = np.bincount(stream.codes, minlength=stream.key_count)
     work = work_by_key(stream)
+    # Codes without a tuple come last and are cut off: every tuple costs at least 1.
     order = np.argsort(-work, kind="stable")[: int((counts > 0).sum())]
     ranked = counts[order]
     estimate = len(ranked) if complete else unseen_too(ranked)
@@ -192,16 +193,16 @@ def _harmonic(keys: int, exponent: float) -> float:
     return total + float((high ** (1 - exponent) - low ** (1 - exponent)) / (1 - exponent))
 
 
-def hot_keys(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> list[HotKey]:
+def hot_keys(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> list[SampledKey]:
     """The keys with at least the share `least` of the work, those with most of it first, at most `most` of them."""
-    found = []
+    hottest = []
     for code, tuples, share in zip(keys.codes[:most], keys.counts[:most], keys.shares[:most], strict=True):
         if share < least:
             break
         raw = sample.keys[int(np.argmax(stream.codes == code))].as_py()  # at the first tuple with this key
         text, coded = _readable(raw.encode() if isinstance(raw, str) else raw)
-        found.append(HotKey(key=text, key_base64=coded, tuples=int(tuples), share=float(share)))
-    return found
+        hottest.append(SampledKey(key=text, key_base64=coded, tuples=int(tuples), share=float(share)))
+    return hottest
 
 
 def _readable(key: bytes) -> tuple[str | None, str | None]:

@@ -64,21 +64,21 @@ class Wishes:
 
     def __post_init__(self) -> None:
         least_of = {"workers": 1, "instances": 1, "window_ms": 1, "slide_ms": 1, "top": 0, "hash_seeds": 1}
-        for what, least in least_of.items():
-            value = getattr(self, what)
+        for wish, least in least_of.items():
+            value = getattr(self, wish)
             if value is not None and value < least:
-                raise ConfigError(f"{what} must be at least {least}, not {value}")
-        for what, most in {"workers": MOST_WORKERS, "instances": MAX_WORKERS}.items():
-            value = getattr(self, what)
+                raise ConfigError(f"{wish} must be at least {least}, not {value}")
+        for wish, most in {"workers": MOST_WORKERS, "instances": MAX_WORKERS}.items():
+            value = getattr(self, wish)
             if value is not None and value > most:
-                raise ConfigError(f"{what} must be at most {most:,}, not {value:,}")
-        for what in ("capacity", "rate"):
-            value = getattr(self, what)
+                raise ConfigError(f"{wish} must be at most {most:,}, not {value:,}")
+        for wish in ("capacity", "rate"):
+            value = getattr(self, wish)
             if value is not None and not 0 < value < math.inf:
-                raise ConfigError(f"{what} must be more than 0 tuples per second, not {value}")
-        for what in ("tolerance", "merge_cost"):
-            if not 0 <= getattr(self, what) < math.inf:
-                raise ConfigError(f"{what} must be at least 0, not {getattr(self, what)}")
+                raise ConfigError(f"{wish} must be more than 0 tuples per second, not {value}")
+        for wish in ("tolerance", "merge_cost"):
+            if not 0 <= getattr(self, wish) < math.inf:
+                raise ConfigError(f"{wish} must be at least 0, not {getattr(self, wish)}")
         if self.workers is not None and self.capacity is not None:
             raise ConfigError(
                 "workers and capacity both say how many workers there are", hint="give one of the two"
@@ -86,7 +86,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class PipelineSize:
     """Workers, instances and partitions, each with its reason."""
 
     workers: int
@@ -96,7 +96,7 @@ class Size:
     reasons: tuple[str, ...]
 
 
-def size(wishes: Wishes, *, rate: float | None) -> Size:
+def size(wishes: Wishes, *, rate: float | None) -> PipelineSize:
     """The workers, instances and partitions for a rate.
 
     rate: tuples per second to plan for, None if it is not known. ConfigError if a capacity is given without a rate, or
@@ -112,7 +112,7 @@ def size(wishes: Wishes, *, rate: float | None) -> Size:
         else f"{inputs} input partitions: {HEADROOM} for each of {_instances(instances)}"
         f" ({INSTANCE_RATE:,.0f} tuples/s planned for one); their number is fixed for the life of a query"
     )
-    return Size(
+    return PipelineSize(
         workers=workers,
         instances=instances,
         routed_partitions=routed,
@@ -152,9 +152,9 @@ def _routed(wishes: Wishes, workers: int) -> tuple[int, str]:
             present,
             f"{present} routed partitions, as in the present settings: one is needed for each worker",
         )
-    wanted = min(MOST_WORKERS, HEADROOM * workers)
-    return wanted, (
-        f"{wanted} routed partitions: the most workers there can ever be, fixed for the life of a query; "
+    partitions = min(MOST_WORKERS, HEADROOM * workers)
+    return partitions, (
+        f"{partitions} routed partitions: the most workers there can ever be, fixed for the life of a query; "
         f"{HEADROOM} for a worker leave room to grow"
     )
 

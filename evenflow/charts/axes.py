@@ -56,11 +56,11 @@ class Axis:
 
     def _options(self) -> dict[str, Any]:
         alt = drawing()
-        given = {"values": self.ticks, "labelExpr": self.words}
+        tick_options = {"values": self.ticks, "labelExpr": self.words}
         axis = alt.Axis(
             labels=self.shown,
             tickCount=5,
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: value for name, value in tick_options.items() if value is not None},
         )
         scale = alt.Scale(type=self.kind, domain=[self.low, self.high], nice=False, clamp=True, zero=False)
         return {"title": self.title if self.shown else None, "scale": scale, "axis": axis}
@@ -104,5 +104,6 @@ def _ticks(low: float, high: float, powers: bool) -> tuple[float, ...] | None:
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
-    found = list(values)
-    return min(found), max(found)
+    # An iterable can be read once only, and both ends need it.
+    numbers = list(values)
+    return min(numbers), max(numbers)

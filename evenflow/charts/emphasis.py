@@ -18,13 +18,13 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
     The hero is the name `hero`, or else the first name that is `hero` with options. If there are few series, all are
     named. A name in `named` that does not occur takes no colour.
     """
-    there = list(dict.fromkeys(names))
-    strong = hero if hero in there else next((name for name in there if name_of(name) == hero), None)
-    chosen = there if len(there) <= FEW else [name for name in dict.fromkeys(named) if name in there]
+    distinct = list(dict.fromkeys(names))
+    strong = hero if hero in distinct else next((name for name in distinct if name_of(name) == hero), None)
+    chosen = distinct if len(distinct) <= FEW else [name for name in dict.fromkeys(named) if name in distinct]
     others = [name for name in chosen if name != strong]
-    found = dict.fromkeys(there, REST)
-    found |= {name: NAMED[at % len(NAMED)] for at, name in enumerate(others)}
-    return found if strong is None else found | {strong: HERO if hero == OURS else SUBJECT}
+    look_of = dict.fromkeys(distinct, REST)
+    look_of |= {name: NAMED[at % len(NAMED)] for at, name in enumerate(others)}
+    return look_of if strong is None else look_of | {strong: HERO if hero == OURS else SUBJECT}
 
 
 def equal(names: Iterable[str]) -> dict[str, Look]:
@@ -46,7 +46,8 @@ def best(points: dict[str, tuple[float, float]]) -> list[str]:
     return front
 
 
-def grey_first(found: dict[str, Look]) -> list[str]:
+def grey_first(look_of: dict[str, Look]) -> list[str]:
     """The names in the order of drawing, from below to above: grey ones, named ones (the first on top), the hero."""
-    upwards = list(reversed(found))
-    return sorted(upwards, key=lambda name: (found[name].labelled, found[name].bold))
+    # The sort is stable, and False comes before True: of equal looks the first name ends on top.
+    upwards = list(reversed(look_of))
+    return sorted(upwards, key=lambda name: (look_of[name].labelled, look_of[name].bold))

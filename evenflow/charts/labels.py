@@ -99,33 +99,33 @@ def place(dots: Sequence[Dot], width: float, height: float) -> list[Label]:
     """
     strong = [dot for dot in reversed(dots) if dot.look.labelled]
     grey = [dot.box for dot in dots if not dot.look.labelled]
-    taken, placed = [dot.box for dot in strong], list[Label]()
+    obstacles, placed = [dot.box for dot in strong], list[Label]()
     for dot in (_fitting(dot, width - 60) for dot in _together(strong)):
-        box = _free(dot, taken, grey, Box(0, 0, width, height))
-        taken.append(box)
+        box = _free(dot, obstacles, grey, Box(0, 0, width, height))
+        obstacles.append(box)
         placed.append(Label(box, dot))
     return placed
 
 
-def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Places as near to the wanted ones as possible, with at least `gap` between neighbours.
+def spread(targets: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
+    """Places as near to the targets as possible, with at least `gap` between neighbours.
 
-    The places lie within low .. high if there is room. They are returned in the order of `wanted`.
+    The places lie within low .. high if there is room. They are returned in the order of `targets`.
     """
     # Without the gaps, places must not decrease. Neighbours that would are merged to their mean, which gives the least
     # squares (pool adjacent violators). The gaps are added again at the end.
-    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
+    order = sorted(range(len(targets)), key=lambda at: targets[at])
     groups: list[list[float]] = []
     for rank, at in enumerate(order):
-        groups.append([wanted[at] - rank * gap])
+        groups.append([targets[at] - rank * gap])
         while len(groups) > 1 and _mean(groups[-2]) > _mean(groups[-1]):
             groups[-2:] = [groups[-2] + groups[-1]]
     first = [_mean(group) for group in groups for _ in group]
-    top = max(low, high - (len(wanted) - 1) * gap)
-    found = dict(
+    top = max(low, high - (len(targets) - 1) * gap)
+    places = dict(
         zip(order, (min(max(y, low), top) + rank * gap for rank, y in enumerate(first)), strict=True)
     )
-    return [found[at] for at in range(len(wanted))]
+    return [places[at] for at in range(len(targets))]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -134,15 +134,15 @@ def _mean(values: Sequence[float]) -> float:
 
 def _together(strong: Sequence[Dot]) -> list[Dot]:
     """The marks, where marks on one spot are joined to one with all their names."""
-    found: list[Dot] = []
+    marks: list[Dot] = []
     for dot in strong:
-        for at, other in enumerate(found):
+        for at, other in enumerate(marks):
             if math.hypot(dot.x - other.x, dot.y - other.y) < _TOGETHER:
-                found[at] = other._replace(name=f"{other.name}, {dot.name}")
+                marks[at] = other._replace(name=f"{other.name}, {dot.name}")
                 break
         else:
-            found.append(dot)
-    return found
+            marks.append(dot)
+    return marks
 
 
 def _fitting(dot: Dot, width: float) -> Dot:
@@ -151,15 +151,15 @@ def _fitting(dot: Dot, width: float) -> Dot:
     return dot if letters >= len(dot.name) else dot._replace(name=dot.name[: letters - 1] + "…")
 
 
-def _free(dot: Dot, taken: Sequence[Box], grey: Sequence[Box], panel: Box) -> Box:
+def _free(dot: Dot, obstacles: Sequence[Box], grey: Sequence[Box], panel: Box) -> Box:
     """The best place for a mark's label. If no place is free, the first one.
 
     A place is free if it meets no label and no strong mark. Of the free places, the nearest is best, where grey marks
     and nearby labels count as additional distance (`_DETOUR`).
     """
-    others = [box.grown(4) for box in taken if box != dot.box]
+    others = [box.grown(4) for box in obstacles if box != dot.box]
     places = list(_places(dot, panel))
-    free = [box for box in places if box.inside(panel) and not any(box.meets(other) for other in taken)]
+    free = [box for box in places if box.inside(panel) and not any(box.meets(other) for other in obstacles)]
 
     def cost(box: Box) -> float:
         met = sum(box.meets(other) for other in (*grey, *others))

@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 def lines(
     drawn: Mapping[str, Line],
-    found: Mapping[str, Look],
+    look_of: Mapping[str, Look],
     *,
     x: Axis,
     y: Axis,
@@ -39,17 +39,19 @@ def lines(
     height: int = 220,
     bands: bool = False,
 ) -> altair.LayerChart:
-    """A panel of lines. drawn: the line of each name. found: the look of each name. width, height: pixels.
+    """A panel of lines. drawn: the line of each name. look_of: the look of each name. width, height: pixels.
 
     bands: whether `low` and `high` of a line are joined to a band, or drawn as a bar at each point.
     """
-    names = [name for name in grey_first(dict(found)) if name in drawn]
-    behind = _bands(drawn, found, x, y) if bands else _bars(drawn, found, x, y)
-    layers = [behind, strokes([(name, drawn[name], found[name]) for name in names], x, y)]
+    names = [name for name in grey_first(dict(look_of)) if name in drawn]
+    behind = _bands(drawn, look_of, x, y) if bands else _bars(drawn, look_of, x, y)
+    layers = [behind, strokes([(name, drawn[name], look_of[name]) for name in names], x, y)]
     ends = [
-        Dot(name, x.share(drawn[name].x[-1]) * width, (1 - y.share(drawn[name].y[-1])) * height, found[name])
+        Dot(
+            name, x.share(drawn[name].x[-1]) * width, (1 - y.share(drawn[name].y[-1])) * height, look_of[name]
+        )
         for name in names
-        if found[name].labelled
+        if look_of[name].labelled
     ]
     layers += written(_beside(ends, width, height))
     shown = [layer for layer in layers if layer is not None]
@@ -76,14 +78,14 @@ def _small(drawn: Mapping[str, Line], name: str, hero: str, x: Axis, y: Axis) ->
     ]
     front = [(hero, drawn[hero], HERO._replace(line=1.2))] if hero in drawn and name != hero else []
     title = alt.TitleParams(name, color=own.colour, fontSize=11, offset=4)
-    layers = [strokes(behind, x, y, told=False), strokes([*front, (name, drawn[name], own)], x, y)]
+    layers = [strokes(behind, x, y, aria=False), strokes([*front, (name, drawn[name], own)], x, y)]
     return alt.layer(*layers).properties(width=118, height=96, title=title)
 
 
-def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told: bool = True) -> Any:
+def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, aria: bool = True) -> Any:
     """A layer of lines, the last on top. The points of a line are joined in their order.
 
-    told: whether screen readers read the lines.
+    aria: whether screen readers read the lines.
     """
     alt = drawing()
     rows = [
@@ -100,7 +102,7 @@ def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told:
     ]
     return (
         alt.Chart(alt.Data(values=rows))
-        .mark_line(aria=told)
+        .mark_line(aria=aria)
         .encode(
             x.x(),
             y.y(),
@@ -112,10 +114,10 @@ def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told:
     )
 
 
-def _bars(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis) -> Any:
+def _bars(drawn: Mapping[str, Line], look_of: Mapping[str, Look], x: Axis, y: Axis) -> Any:
     alt = drawing()
     rows = [
-        {"x": at, "y": low, "high": high, "colour": found[name].colour}
+        {"x": at, "y": low, "high": high, "colour": look_of[name].colour}
         for name, line in drawn.items()
         for at, low, high in zip(line.x, line.low, line.high, strict=False)
     ]
@@ -125,10 +127,10 @@ def _bars(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis
     return bars.encode(x.x(), y.y(), alt.Y2("high:Q"), alt.Color("colour:N", scale=None, legend=None))
 
 
-def _bands(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis) -> Any:
+def _bands(drawn: Mapping[str, Line], look_of: Mapping[str, Look], x: Axis, y: Axis) -> Any:
     alt = drawing()
     rows = [
-        {"name": name, "x": at, "y": low, "high": high, "colour": found[name].colour}
+        {"name": name, "x": at, "y": low, "high": high, "colour": look_of[name].colour}
         for name, line in drawn.items()
         for at, low, high in zip(line.x, line.low, line.high, strict=False)
     ]

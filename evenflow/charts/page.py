@@ -57,8 +57,8 @@ def page(
     if letters is not None:
         wrapped = [part for line in subtitle for part in textwrap.wrap(line, letters, break_on_hyphens=False)]
     words = drawing().TitleParams(title, subtitle=wrapped, fontSize=15, subtitleFontSize=11, offset=14)
-    made = drawing().concat(*panels, columns=columns, spacing=spacing, title=words)
-    return made.configure(**CONFIG)
+    sheet = drawing().concat(*panels, columns=columns, spacing=spacing, title=words)
+    return sheet.configure(**CONFIG)
 
 
 def save(chart: altair.TopLevelMixin, path: Path) -> None:

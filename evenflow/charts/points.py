@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def points(
     at: Mapping[str, tuple[float, float]],
-    found: Mapping[str, Look],
+    look_of: Mapping[str, Look],
     *,
     x: Axis,
     y: Axis,
@@ -26,11 +26,11 @@ def points(
     height: int = 260,
     below: Sequence[Any] = (),
 ) -> altair.LayerChart:
-    """A panel of points. at: the values (x, y) of each name. found: the look of each name. below: layers behind them."""
+    """A panel of points. at: the values (x, y) of each name. look_of: the look of each name. below: layers behind them."""
     alt = drawing()
-    names = [name for name in grey_first(dict(found)) if name in at]
+    names = [name for name in grey_first(dict(look_of)) if name in at]
     dots = [
-        Dot(name, x.share(at[name][0]) * width, (1 - y.share(at[name][1])) * height, found[name])
+        Dot(name, x.share(at[name][0]) * width, (1 - y.share(at[name][1])) * height, look_of[name])
         for name in names
     ]
     rows = [
@@ -38,8 +38,8 @@ def points(
             "name": name,
             "x": at[name][0],
             "y": at[name][1],
-            "colour": found[name].colour,
-            "size": found[name].point,
+            "colour": look_of[name].colour,
+            "size": look_of[name].point,
         }
         for name in names
     ]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenflow.elasticity.migration import Migration
-    from evenflow.simulation import Channel, Entrant, Figures, Provenance, Result, Scenario
+    from evenflow.simulation import Channel, Entrant, Figures, Provenance, Scenario, SimulationResult
 
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
 
@@ -265,7 +265,7 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
 
 
 def _show(
-    results: Sequence[Result], made: Sequence[Provenance], scenario: Scenario, *, as_json: bool
+    results: Sequence[SimulationResult], made: Sequence[Provenance], scenario: Scenario, *, as_json: bool
 ) -> None:
     """Print the figures: as JSON lines, or as a table."""
     if as_json:
@@ -309,7 +309,7 @@ def _columns(scenario: Scenario) -> list[str]:
     return [title for title in _COLUMNS if title not in left_out]
 
 
-def _print_table(results: Sequence[Result], scenario: Scenario) -> None:
+def _print_table(results: Sequence[SimulationResult], scenario: Scenario) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
@@ -325,7 +325,7 @@ def _print_table(results: Sequence[Result], scenario: Scenario) -> None:
     console.print(table)
 
 
-def _who_exchanged(results: Sequence[Result], channel: Channel) -> str:
+def _who_exchanged(results: Sequence[SimulationResult], channel: Channel) -> str:
     able = [result.figures.partitioner for result in results if result.figures.exchange]
     if not able:
         return "exchange: none of these can; nothing is different"
@@ -341,7 +341,7 @@ def _marked(figures: Figures) -> str:
     return f"{figures.partitioner} (does not weigh)" if figures.weighs is False else figures.partitioner
 
 
-def _table(results: Sequence[Result], shown: Sequence[str], scenario: Scenario) -> Table:
+def _table(results: Sequence[SimulationResult], shown: Sequence[str], scenario: Scenario) -> Table:
     from rich.table import Table
 
     first = results[0].figures

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evenflow.simulation import KeyedStream
-    from evenflow.sweep.comparing import Comparison, Interval, Summary
+    from evenflow.sweep.comparing import Comparison, ConditionSummary, Interval
 
 _TUPLES, _KEYS, _PERIOD = 1_000_000, 100_000, "10s"
 _NUMBERS = "LIST"
@@ -242,7 +242,7 @@ def compare(
             f"compare takes two partitioners or none, not {len(pair)}", hint="name them as in the table"
         )
     rows = read_table(table)
-    lines: Sequence[Comparison] | Sequence[Summary]
+    lines: Sequence[Comparison] | Sequence[ConditionSummary]
     if pair:
         lines = compared(rows, metric, pair[0], pair[1], centre=centre, level=level)
     else:
@@ -312,7 +312,7 @@ def _progress_bar(cells: int, finished: int) -> Iterator[Callable[[str], None]]:
         yield lambda label: bar.update(task, advance=1, description=label)
 
 
-def _print(lines: Sequence[Comparison] | Sequence[Summary], title: str) -> None:
+def _print(lines: Sequence[Comparison] | Sequence[ConditionSummary], title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -343,10 +343,10 @@ def _print(lines: Sequence[Comparison] | Sequence[Summary], title: str) -> None:
     console.print(shown)
 
 
-def _cells(one: Comparison | Summary) -> list[str]:
-    from evenflow.sweep.comparing import Summary
+def _cells(one: Comparison | ConditionSummary) -> list[str]:
+    from evenflow.sweep.comparing import ConditionSummary
 
-    if isinstance(one, Summary):
+    if isinstance(one, ConditionSummary):
         return [one.partitioner, _interval(one.value), f"{one.seeds}"]
     intervals = (one.first_value, one.second_value, one.difference)
     return [

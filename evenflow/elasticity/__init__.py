@@ -6,24 +6,24 @@ object runs in the simulator, in the controller and in tests.
 
 >>> from evenflow import elasticity
 >>> policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=8, r_max=4))
->>> seen = elasticity.Observation(step=1, interval_ms=5000, p=2, r=1, load=0.97)
->>> policy.decide(seen).p
+>>> observation = elasticity.Observation(step=1, interval_ms=5000, p=2, r=1, load=0.97)
+>>> policy.decide(observation).p
 2
 """
 
 from evenflow.elasticity.observation import Observation, StageObservation
 from evenflow.elasticity.policy import CAUSES, Bounds, Cause, Decision, Options, Policy
-from evenflow.elasticity.registry import Description, create, describe, names, options_type, restore
+from evenflow.elasticity.registry import PolicyDescription, create, describe, names, options_type, restore
 
 __all__ = [
     "CAUSES",
     "Bounds",
     "Cause",
     "Decision",
-    "Description",
     "Observation",
     "Options",
     "Policy",
+    "PolicyDescription",
     "StageObservation",
     "create",
     "describe",

@@ -74,6 +74,7 @@ class Agent:
         least: a smaller number is not chosen. None: `self.least`. A number outside the agent's range becomes the nearest
         one within.
         """
+        # The first arm that may be chosen.
         first = 0 if least is None else min(max(least, self.least), self.most) - self.least
         return self.least + self.bandit.choose(self.contexts(load, objective), first=first)
 
@@ -101,7 +102,7 @@ class Agent:
         """
         if self._before is None or not self.least <= units <= self.most:
             return
-        seen = Outcome(
+        outcome = Outcome(
             arrivals=after.arrivals,
             service=service_rate(units, mu=after.mu, rho=self.rho),
             waiting=self._before.queue,
@@ -109,10 +110,11 @@ class Agent:
             units=units,
         )
         arm = units - self.least
+        # The context in which the choice was made. The load after it is in the reward only.
         context = self.contexts(self._before, objective)[arm]
-        self.bandit.learn(arm, context, objective.reward(seen))
+        self.bandit.learn(arm, context, objective.reward(outcome))
 
-    def says(self, units: int, load: Load, objective: Objective) -> str:
+    def explanation(self, units: int, load: Load, objective: Objective) -> str:
         """Why this number of units was chosen, in words."""
         contexts, arm = self.contexts(load, objective), units - self.least
         expected, doubt = self.bandit.expected(contexts)[arm], self.bandit.doubt(contexts)[arm]

@@ -28,13 +28,13 @@ _FIELDS = ("load", "rate", "keys", "busy", "lag", "backlog_ms", "latency_ms")
 
 
 @dataclass(frozen=True)
-class Case:
+class PolicyCase:
     """A policy whose laws are checked. name: as the user wrote it."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def made(self) -> Policy:
+    def new_policy(self) -> Policy:
         """A new policy within `BOUNDS`. ConfigError for an unknown name or option."""
         return create(self.name, bounds=BOUNDS, **self.options)
 
@@ -78,17 +78,17 @@ def _amount(rng: np.random.Generator) -> float | None:
     return float(rng.random() * 3)
 
 
-def _example(number: int, turn: int, seen: Observation) -> str:
-    return f"observation {turn} of sequence {number}: {seen}"
+def _example(number: int, turn: int, observation: Observation) -> str:
+    return f"observation {turn} of sequence {number}: {observation}"
 
 
-def _within_bounds(case: Case) -> None:
+def _within_bounds(case: PolicyCase) -> None:
     for number in range(_SEQUENCES):
-        policy = case.made()
-        for turn, seen in enumerate(sequence(number)):
-            decision, example = policy.decide(seen), _example(number, turn, seen)
+        policy = case.new_policy()
+        for turn, observation in enumerate(sequence(number)):
+            decision, example = policy.decide(observation), _example(number, turn, observation)
             if decision.held:
-                _keeps(decision, seen, example)
+                _keeps(decision, observation, example)
             else:
                 inside = (decision.p, decision.r) == BOUNDS.clamped(decision.p, decision.r)
                 demand(inside, example, expected=f"p and r within {BOUNDS!r}", got=decision)
@@ -102,24 +102,24 @@ def _within_bounds(case: Case) -> None:
             )
 
 
-def _keeps(decision: Decision, seen: Observation, example: str) -> None:
+def _keeps(decision: Decision, observation: Observation, example: str) -> None:
     demand(
-        decision.held and (decision.p, decision.r) == (seen.p, seen.r),
+        decision.held and (decision.p, decision.r) == (observation.p, observation.r),
         example,
-        expected=f"held, with p {seen.p} and r {seen.r}",
+        expected=f"held, with p {observation.p} and r {observation.r}",
         got=decision,
     )
 
 
-def _held_without_data(case: Case) -> None:
+def _held_without_data(case: PolicyCase) -> None:
     changes: tuple[dict[str, Any], ...] = (
         {"stale": ("the combiner says nothing since 30 s",)},
         {"settling": True},
     )
     for changed in changes:
-        policy = case.made()
+        policy = case.new_policy()
         for step in range(1, 20):
-            seen = Observation(
+            observation = Observation(
                 step=step,
                 interval_ms=_INTERVAL_MS,
                 p=2,
@@ -130,39 +130,39 @@ def _held_without_data(case: Case) -> None:
                 busy=1.0,
                 **changed,
             )
-            _keeps(policy.decide(seen), seen, str(seen))
-    policy = case.made()
+            _keeps(policy.decide(observation), observation, str(observation))
+    policy = case.new_policy()
     if policy.needs:
-        seen = Observation(step=1, interval_ms=_INTERVAL_MS, p=2, r=2)
-        _keeps(policy.decide(seen), seen, str(seen))
+        observation = Observation(step=1, interval_ms=_INTERVAL_MS, p=2, r=2)
+        _keeps(policy.decide(observation), observation, str(observation))
 
 
-def _same_decisions(case: Case) -> None:
+def _same_decisions(case: PolicyCase) -> None:
     for number in range(_SEQUENCES):
-        one, other = case.made(), case.made()
-        for turn, seen in enumerate(sequence(number)):
-            expected, got = one.decide(seen), other.decide(seen)
-            demand(got == expected, _example(number, turn, seen), expected=str(expected), got=got)
+        policy, twin = case.new_policy(), case.new_policy()
+        for turn, observation in enumerate(sequence(number)):
+            expected, got = policy.decide(observation), twin.decide(observation)
+            demand(got == expected, _example(number, turn, observation), expected=str(expected), got=got)
 
 
-def _restored_continues(case: Case) -> None:
+def _restored_continues(case: PolicyCase) -> None:
     for number in range(_SEQUENCES):
-        policy, observations = case.made(), sequence(number)
+        policy, observations = case.new_policy(), sequence(number)
         middle = number % len(observations)
-        for seen in observations[:middle]:
-            policy.decide(seen)
+        for observation in observations[:middle]:
+            policy.decide(observation)
         twin = restore(policy.snapshot(), like=policy)
-        for turn, seen in enumerate(observations[middle:], start=middle):
-            expected, got = policy.decide(seen), twin.decide(seen)
-            example = f"restored before observation {middle}; {_example(number, turn, seen)}"
+        for turn, observation in enumerate(observations[middle:], start=middle):
+            expected, got = policy.decide(observation), twin.decide(observation)
+            example = f"restored before observation {middle}; {_example(number, turn, observation)}"
             demand(got == expected, example, expected=str(expected), got=got)
         demand(
             twin.snapshot() == policy.snapshot(), "the end", expected="the same snapshot", got=twin.snapshot()
         )
 
 
-def _foreign_state_is_refused(case: Case) -> None:
-    policy = case.made()
+def _foreign_state_is_refused(case: PolicyCase) -> None:
+    policy = case.new_policy()
     fields = json.loads(policy.snapshot())
     wrongs: list[dict[str, Any]] = [
         {"name": "another"},
@@ -180,8 +180,8 @@ def _foreign_state_is_refused(case: Case) -> None:
         raise CounterExample(f"a snapshot with {wrong}", expected="IncompatibleStateError", got="no error")
 
 
-def _other_processes_decide_alike(case: Case) -> None:
-    here = decisions(case.name, case.options)
+def _other_processes_decide_alike(case: PolicyCase) -> None:
+    expected = decisions(case.name, case.options)
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", _SCRIPT, json.dumps([sys.path, case.name, dict(case.options)])],
@@ -192,7 +192,7 @@ def _other_processes_decide_alike(case: Case) -> None:
         )
         example = f"another process, PYTHONHASHSEED={seed}"
         demand(done.returncode == 0, example, expected="no error", got=done.stderr[-1_000:])
-        demand(json.loads(done.stdout) == here, example, expected="the same decisions", got="others")
+        demand(json.loads(done.stdout) == expected, example, expected="the same decisions", got="others")
 
 
 _SCRIPT = """
@@ -205,14 +205,14 @@ print(json.dumps(decisions(name, options)))
 
 def decisions(name: str, options: Mapping[str, Any]) -> list[list[Any]]:
     """[p, r, cause] of each decision about the sequences, one after the other."""
-    policy = Case(name, options).made()
-    made = [policy.decide(seen) for number in range(5) for seen in sequence(number)]
-    return [[decision.p, decision.r, decision.cause] for decision in made]
+    policy = PolicyCase(name, options).new_policy()
+    answers = [policy.decide(observation) for number in range(5) for observation in sequence(number)]
+    return [[decision.p, decision.r, decision.cause] for decision in answers]
 
 
-def _says_what_it_is(case: Case) -> None:
+def _says_what_it_is(case: PolicyCase) -> None:
     shown = describe(case.name)
-    text = (case.made().__doc__ or "").strip()
+    text = (case.new_policy().__doc__ or "").strip()
     demand(text.partition("\n")[0].endswith("."), "its docstring", expected="a sentence", got=text or "none")
     for option, meaning in shown.options.items():
         words = meaning.partition(") ")[2].strip()
@@ -221,7 +221,7 @@ def _says_what_it_is(case: Case) -> None:
         )
 
 
-LAWS: tuple[Law[Case], ...] = (
+LAWS: tuple[Law[PolicyCase], ...] = (
     Law("p and r lie within the bounds, whatever is observed", _within_bounds),
     Law("nothing is decided on stale or missing data, or while a plan is being realised", _held_without_data),
     Law("the same seed and observations give the same decisions", _same_decisions),
@@ -241,4 +241,4 @@ def check_policy(policy: str | type[Policy], **options: Any) -> None:
     """
     name = create(policy, bounds=BOUNDS, **options).name
     for law in LAWS:
-        law.hold(Case(name, options), who=name)
+        law.hold(PolicyCase(name, options), who=name)

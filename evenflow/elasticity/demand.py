@@ -19,5 +19,5 @@ def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> i
         "combine": -(-min(p, settings.routed_partitions) // spark.partitions_per_slot),
         "reduce": min(r, spark.buckets),
     }
-    wanted = -(-max(cores[part] for part in parts) // spark.executor_cores)
-    return wanted if spark.max_executors is None else min(wanted, spark.max_executors)
+    needed_executors = -(-max(cores[part] for part in parts) // spark.executor_cores)
+    return needed_executors if spark.max_executors is None else min(needed_executors, spark.max_executors)

@@ -69,14 +69,14 @@ class DisjointLinUCB:
 
         When it raises, nothing has changed.
         """
-        taken = {name: np.array(state[name], getattr(self, name).dtype) for name in _ARRAYS}
-        for name, values in taken.items():
+        arrays = {name: np.array(state[name], getattr(self, name).dtype) for name in _ARRAYS}
+        for name, values in arrays.items():
             shape = getattr(self, name).shape
             if values.shape != (np.prod(shape),) or not np.isfinite(values).all():
                 raise ValueError(f"{name} has other values")
         # A singular matrix raises here (LinAlgError is a ValueError). Otherwise a later `learn` would raise.
-        np.linalg.inv(taken["_design"].reshape(self._design.shape))
-        for name, values in taken.items():
+        np.linalg.inv(arrays["_design"].reshape(self._design.shape))
+        for name, values in arrays.items():
             setattr(self, name, values.reshape(getattr(self, name).shape))
 
 

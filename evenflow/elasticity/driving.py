@@ -38,9 +38,9 @@ def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: in
     )
     for step in range(steps):
         _, reward, _, _, info = environment.step(environment.action(policy.decide(info["observation"])))
-        seen = info["observation"]
+        observation = info["observation"]
         played.rewards[step] = reward
-        played.p[step], played.r[step] = seen.p, seen.r
-        played.latencies_ms[step] = np.nan if seen.latency_ms is None else seen.latency_ms
-        played.waiting[step] = sum(stage.queue or 0.0 for stage in seen.stages.values())
+        played.p[step], played.r[step] = observation.p, observation.r
+        played.latencies_ms[step] = np.nan if observation.latency_ms is None else observation.latency_ms
+        played.waiting[step] = sum(stage.queue or 0.0 for stage in observation.stages.values())
     return played

@@ -37,7 +37,7 @@ _LONGEST_QUEUE = math.log1p(1e9)
 """Logarithm of the queue (in tuples) that the Box shows as 1."""
 
 
-class Options(TypedDict, total=False):
+class EnvironmentOptions(TypedDict, total=False):
     """Options that all environments take. `ElasticStage` explains each."""
 
     arrivals: Arrivals | None
@@ -98,7 +98,9 @@ class Elastic(gymnasium.Env[Seen, Any]):
         self.graph = graph
         self.order = graph.order
         self.operators = tuple(graph.operators[name] for name in self.order)
-        self._upstream = [[self.order.index(one) for one in graph.upstream(name)] for name in self.order]
+        self._upstream = [
+            [self.order.index(source) for source in graph.upstream(name)] for name in self.order
+        ]
         self.arrivals: Arrivals = arrivals or Poisson()
         self.kmax, self.lmax_ms, self.step_s, self.horizon = kmax, lmax_ms, step_s, horizon
         self._start, self._keys = start or kmax, keys
@@ -125,8 +127,8 @@ class Elastic(gymnasium.Env[Seen, Any]):
         self._queues = [0] * len(self.order)
         self._pauses = [0.0] * len(self.order)
         """Seconds of a pause that are left, for each operator."""
-        seen, _, _, _, info = self._played()
-        return seen, info
+        box, _, _, _, info = self._played()
+        return box, info
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
@@ -140,10 +142,14 @@ class Elastic(gymnasium.Env[Seen, Any]):
     def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         waiting, pauses = list(self._queues), list(self._pauses)
         self._paused = [min(pause, self.step_s) / self.step_s for pause in pauses]
+        # Drawn once, also for several sources: each of them gets this same load.
         outside = self.arrivals.rate(self._step, self.np_random)
         served: list[Served] = []
         for at, operator in enumerate(self.operators):
-            put_out = (served[one].departures * self.operators[one].selectivity for one in self._upstream[at])
+            put_out = (
+                served[source].departures * self.operators[source].selectivity
+                for source in self._upstream[at]
+            )
             # Every source gets the whole load.
             rate = sum(put_out) / self.step_s if self._upstream[at] else outside
             served.append(
@@ -165,7 +171,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
             queue + pauses[at] * self._service(at) if pauses[at] else queue
             for at, queue in enumerate(waiting)
         ]
-        reward = float(np.mean([self._reward(at, one, behind[at]) for at, one in enumerate(served)]))
+        reward = float(np.mean([self._reward(at, result, behind[at]) for at, result in enumerate(served)]))
         info = self._info(served, waiting)
         # `>`, because the step that `reset` plays is not one of the episode's.
         return self._box(served), reward, False, self._step > self.horizon, info
@@ -185,24 +191,24 @@ class Elastic(gymnasium.Env[Seen, Any]):
 
     def _box(self, served: Sequence[Served]) -> Seen:
         """Four numbers from 0 to 1 for each part (`features`)."""
-        found: list[float] = []
-        for at, one in enumerate(served):
+        numbers: list[float] = []
+        for at, result in enumerate(served):
             most = self.operators[at].service(self.kmax)
             outcome = Outcome(
-                arrivals=one.arrivals / self.step_s,
+                arrivals=result.arrivals / self.step_s,
                 service=self._service(at),
                 waiting=0,
-                queue=one.queue,
+                queue=result.queue,
                 units=self._units[at],
             )
-            found += features(outcome, most=most, most_units=self.kmax)
-        return np.array(found, np.float32)
+            numbers += features(outcome, most=most, most_units=self.kmax)
+        return np.array(numbers, np.float32)
 
     def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
         """What `step` returns beside the Box."""
         raise NotImplementedError
 
-    def _seen(self, at: int, served: Served, waiting: int) -> StageObservation:
+    def _stage_observation(self, at: int, served: Served, waiting: int) -> StageObservation:
         operator = self.operators[at]
         capacity = operator.capacity(self._units[at])
         return StageObservation(
@@ -221,7 +227,7 @@ class _Parts(Elastic):
 
     parts: ClassVar[tuple[Part, ...]]
 
-    def __init__(self, operators: Sequence[Operator], **options: Unpack[Options]) -> None:
+    def __init__(self, operators: Sequence[Operator], **options: Unpack[EnvironmentOptions]) -> None:
         graph = OperatorGraph(dict(zip(self.parts, operators, strict=True)), tuple(pairwise(self.parts)))
         super().__init__(graph, graph.shares(), **options)
 
@@ -239,10 +245,12 @@ class _Parts(Elastic):
         return {"observation": self._observation(served, waiting)}
 
     def _observation(self, served: Sequence[Served], waiting: Sequence[int]) -> Observation:
-        stages = {part: self._seen(at, served[at], waiting[at]) for at, part in enumerate(self.parts)}
+        stages = {
+            part: self._stage_observation(at, served[at], waiting[at]) for at, part in enumerate(self.parts)
+        }
         rate = served[0].arrivals / self.step_s
-        delays = [one.queue / self._service(at) for at, one in enumerate(served)]
-        latencies = [one.latency_s for one in served if one.latency_s is not None]
+        delays = [result.queue / self._service(at) for at, result in enumerate(served)]
+        latencies = [result.latency_s for result in served if result.latency_s is not None]
         units = dict(zip(self.parts, self._units, strict=True))
         return Observation(
             step=self._step,
@@ -276,7 +284,7 @@ class ElasticStage(_Parts):
 
     parts = ("combine",)
 
-    def __init__(self, *, operator: Operator | None = None, **options: Unpack[Options]) -> None:
+    def __init__(self, *, operator: Operator | None = None, **options: Unpack[EnvironmentOptions]) -> None:
         super().__init__([operator or Operator()], **options)
         self.action_space = Discrete(self.kmax, start=1)
 
@@ -294,7 +302,7 @@ class ElasticChain(_Parts):
     parts = PARTS
 
     def __init__(
-        self, *, operators: tuple[Operator, Operator] | None = None, **options: Unpack[Options]
+        self, *, operators: tuple[Operator, Operator] | None = None, **options: Unpack[EnvironmentOptions]
     ) -> None:
         super().__init__(operators or (Operator(), Operator()), **options)
         self.action_space = MultiDiscrete([self.kmax, self.kmax], start=[1, 1])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import MultiDiscrete
 
-from evenflow.elasticity.environments import Elastic, Options
+from evenflow.elasticity.environments import Elastic, EnvironmentOptions
 from evenflow.elasticity.operators import TAXI_GRAPH, OperatorGraph
 from evenflow.elasticity.queues import Served
 from evenflow.errors import ConfigError
@@ -34,7 +34,7 @@ class ElasticGraph(Elastic):
         *,
         graph: OperatorGraph = TAXI_GRAPH,
         profile: Mapping[str, float] | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[EnvironmentOptions],
     ) -> None:
         if profile is not None and set(profile) != set(graph.operators):
             lacking = sorted(set(graph.operators) ^ set(profile))
@@ -47,5 +47,7 @@ class ElasticGraph(Elastic):
         return np.array([units[name] for name in self.order])
 
     def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
-        seen = {name: self._seen(at, served[at], waiting[at]) for at, name in enumerate(self.order)}
-        return {"operators": seen, "units": dict(zip(self.order, self._units, strict=True))}
+        stages = {
+            name: self._stage_observation(at, served[at], waiting[at]) for at, name in enumerate(self.order)
+        }
+        return {"operators": stages, "units": dict(zip(self.order, self._units, strict=True))}

@@ -46,20 +46,20 @@ class GraphAgents:
         }
         return pretrain(pupils, self._graph.edges, lessons, seed=seed)
 
-    def decide(self, seen: Mapping[str, StageObservation], units: Mapping[str, int]) -> dict[str, int]:
-        """The units of each operator for the next step (Alg. 2), after learning from the step that `seen` shows.
+    def decide(self, stages: Mapping[str, StageObservation], units: Mapping[str, int]) -> dict[str, int]:
+        """The units of each operator for the next step (Alg. 2), after learning from the step that `stages` shows.
 
-        seen, units: `info["operators"]` and `info["units"]` of the environment. An operator whose arrivals or queue are not
-        known keeps its units, and its agent learns nothing.
+        stages, units: `info["operators"]` and `info["units"]` of the environment. An operator whose arrivals or queue are
+        not known keeps its units, and its agent learns nothing.
         """
-        return {name: self._choice(name, seen[name], units[name]) for name in self._agents}
+        return {name: self._choice(name, stages[name], units[name]) for name in self._agents}
 
-    def _choice(self, name: str, seen: StageObservation, units: int) -> int:
+    def _choice(self, name: str, stage: StageObservation, units: int) -> int:
         agent, objective = self._agents[name], self._objectives[name]
-        if not (is_amount(seen.arrivals) and is_amount(seen.queue)):
+        if not (is_amount(stage.arrivals) and is_amount(stage.queue)):
             agent.forget_choice()
             return units
-        load = Load(arrivals=seen.arrivals, mu=self._graph.operators[name].mu, queue=seen.queue)
+        load = Load(arrivals=stage.arrivals, mu=self._graph.operators[name].mu, queue=stage.queue)
         agent.judge(units, load, objective)
         drains = objective.form == "backlog" and load.queue > 2 * load.arrivals * objective.step_s
         chosen = agent.choose(load, objective, least=units if drains else None)

@@ -14,11 +14,11 @@ In the paper's experiment (figure 3.6) the load doubles at micro-batch 15 of the
 shows from micro-batch 17 on, without `amend` from 21 on.
 
 >>> planner = GroupPlanner(slide_ms=1_000)
->>> plan = planner.step(batch=15, wanted=(4, 2), in_force=(2, 2), reason="zone 3", reached=15_000, batch_ms=1_000)
+>>> plan = planner.step(batch=15, target=(4, 2), in_force=(2, 2), reason="zone 3", reached=15_000, batch_ms=1_000)
 >>> plan.epoch, plan.p, plan.effective_from, plan.group
 (1, 4, 16000, 2)
 >>> planner.learn(plan)
->>> planner.step(batch=16, wanted=None, in_force=(2, 2), reached=16_000, batch_ms=1_000)
+>>> planner.step(batch=16, target=None, in_force=(2, 2), reached=16_000, batch_ms=1_000)
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class GroupPlanner:
         self,
         *,
         batch: int,
-        wanted: tuple[int, int] | None,
+        target: tuple[int, int] | None,
         in_force: tuple[int, int],
         reason: str = "",
         reached: int | None,
@@ -97,13 +97,13 @@ class GroupPlanner:
         The caller passes the plan to `learn` once it is published. A decision for the p and r in force, or for those
         already planned, needs no plan. It does not take back a pending decision either.
 
-        batch: number of the finished micro-batch, counted from 1. wanted: (p, r) of the decision, None when the
+        batch: number of the finished micro-batch, counted from 1. target: (p, r) of the decision, None when the
         decision is held. in_force: the (p, r) in force. reason: why, in words. reached: the largest event time (ms)
         that the partitioners have worked on, None when it is not known. batch_ms: event time that passes in a
         micro-batch.
         """
-        if wanted is not None and wanted != in_force:
-            whole = self._with_what_is_planned(wanted, in_force)
+        if target is not None and target != in_force:
+            whole = self._with_what_is_planned(target, in_force)
             if not self._is_planned(whole):
                 self._wish = _Wish(*whole, reason)
         if self._wish is None:
@@ -114,21 +114,21 @@ class GroupPlanner:
         wish, self._wish = self._wish, None
         return self._plan(wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
 
-    def _with_what_is_planned(self, wanted: tuple[int, int], in_force: tuple[int, int]) -> tuple[int, int]:
+    def _with_what_is_planned(self, target: tuple[int, int], in_force: tuple[int, int]) -> tuple[int, int]:
         """(p, r) of the decision, where a side that the decision leaves alone is taken from the newest plan.
 
         The newest plan counts even if it is not yet in force.
         """
         if self._newest is None:
-            return wanted
+            return target
         planned = (self._newest.p, self._newest.r)
         p, r = (
-            mine if mine != now else later for mine, now, later in zip(wanted, in_force, planned, strict=True)
+            mine if mine != now else later for mine, now, later in zip(target, in_force, planned, strict=True)
         )
         return p, r
 
-    def _is_planned(self, wanted: tuple[int, int]) -> bool:
-        return self._newest is not None and (self._newest.p, self._newest.r) == wanted
+    def _is_planned(self, target: tuple[int, int]) -> bool:
+        return self._newest is not None and (self._newest.p, self._newest.r) == target
 
     def _first(self, batch: int) -> int:
         """Number of the first micro-batch that a plan published now can reach and is allowed to change."""

@@ -62,22 +62,22 @@ class Objective:
     step_s: float = 0.0
     """Seconds from one decision to the next. Only the context of `backlog` uses it (`agents`)."""
 
-    def reward(self, seen: Outcome) -> float:
+    def reward(self, outcome: Outcome) -> float:
         """The reward of a step, at most 0.
 
         With weights that add up to 1, `paper` and `linear` are at least -1. `backlog` has no least value.
         """
-        bad = (self._late(seen), self._waits(seen), seen.units / self.most_units)
+        bad = (self._late(outcome), self._waits(outcome), outcome.units / self.most_units)
         return -sum(weight * part for weight, part in zip(self.weights, bad, strict=True))
 
-    def _late(self, seen: Outcome) -> float:
-        bound = latency_bound(seen.arrivals, seen.service, seen.waiting)
+    def _late(self, outcome: Outcome) -> float:
+        bound = latency_bound(outcome.arrivals, outcome.service, outcome.waiting)
         if self.form == "linear":
             return min(bound / self.latency_s, 1.0)
         return float(bound > self.latency_s)
 
-    def _waits(self, seen: Outcome) -> float:
+    def _waits(self, outcome: Outcome) -> float:
         if self.form == "backlog":
-            return math.log2(1 + seen.queue / max(seen.service, LEAST_SERVICE) / self.latency_s)
-        limit = seen.arrivals * self.latency_s if self.most_queue is None else self.most_queue
-        return float(seen.queue > limit)
+            return math.log2(1 + outcome.queue / max(outcome.service, LEAST_SERVICE) / self.latency_s)
+        limit = outcome.arrivals * self.latency_s if self.most_queue is None else self.most_queue
+        return float(outcome.queue > limit)

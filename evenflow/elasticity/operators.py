@@ -64,7 +64,7 @@ class OperatorGraph:
 
     def upstream(self, name: str) -> tuple[str, ...]:
         """The operators whose output arrives at this one. Empty for a source."""
-        return tuple(one for one, other in self.edges if other == name)
+        return tuple(source for source, target in self.edges if target == name)
 
     def shares(self, bounds: Mapping[str, float] | None = None) -> dict[str, float]:
         """Each operator's share of the latency allowed for the whole graph (003, eq. 1 and 3).
@@ -77,7 +77,7 @@ class OperatorGraph:
             bounds = dict.fromkeys(self.operators, 1.0)
         until: dict[str, float] = {}
         for name in self.order:
-            until[name] = bounds[name] + max((until[one] for one in self.upstream(name)), default=0.0)
+            until[name] = bounds[name] + max((until[source] for source in self.upstream(name)), default=0.0)
         longest = max(until.values())
         return {name: bounds[name] / longest for name in self.operators}
 
@@ -96,7 +96,11 @@ def topological_order(names: Iterable[str], edges: Edges) -> tuple[str, ...]:
         raise ConfigError("an edge is in the graph twice")
     order: list[str] = []
     while waiting:
-        ready = [name for name in waiting if not any(to == name and one in waiting for one, to in edges)]
+        ready = [
+            name
+            for name in waiting
+            if not any(target == name and source in waiting for source, target in edges)
+        ]
         if not ready:
             raise ConfigError(f"the operators {', '.join(waiting)} have a cycle among them, or behind one")
         order.append(ready[0])

@@ -43,9 +43,9 @@ class InForce(NamedTuple):
     r: Count
 
     @classmethod
-    def at(cls, seen: Observation) -> InForce:
+    def at(cls, observation: Observation) -> InForce:
         """What was in force at this observation."""
-        return cls(seen.step, seen.p, seen.r)
+        return cls(observation.step, observation.p, observation.r)
 
 
 _Memory = TypeVar("_Memory", bound=BaseModel)
@@ -57,10 +57,10 @@ def restored(memory: type[_Memory], state: dict[str, Any]) -> _Memory:
     ValueError unless the state has every field, also within its parts. A default is no replacement for a field that is
     missing: the state is then of something else, or damaged.
     """
-    made = memory.model_validate(state)
-    if made.model_dump(mode="json") != state:
+    instance = memory.model_validate(state)
+    if instance.model_dump(mode="json") != state:
         raise ValueError("it lacks fields")
-    return made
+    return instance
 
 
 class Options(BaseModel):
@@ -171,17 +171,15 @@ class Policy(ABC):
         if seen.starting:
             self._missed(seen)
             return self._held(seen, f"nothing is decided: {'; '.join(seen.starting)}", cause="starting")
-        wanted = self._decide(seen)
-        p, r = self.bounds.clamped(wanted.p, wanted.r)
-        if wanted.held or (p, r) == (wanted.p, wanted.r):
-            return wanted
-        bounded = (
-            f"{wanted.reason} (asked for p {wanted.p} and r {wanted.r}; the bounds allow p {p} and r {r})"
-        )
+        decision = self._decide(seen)
+        p, r = self.bounds.clamped(decision.p, decision.r)
+        if decision.held or (p, r) == (decision.p, decision.r):
+            return decision
+        bounded = f"{decision.reason} (asked for p {decision.p} and r {decision.r}; the bounds allow p {p} and r {r})"
         # The bounds are the cause if they prevent every change, or if only they make one.
-        forced = (seen.p, seen.r) in ((p, r), (wanted.p, wanted.r))
-        cause = "bounds" if forced else wanted.cause
-        return Decision(p=p, r=r, reason=bounded, cause=cause, zone=wanted.zone)
+        forced = (seen.p, seen.r) in ((p, r), (decision.p, decision.r))
+        cause = "bounds" if forced else decision.cause
+        return Decision(p=p, r=r, reason=bounded, cause=cause, zone=decision.zone)
 
     @abstractmethod
     def _decide(self, seen: Observation) -> Decision:
@@ -201,8 +199,8 @@ class Policy(ABC):
 
     def snapshot(self) -> bytes:
         """All that the policy remembers, and the name, bounds, seed and options that it was made with."""
-        made = {"v": SNAPSHOT_VERSION, "bounds": self.bounds.model_dump(), **self._made()}
-        return json.dumps(made | {"state": self._state()}).encode()
+        fields = {"v": SNAPSHOT_VERSION, "bounds": self.bounds.model_dump(), **self._made()}
+        return json.dumps(fields | {"state": self._state()}).encode()
 
     def resume(self, snapshot: bytes) -> None:
         """Continue from this snapshot.

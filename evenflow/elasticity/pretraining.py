@@ -58,8 +58,8 @@ def pretrain(pupils: Mapping[str, Pupil], edges: Edges, lessons: Lessons, *, see
     put_out: dict[str, float] = {}
     for name in topological_order(pupils, edges):
         pupil = pupils[name]
-        upstream = [one for one, other in edges if other == name]
-        arriving[name] = sum(put_out[one] for one in upstream) if upstream else pupil.load.arrivals
+        upstream = [source for source, target in edges if target == name]
+        arriving[name] = sum(put_out[source] for source in upstream) if upstream else pupil.load.arrivals
         load = Load(arrivals=arriving[name], mu=pupil.load.mu, queue=0)
         if not pupil.trained:
             rng = np.random.default_rng([seed, places[name]])

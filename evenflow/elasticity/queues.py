@@ -102,13 +102,13 @@ class QueueModel:
         done = int(np.searchsorted(waiting, length_s, side="right"))
         gaps = _times(rng, _enough(arrivals * length_s, self.arrival_cv), self.arrival_cv, arrivals)
         moments = np.cumsum(gaps)
-        came = int(np.searchsorted(moments, length_s))
-        if not came:
+        arrival_count = int(np.searchsorted(moments, length_s))
+        if not arrival_count:
             return Served(0, done, queue - done, None)
-        services = _times(rng, came, self.service_cv, service)
-        stays = lindley(gaps[:came], services, first=work) + services
-        done += int(np.count_nonzero(moments[:came] + stays <= length_s))
-        return Served(came, done, queue + came - done, _percentile(stays))
+        services = _times(rng, arrival_count, self.service_cv, service)
+        stays = lindley(gaps[:arrival_count], services, first=work) + services
+        done += int(np.count_nonzero(moments[:arrival_count] + stays <= length_s))
+        return Served(arrival_count, done, queue + arrival_count - done, _percentile(stays))
 
 
 def _percentile(values: Float64s) -> float:

@@ -14,7 +14,7 @@ from evenflow.elasticity.observation import Observation
 from evenflow.elasticity.policy import Cause, Count
 
 
-class _Entry(NamedTuple):
+class _Recommendation(NamedTuple):
     """What was recommended at a step. In a snapshot it is a list."""
 
     step: Count
@@ -30,7 +30,7 @@ class Recommended(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    entries: list[_Entry] = Field(default_factory=list, max_length=100_000)
+    entries: list[_Recommendation] = Field(default_factory=list, max_length=100_000)
 
     def stabilised(self, value: int, *, current: int, step: int, steps: int) -> int:
         """Add this recommendation, and return the number to go to.
@@ -40,32 +40,38 @@ class Recommended(BaseModel):
         as recommended.
         """
         if not self.entries or self.entries[-1].step != step - 1:
-            self.entries = [_Entry(step, current)]
+            # A new series. `current` as its first entry holds scale-in back for a whole period.
+            self.entries = [_Recommendation(step, current)]
         self.entries = [entry for entry in self.entries if entry.step > step - steps and entry.value > value]
-        self.entries.append(_Entry(step, value))
+        self.entries.append(_Recommendation(step, value))
         return max(value, min(self.entries[0].value, current))
 
 
 def cause_of(
-    seen: Observation, decided: tuple[int, int], *, asked: tuple[int, int], calm: bool, moving: Cause
+    observation: Observation,
+    decided: tuple[int, int],
+    *,
+    recommendation: tuple[int, int],
+    calm: bool,
+    moving: Cause,
 ) -> Cause:
     """The cause of a decision for these (p, r).
 
-    asked: (p, r) within the bounds, before stabilisation. calm: whether nothing asked for a change. moving: the cause
-    to name if the policy changes p or r.
+    recommendation: (p, r) within the bounds, before stabilisation. calm: whether nothing asked for a change. moving: the
+    cause to name if the policy changes p or r.
     """
-    in_force = (seen.p, seen.r)
+    in_force = (observation.p, observation.r)
     if decided != in_force:
         # Without anything that asks for a change, only the bounds can have made one.
         return "bounds" if calm else moving
     if calm:
         return "stable"
-    return "bounds" if asked == in_force else "waiting"
+    return "bounds" if recommendation == in_force else "waiting"
 
 
-def steps_in(seconds: float, seen: Observation) -> int:
+def steps_in(seconds: float, observation: Observation) -> int:
     """Number of batch intervals in this time, rounded up."""
-    return math.ceil(seconds * 1000 / max(seen.interval_ms, 1))
+    return math.ceil(seconds * 1000 / max(observation.interval_ms, 1))
 
 
 def whole_above(value: float, *, most: int) -> int:

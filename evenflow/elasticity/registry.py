@@ -51,7 +51,7 @@ _SUFFIXES = {"_ms": "ms", "_s": "s", "_percent": "%"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Description:
+class PolicyDescription:
     """What a person needs to know to choose a policy and set its options.
 
     summary: one line. options: the default and the meaning of each option, by name. text: the policy's docstring.
@@ -128,8 +128,8 @@ def create(name: str | type[Policy], *, bounds: Bounds, seed: int = 7, **options
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
-        what = f"option {where!r} of {name}" if where else f"options of {name}"
-        raise ConfigError(f"{what}: {problem['msg'].removeprefix('Value error, ')}") from None
+        subject = f"option {where!r} of {name}" if where else f"options of {name}"
+        raise ConfigError(f"{subject}: {problem['msg'].removeprefix('Value error, ')}") from None
     with nullcontext() if name in _POLICIES else mistakes_told(f"no {name} can be made"):
         return policy(name=name, bounds=bounds, seed=seed, options=made_with)
 
@@ -139,16 +139,16 @@ def restore(snapshot: bytes, *, like: Policy) -> Policy:
 
     IncompatibleStateError if the snapshot is not of such a policy.
     """
-    made = _policy(like.name)(name=like.name, bounds=like.bounds, seed=like.seed, options=like.options)
-    made.resume(snapshot)
-    return made
+    policy = _policy(like.name)(name=like.name, bounds=like.bounds, seed=like.seed, options=like.options)
+    policy.resume(snapshot)
+    return policy
 
 
-def describe(name: str) -> Description:
+def describe(name: str) -> PolicyDescription:
     """The description of a policy, from its docstrings and its option declarations. ConfigError for an unknown name."""
     policy = _policy(name)
     fields = policy.options_type.model_fields
-    return Description(
+    return PolicyDescription(
         name=name,
         summary=first_line(policy),
         options={
@@ -164,16 +164,16 @@ def describe(name: str) -> Description:
     )
 
 
-def descriptions() -> list[Description]:
+def descriptions() -> list[PolicyDescription]:
     """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong with it."""
     return [describe(name) if name in _POLICIES else _described_if_loaded(name) for name in names()]
 
 
-def _described_if_loaded(name: str) -> Description:
+def _described_if_loaded(name: str) -> PolicyDescription:
     try:
         return describe(name)
     except ConfigError as error:
-        return Description(
+        return PolicyDescription(
             name=name,
             summary=what_is_wrong(error),
             options={},

@@ -25,7 +25,7 @@ class Clusters(NamedTuple):
     """(clusters,): tuples of each."""
 
 
-class _Table(NamedTuple):
+class _ClusterTable(NamedTuple):
     """Clusters by (key, data block): `clusters` has room for every tuple, `place` is a hash table of their numbers."""
 
     clusters: Clusters
@@ -33,11 +33,11 @@ class _Table(NamedTuple):
 
 
 @kernel
-def _gather(hashes: UInt64s, data_blocks: Int32s, table: _Table) -> int:
+def _gather(hashes: UInt64s, data_blocks: Int32s, table: _ClusterTable) -> int:
     """Count the tuples of each cluster. Returns the number of clusters."""
     clusters, place = table.clusters, table.place
     mask = np.int64(place.shape[0] - 1)
-    found = 0
+    count = 0
     for row in range(hashes.shape[0]):
         key, data_block = hashes[row], data_blocks[row]
         # Another data block is another place: without this, all clusters of a split key would begin at one place.
@@ -45,17 +45,17 @@ def _gather(hashes: UInt64s, data_blocks: Int32s, table: _Table) -> int:
         while True:
             at = place[slot]
             if at < 0:
-                place[slot] = found
-                clusters.keys[found] = key
-                clusters.data_blocks[found] = data_block
-                clusters.sizes[found] = 1
-                found += 1
+                place[slot] = count
+                clusters.keys[count] = key
+                clusters.data_blocks[count] = data_block
+                clusters.sizes[count] = 1
+                count += 1
                 break
             if clusters.keys[at] == key and clusters.data_blocks[at] == data_block:
                 clusters.sizes[at] += 1
                 break
             slot = (slot + 1) & mask
-    return found
+    return count
 
 
 def clusters_of(hashes: UInt64s, data_blocks: Int32s) -> Clusters:
@@ -65,9 +65,10 @@ def clusters_of(hashes: UInt64s, data_blocks: Int32s) -> Clusters:
     """
     size = len(hashes)
     room = Clusters(np.empty(size, np.uint64), np.empty(size, np.int32), np.empty(size, np.int64))
+    # Twice the power of two at or above `size`, so that at least half of the slots stay free and probing stays short.
     place = np.full(2 << max(0, size - 1).bit_length(), -1, np.int32)
-    found = _gather(hashes, data_blocks, _Table(room, place))
-    return Clusters(room.keys[:found].copy(), room.data_blocks[:found].copy(), room.sizes[:found].copy())
+    count = _gather(hashes, data_blocks, _ClusterTable(room, place))
+    return Clusters(room.keys[:count].copy(), room.data_blocks[:count].copy(), room.sizes[:count].copy())
 
 
 @kernel
@@ -124,14 +125,14 @@ def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Wh
     keys = ordered[first]
     ratio = len(ordered) / len(keys) if len(keys) else 0.0
     sizes = np.bincount(clusters.data_blocks, weights=clusters.sizes, minlength=workers)
-    held = np.bincount(clusters.data_blocks, minlength=workers)
+    cluster_counts = np.bincount(clusters.data_blocks, minlength=workers)
     reduced = np.bincount(bucket_of(clusters.keys, int(buckets)), minlength=buckets)
     distinct = np.bincount(bucket_of(keys, int(buckets)), minlength=buckets)
     return BatchSummary(
         tuples=len(hashes),
         keys=len(keys),
         split=keys[fragments[first] > 1],
-        data_blocks=BatchFigures(_above_mean(sizes), _above_mean(held), ratio),
+        data_blocks=BatchFigures(_above_mean(sizes), _above_mean(cluster_counts), ratio),
         buckets=BatchFigures(_above_mean(reduced), _above_mean(distinct), float(len(keys) > 0)),
     )
 

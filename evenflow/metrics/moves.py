@@ -35,14 +35,15 @@ def key_moves(
     return slides, fresh_pairs - fresh_keys
 
 
-def _fresh(what: Int64s, at: Int64s, slides: Int64s, width: int) -> Int64s:
+def _fresh(values: Int64s, at: Int64s, slides: Int64s, width: int) -> Int64s:
     """In each slide, how many have a tuple and had none in the slides of the window before it. Shape (slides,)."""
-    if not len(what):
+    if not len(values):
         return np.zeros(0, np.int64)
     # Each pair of one and its slide as one number, so that `unique` sorts numbers and not rows.
-    seen = np.unique(what * len(slides) + at)
-    one, slide = seen // len(slides), seen % len(slides)
-    follows = one[1:] == one[:-1]
+    occurrences = np.unique(values * len(slides) + at)
+    value, slide = occurrences // len(slides), occurrences % len(slides)
+    # `occurrences` is sorted, so the earlier slides of the same value come just before.
+    follows = value[1:] == value[:-1]
     near = slides[slide[1:]] - slides[slide[:-1]] < width
     fresh = np.concatenate([[True], ~(follows & near)])
     return np.bincount(slide[fresh], minlength=len(slides)).astype(np.int64)

@@ -88,7 +88,7 @@ class WindowFigures:
         )
 
 
-class _Held(NamedTuple):
+class _PairTable(NamedTuple):
     """Tuples of each (key, worker) pair in the window, in the slots of a hash table with open addressing."""
 
     pairs: UInt64s
@@ -97,8 +97,8 @@ class _Held(NamedTuple):
     """Tuples of the pair. A pair without tuples keeps its slot, because a free slot would end the probing of others."""
 
 
-def _held(slots: int) -> _Held:
-    return _Held(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
+def _pair_table(slots: int) -> _PairTable:
+    return _PairTable(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
 
 
 class _Tuples(NamedTuple):
@@ -124,7 +124,7 @@ class _Span(NamedTuple):
 class _Window(NamedTuple):
     """The counters of the present window."""
 
-    held: _Held
+    table: _PairTable
     holders: Int32s
     """Number of workers that hold each key, by its code."""
     by_holders: Int64s
@@ -146,7 +146,7 @@ def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
 
 
 @kernel
-def _move(old: _Held, new: _Held) -> None:
+def _move(old: _PairTable, new: _PairTable) -> None:
     """Copy every pair that still has tuples into an empty table."""
     for at in range(old.pairs.shape[0]):
         if old.counts[at] > 0:
@@ -158,7 +158,7 @@ def _move(old: _Held, new: _Held) -> None:
 @inlined
 def _enter(window: _Window, code: Whole, worker: Whole, cost: Whole) -> None:
     """A tuple enters the window."""
-    pairs, counts = window.held.pairs, window.held.counts
+    pairs, counts = window.table.pairs, window.table.counts
     holders, by_holders, state = window.holders, window.by_holders, window.state[()]
     window.loads[worker] += cost
     state["load"] += cost
@@ -169,35 +169,35 @@ def _enter(window: _Window, code: Whole, worker: Whole, cost: Whole) -> None:
         state["used"] += 1
     counts[at] += 1
     if counts[at] == 1:
-        held = holders[code] + 1
-        holders[code] = held
-        by_holders[held - 1] -= 1
-        by_holders[held] += 1
+        holder_count = holders[code] + 1
+        holders[code] = holder_count
+        by_holders[holder_count - 1] -= 1
+        by_holders[holder_count] += 1
         state["gamma"] += 1
-        if held == 1:
+        if holder_count == 1:
             state["distinct"] += 1
-        state["most"] = max(state["most"], np.int64(held))
+        state["most"] = max(state["most"], np.int64(holder_count))
 
 
 @inlined
 def _leave(window: _Window, code: Whole, worker: Whole, cost: Whole) -> None:
     """A tuple leaves the window."""
-    counts, state = window.held.counts, window.state[()]
+    counts, state = window.table.counts, window.state[()]
     holders, by_holders = window.holders, window.by_holders
     window.loads[worker] -= cost
     state["load"] -= cost
-    at = _slot(window.held.pairs, np.uint64(code * window.loads.shape[0] + worker + 1))
+    at = _slot(window.table.pairs, np.uint64(code * window.loads.shape[0] + worker + 1))
     counts[at] -= 1
     if counts[at] == 0:
-        held = holders[code]
-        holders[code] = held - 1
-        by_holders[held] -= 1
-        by_holders[held - 1] += 1
+        holder_count = holders[code]
+        holders[code] = holder_count - 1
+        by_holders[holder_count] -= 1
+        by_holders[holder_count - 1] += 1
         state["gamma"] -= 1
-        if held == 1:
+        if holder_count == 1:
             state["distinct"] -= 1
         # The largest number falls by one at most, because this key still has held - 1 holders.
-        if held == state["most"] and by_holders[held] == 0:
+        if holder_count == state["most"] and by_holders[holder_count] == 0:
             state["most"] -= 1
 
 
@@ -226,7 +226,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
     Returns _DONE, _TABLE_IS_FULL or _OUTPUT_IS_FULL. closed: room for the figures of windows that end.
     """
     workers, codes, panes, costs = tuples
-    pairs, state = window.held.pairs, window.state[()]
+    pairs, state = window.table.pairs, window.state[()]
     head, tail = state["head"], state["tail"]
     now: Any = state["pane"]
     state["closed"] = 0
@@ -342,7 +342,7 @@ def _figures(tuples: _Tuples, n: int, width: int, through: int) -> WindowFigures
         raise ValueError("codes are counted from 0")
     first = int(tuples.panes[0])
     window = _Window(
-        held=_held(_FIRST_SLOTS),
+        table=_pair_table(_FIRST_SLOTS),
         holders=np.zeros(int(tuples.codes.max()) + 1, np.int32),
         by_holders=np.zeros(n + 1, np.int64),
         loads=np.zeros(n, np.int64),
@@ -350,17 +350,17 @@ def _figures(tuples: _Tuples, n: int, width: int, through: int) -> WindowFigures
     )
     room = int(min(_MOST_OUTPUT, max(1, through - first + 1)))
     output = records(room, _FIGURES)
-    found: list[Rows] = []
+    pieces: list[Rows] = []
     answer = _OUTPUT_IS_FULL
     while answer != _DONE:
         answer = _walk(tuples, _Span(width, through), window, output)
-        found.append(output[: int(window.state["closed"])].copy())
+        pieces.append(output[: int(window.state["closed"])].copy())
         if answer == _TABLE_IS_FULL:
             # Pairs without tuples are left behind, so the new table need not be larger than the old one.
-            slots = max(len(window.held.pairs), 1 << (4 * int(window.state["gamma"])).bit_length())
-            bigger = _held(slots)
-            _move(window.held, bigger)
+            slots = max(len(window.table.pairs), 1 << (4 * int(window.state["gamma"])).bit_length())
+            bigger = _pair_table(slots)
+            _move(window.table, bigger)
             window.state["used"] = window.state["gamma"]
-            window = window._replace(held=bigger)
-    figures = np.concatenate(found)
+            window = window._replace(table=bigger)
+    figures = np.concatenate(pieces)
     return WindowFigures(*(np.ascontiguousarray(figures[name]) for name in figures.dtype.names or ()))

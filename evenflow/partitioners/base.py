@@ -556,11 +556,11 @@ class Partitioner(ABC):
         return self._state_bytes()
 
 
-def _checked_int(what: str, value: object, low: int, high: int) -> int:
+def _checked_int(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ConfigError(f"{what} must be a whole number, not {value!r}")
+        raise ConfigError(f"{name} must be a whole number, not {value!r}")
     if not low <= int(value) <= high:
-        raise ConfigError(f"{what} must be between {low} and {high}, not {value}")
+        raise ConfigError(f"{name} must be between {low} and {high}, not {value}")
     return int(value)
 
 
@@ -577,16 +577,16 @@ def _checked_tuples(keys: UInt64s, times: Int64s) -> tuple[UInt64s, Int64s]:
     return keys, times
 
 
-def _checked_column(what: str, values: object, dtype: type[np.generic]) -> npt.NDArray[Any]:
+def _checked_column(name: str, values: object, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """A contiguous, read-only view of the column. TypeError or ValueError if it is no such column.
 
     Read-only, because Arrow's buffers are, and so that kernels are compiled for one kind of input only.
     """
     if not isinstance(values, np.ndarray) or values.dtype != dtype:
-        found = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
-        raise TypeError(f"{what} must be a numpy array of {np.dtype(dtype)}, not {found}")
+        actual = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+        raise TypeError(f"{name} must be a numpy array of {np.dtype(dtype)}, not {actual}")
     if values.ndim != 1:
-        raise ValueError(f"{what} must have one dimension, not {values.ndim}")
+        raise ValueError(f"{name} must have one dimension, not {values.ndim}")
     # `require` takes 4 us also where nothing is to be done.
     if not (values.flags.c_contiguous and values.flags.aligned):
         values = np.require(values, requirements=["C", "A"])

@@ -81,20 +81,20 @@ STREAMS: Mapping[str, Stream] = {
 
 
 @dataclass(frozen=True)
-class Case:
+class PartitionerCase:
     """A partitioner whose laws are checked. name: as the user wrote it."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def made(self, workers: int, **words: Any) -> Partitioner:
+    def new_partitioner(self, workers: int, **words: Any) -> Partitioner:
         """A new partitioner. ConfigError for an unknown name or option."""
         return create(self.name, workers=workers, **words, **self.options)
 
-    def says(self, what: str, *, workers: int) -> str:
+    def example(self, subject: str, *, workers: int) -> str:
         """The example in words."""
         options = "".join(f", {option}={value!r}" for option, value in self.options.items())
-        return f"{what}; workers={workers}{options}"
+        return f"{subject}; workers={workers}{options}"
 
 
 def run(p: Partitioner, stream: Stream, cuts: Sequence[int] = (), *, costs: Int64s | None = None) -> Int32s:
@@ -129,11 +129,11 @@ def _unchanged(example: str, before: bytes, p: Partitioner) -> None:
     demand(p.snapshot() == before, example, expected="the same snapshot as before", got="another snapshot")
 
 
-def _one_worker_in_range(case: Case) -> None:
+def _one_worker_in_range(case: PartitionerCase) -> None:
     for stream, tuples in STREAMS.items():
         for workers in (1, 2, 7, 64):
-            example = case.says(f"stream {stream!r}", workers=workers)
-            p = case.made(workers)
+            example = case.example(f"stream {stream!r}", workers=workers)
+            p = case.new_partitioner(workers)
             out = run(p, tuples)
             demand(out.dtype == np.int32, example, expected="workers as int32", got=out.dtype)
             demand(len(out) == len(tuples[0]), example, expected=f"{len(tuples[0])} workers", got=len(out))
@@ -144,17 +144,25 @@ def _one_worker_in_range(case: Case) -> None:
 
 
 def _statistics_fit(example: str, p: Partitioner, out: Int32s) -> None:
-    seen = p.observe()
-    demand(seen.tuples == len(out), example, expected=f"observe().tuples is {len(out)}", got=seen.tuples)
+    observation = p.observe()
+    demand(
+        observation.tuples == len(out),
+        example,
+        expected=f"observe().tuples is {len(out)}",
+        got=observation.tuples,
+    )
     _loads_are(example, p, out, np.ones(len(out), np.int64))
     demand(
-        1 <= seen.choices <= p.workers,
+        1 <= observation.choices <= p.workers,
         example,
         expected=f"observe().choices is from 1 to {p.workers}",
-        got=seen.choices,
+        got=observation.choices,
     )
     demand(
-        seen.state_bytes >= 0, example, expected="observe().state_bytes is not negative", got=seen.state_bytes
+        observation.state_bytes >= 0,
+        example,
+        expected="observe().state_bytes is not negative",
+        got=observation.state_bytes,
     )
 
 
@@ -166,48 +174,62 @@ def _loads_are(example: str, p: Partitioner, out: Int32s, costs: Int64s) -> None
     demand(loads == sums.tolist(), example, expected=f"loads are {sums.tolist()}", got=loads)
 
 
-def _twice_the_same(case: Case) -> None:
+def _twice_the_same(case: PartitionerCase) -> None:
     for stream, tuples in STREAMS.items():
-        example = case.says(f"stream {stream!r}, routed by two partitioners that are made alike", workers=7)
-        _alike(example, run(case.made(7, seed=3), tuples), run(case.made(7, seed=3), tuples))
+        example = case.example(
+            f"stream {stream!r}, routed by two partitioners that are made alike", workers=7
+        )
+        _alike(
+            example,
+            run(case.new_partitioner(7, seed=3), tuples),
+            run(case.new_partitioner(7, seed=3), tuples),
+        )
 
 
-def _cuts_do_not_matter(case: Case) -> None:
+def _cuts_do_not_matter(case: PartitionerCase) -> None:
     stream = zipf(3000)
-    whole = run(case.made(10), stream)
+    whole = run(case.new_partitioner(10), stream)
     for cuts in ([1, 2, 999], [1500, 1500], range(0, 3000, 7)):
-        example = case.says(f"3,000 tuples by Zipf's law, cut at {list(cuts)[:5]}", workers=10)
-        _alike(example, whole, run(case.made(10), stream, cuts))
+        example = case.example(f"3,000 tuples by Zipf's law, cut at {list(cuts)[:5]}", workers=10)
+        _alike(example, whole, run(case.new_partitioner(10), stream, cuts))
     for stream_name, (keys, times) in STREAMS.items():
         few = keys[:600], times[:600]
-        example = case.says(f"stream {stream_name!r}, one tuple at a time", workers=6)
-        _alike(example, run(case.made(6), few), run(case.made(6), few, range(1, len(few[0]))))
+        example = case.example(f"stream {stream_name!r}, one tuple at a time", workers=6)
+        _alike(
+            example,
+            run(case.new_partitioner(6), few),
+            run(case.new_partitioner(6), few, range(1, len(few[0]))),
+        )
 
 
-def _late_as_if_at_the_greatest_time(case: Case) -> None:
+def _late_as_if_at_the_greatest_time(case: PartitionerCase) -> None:
     keys, times = zipf(3000)
     # Less than a window, because a longer silence may be doubted.
     for disorder in (30, 300, 500):
         late = times - np.random.default_rng(5).integers(0, disorder, len(times))
-        example = case.says(f"3,000 tuples by Zipf's law, up to {disorder} ms late", workers=9)
+        example = case.example(f"3,000 tuples by Zipf's law, up to {disorder} ms late", workers=9)
         clock = np.maximum.accumulate(late)
-        _alike(example, case.made(9).assign(keys, clock), case.made(9).assign(keys, late))
+        _alike(
+            example, case.new_partitioner(9).assign(keys, clock), case.new_partitioner(9).assign(keys, late)
+        )
 
 
-def _batch_is_a_block(case: Case) -> None:
+def _batch_is_a_block(case: PartitionerCase) -> None:
     keys, times = zipf(1000)
-    p, q = case.made(6), case.made(6)
-    example = case.says("1,000 tuples by Zipf's law, by assign and by assign_batch", workers=6)
+    p, q = case.new_partitioner(6), case.new_partitioner(6)
+    example = case.example("1,000 tuples by Zipf's law, by assign and by assign_batch", workers=6)
     for rows in (slice(0, 300), slice(300, 1000)):
         _alike(example, p.assign(keys[rows], times[rows]), q.assign_batch(keys[rows], times[rows]))
     _unchanged(example, p.snapshot(), q)
 
 
-def _batches_of_any_size(case: Case) -> None:
+def _batches_of_any_size(case: PartitionerCase) -> None:
     keys, times = zipf(3000)
     for sizes in ([3000], [1, 2, 3, 1000, 1994], [1] * 20):
-        p, q = case.made(7), case.made(7)
-        example = case.says(f"batches of {sizes[:5]} tuples, restored from a snapshot after each", workers=7)
+        p, q = case.new_partitioner(7), case.new_partitioner(7)
+        example = case.example(
+            f"batches of {sizes[:5]} tuples, restored from a snapshot after each", workers=7
+        )
         for start, size in zip(np.cumsum([0, *sizes[:-1]]).tolist(), sizes, strict=True):
             batch = keys[start : start + size], times[start : start + size]
             out = p.assign_batch(*batch)
@@ -221,12 +243,12 @@ def _batches_of_any_size(case: Case) -> None:
             q = restore(q.snapshot())
 
 
-def _added_in_pieces(case: Case) -> None:
+def _added_in_pieces(case: PartitionerCase) -> None:
     keys, times = zipf(2000)
     ends = int(times[:1000].max()) + 1
     for cuts in ([1, 2, 999], [500], list(range(0, 1000, 7))):
-        p, q = case.made(6), case.made(6)
-        example = case.says(f"a batch of 1,000 tuples, added in pieces that end at {cuts[:5]}", workers=6)
+        p, q = case.new_partitioner(6), case.new_partitioner(6)
+        example = case.example(f"a batch of 1,000 tuples, added in pieces that end at {cuts[:5]}", workers=6)
         for low, high in pairwise([0, *cuts, 1000]):
             p.add_to_batch(keys[low:high], times[low:high], ends=ends)
         q.add_to_batch(keys[:1000], times[:1000], ends=ends)
@@ -237,10 +259,10 @@ def _added_in_pieces(case: Case) -> None:
         _alike(f"{example}, and the batch behind it", q.assign_batch(*rest), p.assign_batch(*rest))
 
 
-def _dropped_without_a_trace(case: Case) -> None:
+def _dropped_without_a_trace(case: PartitionerCase) -> None:
     keys, times = zipf(1500)
-    p, q = case.made(6), case.made(6)
-    example = case.says("a batch of 800 tuples, dropped", workers=6)
+    p, q = case.new_partitioner(6), case.new_partitioner(6)
+    example = case.example("a batch of 800 tuples, dropped", workers=6)
     p.assign_batch(keys[:500], times[:500])
     q.assign_batch(keys[:500], times[:500])
     p.add_to_batch(keys[700:1500], times[700:1500])
@@ -250,25 +272,25 @@ def _dropped_without_a_trace(case: Case) -> None:
     _alike(f"{example}, and the batch behind it", q.assign_batch(*rest), p.assign_batch(*rest))
 
 
-def _empty_changes_nothing(case: Case) -> None:
+def _empty_changes_nothing(case: PartitionerCase) -> None:
     keys, times = zipf(500)
-    p = case.made(5, max_disorder_ms=0)
+    p = case.new_partitioner(5, max_disorder_ms=0)
     for _ in range(2):
         before = p.snapshot()
         demand(len(p.assign_batch(keys[:0], times[:0])) == 0, "no tuple", expected="no worker", got="workers")
-        _unchanged(case.says("a block without tuples", workers=5), before, p)
+        _unchanged(case.example("a block without tuples", workers=5), before, p)
         p.assign_batch(keys, times)
         times = times + 500
 
 
-def _restored_continues(case: Case) -> None:
+def _restored_continues(case: PartitionerCase) -> None:
     for stream, (keys, times) in STREAMS.items():
         half = max(0, len(keys) // 2 - 1)  # no multiple of the workers: a turn is then not where it began
-        p = case.made(12, source=1, sources=3)
+        p = case.new_partitioner(12, source=1, sources=3)
         run(p, (keys[:half], times[:half]))
         before = p.snapshot()
         q = restore(before)
-        example = case.says(f"stream {stream!r}, with a snapshot after tuple {half}", workers=12)
+        example = case.example(f"stream {stream!r}, with a snapshot after tuple {half}", workers=12)
         _unchanged(example, before, q)
         rest = keys[half:], times[half:]
         _alike(example, run(p, rest), run(q, rest))
@@ -282,11 +304,11 @@ def _restored_continues(case: Case) -> None:
         demand(a.loads.tolist() == b.loads.tolist(), example, expected="the same loads", got=b.loads)
 
 
-def _another_source_takes_over(case: Case) -> None:
+def _another_source_takes_over(case: PartitionerCase) -> None:
     keys, times = zipf(2000)
-    p, other = (case.made(12, source=source, sources=3) for source in (1, 2))
+    p, other = (case.new_partitioner(12, source=source, sources=3) for source in (1, 2))
     run(p, (keys[:1000], times[:1000]))
-    example = case.says("source 2 takes the snapshot of source 1 over", workers=12)
+    example = case.example("source 2 takes the snapshot of source 1 over", workers=12)
     try:
         restore(p.snapshot(), like=other)
     except IncompatibleStateError:
@@ -305,14 +327,14 @@ def _another_source_takes_over(case: Case) -> None:
     demand(restore(q.snapshot()).source == 2, example, expected="it stays source 2", got="another")
 
 
-def _rescaled(case: Case) -> None:
+def _rescaled(case: PartitionerCase) -> None:
     stream = zipf(2000)
     for path in ((4, 9), (9, 4), (3, 1), (1, 5), (8, 40, 5)):
-        p, twin = case.made(path[0]), case.made(path[0])
+        p, twin = case.new_partitioner(path[0]), case.new_partitioner(path[0])
         for workers in path:
             p.rescale(workers)
             twin.rescale(workers)
-            example = case.says(f"rescaled along {path}, now {workers}", workers=path[0])
+            example = case.example(f"rescaled along {path}, now {workers}", workers=path[0])
             out = run(p, stream)
             demand(
                 out.min() >= 0 and out.max() < workers,
@@ -320,69 +342,84 @@ def _rescaled(case: Case) -> None:
                 expected=f"workers from 0 to {workers - 1}",
                 got=f"{out.min()} to {out.max()}",
             )
-            seen = p.observe()
-            demand(len(seen.loads) == workers, example, expected=f"{workers} loads", got=len(seen.loads))
+            observation = p.observe()
+            demand(
+                len(observation.loads) == workers,
+                example,
+                expected=f"{workers} loads",
+                got=len(observation.loads),
+            )
             _alike(f"{example}, with and without a snapshot", out, run(twin, stream, [700]))
             twin = restore(twin.snapshot())
         demand(
             p.observe().tuples == 2000 * len(path),
-            case.says(f"rescaled along {path}", workers=path[0]),
+            case.example(f"rescaled along {path}", workers=path[0]),
             expected="all tuples are counted",
             got=p.observe().tuples,
         )
 
 
-def _rescaled_to_the_same(case: Case) -> None:
-    p = case.made(5)
+def _rescaled_to_the_same(case: PartitionerCase) -> None:
+    p = case.new_partitioner(5)
     run(p, zipf(1000))
     before = p.snapshot()
     p.rescale(5)
-    _unchanged(case.says("1,000 tuples by Zipf's law, rescaled from 5 to 5", workers=5), before, p)
+    _unchanged(case.example("1,000 tuples by Zipf's law, rescaled from 5 to 5", workers=5), before, p)
 
 
-def _memory_does_not_matter(case: Case) -> None:
+def _memory_does_not_matter(case: PartitionerCase) -> None:
     keys, times = zipf(500)
-    expected = case.made(4).assign_batch(keys, times)
+    expected = case.new_partitioner(4).assign_batch(keys, times)
     wide = np.repeat(keys, 2)[::2], np.repeat(times, 2)[::2]
-    _alike(case.says("columns with gaps in memory", workers=4), expected, case.made(4).assign_batch(*wide))
-    kept = keys.copy(), times.copy()
-    for column in kept:
+    _alike(
+        case.example("columns with gaps in memory", workers=4),
+        expected,
+        case.new_partitioner(4).assign_batch(*wide),
+    )
+    columns = keys.copy(), times.copy()
+    for column in columns:
         column.flags.writeable = False
-    _alike(case.says("columns that are read-only", workers=4), expected, case.made(4).assign_batch(*kept))
-    demand(keys.tolist() == kept[0].tolist(), "keys", expected="what came in is as before", got="other keys")
+    _alike(
+        case.example("columns that are read-only", workers=4),
+        expected,
+        case.new_partitioner(4).assign_batch(*columns),
+    )
+    demand(
+        keys.tolist() == columns[0].tolist(), "keys", expected="what came in is as before", got="other keys"
+    )
 
 
-def _state_within_its_bound(case: Case) -> None:
+def _state_within_its_bound(case: PartitionerCase) -> None:
     for stream, (keys, times) in STREAMS.items():
-        p = case.made(7)
+        p = case.new_partitioner(7)
         edges = np.linspace(0, len(keys), 10).astype(int).tolist()
         for part, workers in enumerate((7, 7, 7, 19, 19, 19, 3, 3, 3)):
             p.rescale(workers)
             rows = slice(edges[part], edges[part + 1])
             run(p, (keys[rows], times[rows]))
-            seen, bound = p.observe().state_bytes, p.state_bound(len(np.unique(keys[: rows.stop])))
-            example = case.says(f"stream {stream!r}, after tuple {rows.stop}", workers=workers)
-            demand(seen <= bound, example, expected=f"at most {bound} bytes", got=f"{seen} bytes")
+            size, bound = p.observe().state_bytes, p.state_bound(len(np.unique(keys[: rows.stop])))
+            example = case.example(f"stream {stream!r}, after tuple {rows.stop}", workers=workers)
+            demand(size <= bound, example, expected=f"at most {bound} bytes", got=f"{size} bytes")
 
 
-def _explains_truly(case: Case) -> None:
+def _explains_truly(case: PartitionerCase) -> None:
     for stream, (keys, times) in STREAMS.items():
         _explains_next(case, stream, (keys, times), None)
-        if case.made(2).takes_costs:
+        if case.new_partitioner(2).takes_costs:
             _explains_next(case, f"{stream} with costs", (keys, times), costs_of(len(keys)))
 
 
-def _explains_next(case: Case, stream: str, tuples: Stream, costs: Int64s | None) -> None:
+def _explains_next(case: PartitionerCase, stream: str, tuples: Stream, costs: Int64s | None) -> None:
     """Explain some keys after these tuples, and see where their next tuples go, which cost 1."""
     keys, times = tuples
-    p = case.made(7, source=1, sources=3)
+    p = case.new_partitioner(7, source=1, sources=3)
     p.assign(keys, times, costs)
     now = int(times.max()) if len(times) else 0
     for turn, wait in enumerate(_LATER):
         key = int(keys[-1 - 7 * turn]) if len(keys) else turn
         before = p.snapshot()
         explained = p.explain(key, now + wait)
-        example = case.says(f"stream {stream!r}, key {key} {wait} ms later", workers=7)
+        example = case.example(f"stream {stream!r}, key {key} {wait} ms later", workers=7)
         _unchanged(f"{example}, explained", before, p)
         again = restore(before).explain(key, now + wait)
         demand(
@@ -401,40 +438,42 @@ def _explains_next(case: Case, stream: str, tuples: Stream, costs: Int64s | None
         )
 
 
-def _costs_of_one_change_nothing(case: Case) -> None:
+def _costs_of_one_change_nothing(case: PartitionerCase) -> None:
     for stream, tuples in STREAMS.items():
-        p, q = case.made(7), case.made(7)
-        example = case.says(f"stream {stream!r}, without costs and with costs of 1", workers=7)
+        p, q = case.new_partitioner(7), case.new_partitioner(7)
+        example = case.example(f"stream {stream!r}, without costs and with costs of 1", workers=7)
         _alike(example, run(p, tuples), run(q, tuples, costs=np.ones(len(tuples[0]), np.int64)))
         _unchanged(example, p.snapshot(), q)
 
 
-def _costs_make_loads(case: Case) -> None:
+def _costs_make_loads(case: PartitionerCase) -> None:
     for stream, tuples in STREAMS.items():
         costs = costs_of(len(tuples[0]))
         for workers in (1, 7):
-            p = case.made(workers)
-            example = case.says(f"stream {stream!r} with costs", workers=workers)
+            p = case.new_partitioner(workers)
+            example = case.example(f"stream {stream!r} with costs", workers=workers)
             _loads_are(example, p, run(p, tuples, costs=costs), costs)
 
 
-def _cuts_with_costs_do_not_matter(case: Case) -> None:
+def _cuts_with_costs_do_not_matter(case: PartitionerCase) -> None:
     for stream, (keys, times) in STREAMS.items():
         few, costs = (keys[:1000], times[:1000]), costs_of(min(1000, len(keys)))
-        whole = run(case.made(6), few, costs=costs)
+        whole = run(case.new_partitioner(6), few, costs=costs)
         for cuts in ([1, 2, 499], range(1, len(few[0]))):
-            example = case.says(f"stream {stream!r} with costs, cut at {list(cuts)[:5]}", workers=6)
-            _alike(example, whole, run(case.made(6), few, cuts, costs=costs))
+            example = case.example(f"stream {stream!r} with costs, cut at {list(cuts)[:5]}", workers=6)
+            _alike(example, whole, run(case.new_partitioner(6), few, cuts, costs=costs))
 
 
-def _restored_continues_with_costs(case: Case) -> None:
+def _restored_continues_with_costs(case: PartitionerCase) -> None:
     for stream, (keys, times) in STREAMS.items():
         half, costs = len(keys) // 2, costs_of(len(keys))
-        p = case.made(12, source=1, sources=3)
+        p = case.new_partitioner(12, source=1, sources=3)
         run(p, (keys[:half], times[:half]), costs=costs[:half])
         before = p.snapshot()
         q = restore(before)
-        example = case.says(f"stream {stream!r} with costs, with a snapshot after tuple {half}", workers=12)
+        example = case.example(
+            f"stream {stream!r} with costs, with a snapshot after tuple {half}", workers=12
+        )
         _unchanged(example, before, q)
         rest = keys[half:], times[half:]
         _alike(example, run(p, rest, costs=costs[half:]), run(q, rest, costs=costs[half:]))
@@ -442,36 +481,36 @@ def _restored_continues_with_costs(case: Case) -> None:
         demand(mine == theirs, example, expected=f"loads are {mine}", got=theirs)
 
 
-def _rescaled_with_costs(case: Case) -> None:
+def _rescaled_with_costs(case: PartitionerCase) -> None:
     stream, costs = zipf(1500), costs_of(1500)
-    bounded = _has_bound(case.made(2))
+    bounded = _has_bound(case.new_partitioner(2))
     keys = len(np.unique(stream[0]))
     for path in ((4, 9), (9, 4), (1, 5)):
-        p, twin = case.made(path[0]), case.made(path[0])
+        p, twin = case.new_partitioner(path[0]), case.new_partitioner(path[0])
         for workers in path:
             p.rescale(workers)
             twin.rescale(workers)
-            example = case.says(f"with costs, rescaled along {path}, now {workers}", workers=path[0])
+            example = case.example(f"with costs, rescaled along {path}, now {workers}", workers=path[0])
             out = run(p, stream, costs=costs)
             _loads_are(example, p, out, costs)
             _alike(f"{example}, with and without a snapshot", out, run(twin, stream, [700], costs=costs))
             twin = restore(twin.snapshot())
             if bounded:
-                seen, bound = p.observe().state_bytes, p.state_bound(keys)
-                demand(seen <= bound, example, expected=f"at most {bound} bytes", got=f"{seen} bytes")
+                size, bound = p.observe().state_bytes, p.state_bound(keys)
+                demand(size <= bound, example, expected=f"at most {bound} bytes", got=f"{size} bytes")
 
 
-def _refuses_costs(case: Case) -> None:
+def _refuses_costs(case: PartitionerCase) -> None:
     keys, times = zipf(1000)
     costs = costs_of(1000)
-    p, q = case.made(6), case.made(6)
+    p, q = case.new_partitioner(6), case.new_partitioner(6)
     run(p, (keys[:500], times[:500]))
     run(q, (keys[:500], times[:500]))
-    example = case.says("tuples with costs", workers=6)
+    example = case.example("tuples with costs", workers=6)
     for call in (p.assign_batch,) if p.micro_batch else (p.assign, p.assign_batch):
-        for given in (costs[500:], np.ones(500, np.int64)):
+        for column in (costs[500:], np.ones(500, np.int64)):
             try:
-                call(keys[500:], times[500:], given)
+                call(keys[500:], times[500:], column)
             except ConfigError as error:
                 demand(error.hint is not None, example, expected="a ConfigError with a hint", got=error)
             else:
@@ -481,11 +520,11 @@ def _refuses_costs(case: Case) -> None:
     _alike(f"{example}, refused, and the stream behind them", run(q, rest), run(p, rest))
 
 
-def _hashing_never_splits(case: Case) -> None:
+def _hashing_never_splits(case: PartitionerCase) -> None:
     keys, times = zipf(20_000, z=1.5)
-    pairs = np.unique(np.stack([keys, run(case.made(8), (keys, times)).astype(np.uint64)]), axis=1)
+    pairs = np.unique(np.stack([keys, run(case.new_partitioner(8), (keys, times)).astype(np.uint64)]), axis=1)
     several = np.unique(pairs[0], return_counts=True)[1].max()
-    example = case.says("20,000 tuples by Zipf's law", workers=8)
+    example = case.example("20,000 tuples by Zipf's law", workers=8)
     demand(
         several == 1,
         example,
@@ -494,8 +533,8 @@ def _hashing_never_splits(case: Case) -> None:
     )
 
 
-def _other_processes_route_alike(case: Case) -> None:
-    here = fingerprints(case.name, case.options)
+def _other_processes_route_alike(case: PartitionerCase) -> None:
+    expected = fingerprints(case.name, case.options)
     for seed in ("1", "2"):
         words = json.dumps([sys.path, case.name, dict(case.options)])
         done = subprocess.run(
@@ -505,9 +544,9 @@ def _other_processes_route_alike(case: Case) -> None:
             text=True,
             check=False,
         )
-        example = case.says(f"all streams in another process, PYTHONHASHSEED={seed}", workers=11)
+        example = case.example(f"all streams in another process, PYTHONHASHSEED={seed}", workers=11)
         demand(done.returncode == 0, example, expected="no error", got=done.stderr[-1_000:])
-        for stream, mine, theirs in zip(STREAMS, here, json.loads(done.stdout), strict=True):
+        for stream, mine, theirs in zip(STREAMS, expected, json.loads(done.stdout), strict=True):
             demand(mine == theirs, f"{example}: stream {stream!r}", expected="the same workers", got="others")
 
 
@@ -521,20 +560,22 @@ print(json.dumps(fingerprints(name, options)))
 
 def fingerprints(name: str, options: Mapping[str, Any]) -> list[int]:
     """A number for the workers of each stream."""
-    case = Case(name, options)
-    return [zlib.crc32(run(case.made(11, seed=5), stream).tobytes()) for stream in STREAMS.values()]
+    case = PartitionerCase(name, options)
+    return [
+        zlib.crc32(run(case.new_partitioner(11, seed=5), stream).tobytes()) for stream in STREAMS.values()
+    ]
 
 
-def _says_what_it_is(case: Case) -> None:
+def _says_what_it_is(case: PartitionerCase) -> None:
     shown = describe(case.name)
-    text = (case.made(2).__doc__ or "").strip()
+    text = (case.new_partitioner(2).__doc__ or "").strip()
     demand(text.partition("\n")[0].endswith("."), "its docstring", expected="a sentence", got=text or "none")
     for option, meaning in shown.options.items():
         words = meaning.removeprefix(f"(default {shown.defaults[option]})").strip()
         demand(words, f"option {option!r}", expected="a description in its Field", got="none")
 
 
-OF_ALL: tuple[Law[Case], ...] = (
+OF_ALL: tuple[Law[PartitionerCase], ...] = (
     Law("every tuple gets one worker in range", _one_worker_in_range),
     Law("the same seed, options and input give the same workers", _twice_the_same),
     Law("a batch is the same however its tuples are added", _added_in_pieces),
@@ -548,12 +589,12 @@ OF_ALL: tuple[Law[Case], ...] = (
     Law("rescaling to the same number changes nothing", _rescaled_to_the_same),
     Law("how the columns lie in memory changes nothing", _memory_does_not_matter),
 )
-OF_ONLINE: tuple[Law[Case], ...] = (
+OF_ONLINE: tuple[Law[PartitionerCase], ...] = (
     Law("the workers do not depend on how the stream is cut into blocks", _cuts_do_not_matter),
     Law("a late tuple counts as if it came at the greatest time so far", _late_as_if_at_the_greatest_time),
     Law("a batch is a block like any other to an algorithm that decides on tuples", _batch_is_a_block),
 )
-OF_WEIGHING: tuple[Law[Case], ...] = (
+OF_WEIGHING: tuple[Law[PartitionerCase], ...] = (
     Law("costs of 1 are no costs", _costs_of_one_change_nothing),
     Law("loads are the sums of costs", _costs_make_loads),
     Law(
@@ -564,22 +605,24 @@ OF_WEIGHING: tuple[Law[Case], ...] = (
     Law("rescaling keeps the laws of costs", _rescaled_with_costs),
 )
 """Of algorithms that weigh tuples by their costs."""
-REFUSES_COSTS: Law[Case] = Law("an algorithm that does not weigh tuples refuses costs", _refuses_costs)
-EXPLAINED: Law[Case] = Law(
+REFUSES_COSTS: Law[PartitionerCase] = Law(
+    "an algorithm that does not weigh tuples refuses costs", _refuses_costs
+)
+EXPLAINED: Law[PartitionerCase] = Law(
     "explain changes nothing and names the workers that the next tuple may go to", _explains_truly
 )
 """Of algorithms that decide on tuples."""
-OF_MICRO_BATCH: tuple[Law[Case], ...] = (Law("a batch may have any size", _batches_of_any_size),)
-_BOUNDED: Law[Case] = Law("state stays within state_bound", _state_within_its_bound)
-_HASHING: Law[Case] = Law("a key has one worker, if the key policy says so", _hashing_never_splits)
-PROCESSES: Law[Case] = Law("every process routes alike", _other_processes_route_alike)
+OF_MICRO_BATCH: tuple[Law[PartitionerCase], ...] = (Law("a batch may have any size", _batches_of_any_size),)
+_BOUNDED: Law[PartitionerCase] = Law("state stays within state_bound", _state_within_its_bound)
+_HASHING: Law[PartitionerCase] = Law("a key has one worker, if the key policy says so", _hashing_never_splits)
+PROCESSES: Law[PartitionerCase] = Law("every process routes alike", _other_processes_route_alike)
 """It starts two processes of Python, so evenflow's own tests try it on many cases at once."""
-DESCRIBED: Law[Case] = Law("its docstring and its options say what they are", _says_what_it_is)
+DESCRIBED: Law[PartitionerCase] = Law("its docstring and its options say what they are", _says_what_it_is)
 
 
-def laws_of(case: Case) -> tuple[Law[Case], ...]:
+def laws_of(case: PartitionerCase) -> tuple[Law[PartitionerCase], ...]:
     """The laws of this kind of partitioner, but for `PROCESSES` and `DESCRIBED`. ConfigError for an unknown name."""
-    p = case.made(2)
+    p = case.new_partitioner(2)
     first, second, *rest = OF_ALL
     laws = [first, second, *(OF_MICRO_BATCH if p.micro_batch else OF_ONLINE), *rest]
     laws += OF_WEIGHING if p.takes_costs else (REFUSES_COSTS,)
@@ -608,6 +651,6 @@ def check_partitioner(partitioner: str | type[Partitioner], **options: Any) -> N
     if no partitioner can be made.
     """
     name = create(partitioner, workers=2, **options).name
-    case = Case(name, options)
+    case = PartitionerCase(name, options)
     for law in (*laws_of(case), PROCESSES, DESCRIBED):
         law.hold(case, who=name)

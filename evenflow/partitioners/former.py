@@ -47,12 +47,13 @@ def how_to_write(option: str, value: Any) -> str:
 
 def translated(options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """The options of a snapshot under their names of today. An unknown option stays as it is."""
-    made = {}
+    current_options = {}
     for option, value in options.items():
         now = None if option in known else today(option, known)
+        # A snapshot that already has the new name keeps both, and the old one is refused later.
         if now is None or now in options:
-            made[option] = value
+            current_options[option] = value
         else:
             values = _FORMER[option].values or {}
-            made[now] = values.get(value, value)
-    return made
+            current_options[now] = values.get(value, value)
+    return current_options

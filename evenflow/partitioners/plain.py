@@ -72,10 +72,10 @@ class PlainPartitioner(Partitioner):
     def _assign(self, block: Block) -> None:
         clock = np.maximum.accumulate(np.maximum(block.times, self._clock[0]))
         for row, (key, time) in enumerate(zip(block.keys.tolist(), clock.tolist(), strict=True)):
-            block.out[row] = self._one(key, time)
+            block.out[row] = self._checked_worker(key, time)
         self._clock[0] = clock[-1]
 
-    def _one(self, key: int, time: int) -> int:
+    def _checked_worker(self, key: int, time: int) -> int:
         try:
             worker = self.route_one(key, time)
         except Exception as error:
@@ -123,7 +123,7 @@ class PlainPartitioner(Partitioner):
         latest = int(self._clock[0])
         time = max(latest, 0 if now is None and latest == NEVER else latest if now is None else now)
         # On a copy, because to route is to learn.
-        worker = deepcopy(self)._one(int(key), time)
+        worker = deepcopy(self)._checked_worker(int(key), time)
         return Explanation(
             rule=f"route_one of {type(self).__name__} names worker {worker}", workers=(worker,)
         )

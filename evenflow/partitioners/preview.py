@@ -26,6 +26,7 @@ def preview(
         return None
     copy = restore(partitioner.snapshot())
     workers = copy.assign(np.full(TUPLES, key, np.uint64), np.full(TUPLES, now, np.int64))
-    found, counts = np.unique(workers, return_counts=True)
+    distinct, counts = np.unique(workers, return_counts=True)
+    # Stable: of equal counts the lower worker comes first, as `unique` has them ascending.
     order = np.argsort(-counts, kind="stable")
-    return dict(zip(found[order].tolist(), counts[order].tolist(), strict=True))
+    return dict(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))

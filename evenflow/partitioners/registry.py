@@ -206,7 +206,7 @@ def create(
     if isinstance(name, type):
         name = _name_of_class(name)
     entry = _entry(name)
-    given = _options(name, entry, options)
+    checked_options = _options(name, entry, options)
     with nullcontext() if name in _ENTRIES else mistakes_told(f"no {name} can be made"):
         return entry.algorithm(
             name=name,
@@ -214,7 +214,7 @@ def create(
             seed=seed,
             source=source,
             sources=sources,
-            options=given,
+            options=checked_options,
             max_disorder_ms=max_disorder_ms,
         )
 
@@ -242,7 +242,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
         # Before a partitioner is made: it would allocate arrays for as many workers as the header claims.
         if len(state.get("_sent", ())) != header["workers"]:
             raise misfit(header["name"], f"it has not the loads of {header['workers']} workers")
-        made = create(
+        partitioner = create(
             header["name"],
             workers=header["workers"],
             seed=header["seed"],
@@ -251,12 +251,12 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
             max_disorder_ms=header.get("max_disorder_ms"),
             **header["options"],
         )
-        made._resume(header, state)
+        partitioner._resume(header, state)
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None
     except OTHER_TYPES as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error!r}") from None
-    return made
+    return partitioner
 
 
 def descriptions() -> list[Description]:
@@ -354,9 +354,9 @@ def _name_of_class(algorithm: type[Partitioner]) -> str:
     return name_of(algorithm)
 
 
-def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
+def _options(name: str, entry: _Entry, options: Mapping[str, Any]) -> Options:
     known = entry.algorithm.options_type.model_fields
-    for option, value in given.items():
+    for option, value in options.items():
         if option in known:
             continue
         if now := former.today(option, known):
@@ -365,12 +365,12 @@ def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
         listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
         raise ConfigError(f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed)
     try:
-        return entry.algorithm.options_type(**{**entry.defaults, **given})
+        return entry.algorithm.options_type(**{**entry.defaults, **options})
     except ValidationError as error:
         # pydantic reports every problem. The first one is told as a sentence of ours.
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
-        what = f"option {where!r} of {name}: " if where else f"options of {name}: "
+        subject = f"option {where!r} of {name}: " if where else f"options of {name}: "
         message = problem["msg"].removeprefix("Value error, ")
         value = f", not {problem['input']!r}" if where else ""
-        raise ConfigError(f"{what}{message[0].lower()}{message[1:]}{value}") from None
+        raise ConfigError(f"{subject}{message[0].lower()}{message[1:]}{value}") from None

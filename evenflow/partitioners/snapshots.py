@@ -73,26 +73,26 @@ def _array(batch: pa.RecordBatch, name: str, shape: list[int]) -> npt.NDArray[An
     return array
 
 
-def misfit(name: str, what: str) -> IncompatibleStateError:
+def misfit(name: str, problem: str) -> IncompatibleStateError:
     """The error of a snapshot that does not fit the partitioner of this name."""
     return IncompatibleStateError(
-        f"the snapshot does not fit the {name} of this evenflow: {what}",
+        f"the snapshot does not fit the {name} of this evenflow: {problem}",
         hint="restore it with the evenflow that wrote it, or start from an empty state",
     )
 
 
-def check_arrays(name: str, found: State, expected: State, variable: Mapping[str, tuple[str, ...]]) -> None:
+def check_arrays(name: str, arrays: State, expected: State, variable: Mapping[str, tuple[str, ...]]) -> None:
     """IncompatibleStateError unless the arrays are as this version writes them, because kernels do not check bounds.
 
     `variable`: for each array whose size depends on the stream, a word for each dimension. Dimensions with the same
     word must have the same length. A dimension without a word must have the length that it has in `expected`.
     """
-    if found.keys() != expected.keys():
-        differing = sorted(found.keys() ^ expected.keys())
+    if arrays.keys() != expected.keys():
+        differing = sorted(arrays.keys() ^ expected.keys())
         raise misfit(name, f"it differs in the arrays {', '.join(differing)}")
     lengths: dict[str, int] = {}
     for field, mine in expected.items():
-        array = found[field]
+        array = arrays[field]
         if array.dtype != mine.dtype:
             raise misfit(name, f"array {field} is of {array.dtype}, not {mine.dtype}")
         words = variable.get(field, ("",) * mine.ndim)

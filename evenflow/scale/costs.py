@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
-from evenflow.scale.shape import Load, Shape
+from evenflow.scale.shape import Shape, StreamLoad
 
 Place = Literal["instances", "brokers", "executors", "driver", "controller", "table reducer"]
 BUDGET = 0.1
@@ -76,14 +76,14 @@ class Term(NamedTuple):
     work: bool = False
 
 
-def terms(shape: Shape, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
+def terms(shape: Shape, load: StreamLoad, units: Units, *, cooperative: bool = False) -> list[Term]:
     """The bill. cooperative: the partitioners exchange tables (`dalton-cooperative`) once a slide."""
     bill = [*_work(shape, load, units), *_frames(shape, units), *_transactions(shape, units)]
     bill += [*_blobs(shape, units), *_lanes(shape, units), *_control(shape, units), *_state(shape, units)]
     return bill + (_sync(shape, load, units) if cooperative else [])
 
 
-def _work(shape: Shape, load: Load, units: Units) -> list[Term]:
+def _work(shape: Shape, load: StreamLoad, units: Units) -> list[Term]:
     partials = partials_a_second(shape, load)
     rows = load.window_keys / shape.slide
     return [
@@ -95,7 +95,7 @@ def _work(shape: Shape, load: Load, units: Units) -> list[Term]:
     ]
 
 
-def partials_a_second(shape: Shape, load: Load) -> float:
+def partials_a_second(shape: Shape, load: StreamLoad) -> float:
     """Partials a second. Each (key, worker) pair of a pane gives one partial in each micro-batch that the pane lies in."""
     return load.slide_keys * load.ksr / min(shape.slide, shape.batch)
 
@@ -150,12 +150,12 @@ def _blobs(shape: Shape, units: Units) -> list[Term]:
 
 
 def _lanes(shape: Shape, units: Units) -> list[Term]:
-    told = shape.routed * shape.inputs / shape.batch
-    kept = shape.buckets * told
+    lanes_told = shape.routed * shape.inputs / shape.batch
+    lanes_kept = shape.buckets * lanes_told
     buckets = shape.buckets / shape.batch
     return [
-        Term("lanes told", "executors", told, told * units.lane),
-        Term("lanes kept", "executors", kept, kept * units.lane_state + buckets * units.bucket),
+        Term("lanes told", "executors", lanes_told, lanes_told * units.lane),
+        Term("lanes kept", "executors", lanes_kept, lanes_kept * units.lane_state + buckets * units.bucket),
     ]
 
 
@@ -183,7 +183,7 @@ def _state(shape: Shape, units: Units) -> list[Term]:
     ]
 
 
-def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
+def _sync(shape: Shape, load: StreamLoad, units: Units) -> list[Term]:
     """Each instance sends its rows of the hot keys, and gets the common rows."""
     values = sync_values(shape, load)
     return [
@@ -192,12 +192,12 @@ def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
     ]
 
 
-def sync_values(shape: Shape, load: Load) -> float:
+def sync_values(shape: Shape, load: StreamLoad) -> float:
     """Values (8 bytes each) a second that cooperating partitioners send. They receive as many."""
     return shape.instances * load.hot * shape.routed / shape.slide
 
 
-def sync_message_bytes(shape: Shape, load: Load) -> float:
+def sync_message_bytes(shape: Shape, load: StreamLoad) -> float:
     """Bytes of one message of a cooperating partitioner.
 
     The message has a row of values for each hot key, and key and frequency of as many keys as there are workers.
@@ -224,13 +224,13 @@ def shares(bill: Iterable[Term], cores: Mapping[Place, float]) -> dict[tuple[str
 
 def by_place(bill: Iterable[Term]) -> dict[Place, float]:
     """Cores that each place needs."""
-    found: dict[Place, float] = {}
+    cores: dict[Place, float] = {}
     for term in bill:
-        found[term.place] = found.get(term.place, 0.0) + term.cores
-    return found
+        cores[term.place] = cores.get(term.place, 0.0) + term.cores
+    return cores
 
 
-def broker_traffic(shape: Shape, load: Load, units: Units) -> tuple[float, float]:
+def broker_traffic(shape: Shape, load: StreamLoad, units: Units) -> tuple[float, float]:
     """Bytes a second into and out of one broker, replicas included. Results and partials are not counted."""
     frames = shape.rate * load.row + shape.all_frames * units.frame_bytes
     snapshots = shape.instances / shape.snapshot * units.snapshot_bytes
@@ -251,15 +251,17 @@ def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]
     """
     bill = list(bill)
     needed = by_place(bill)
-    found = [f"all at {place}" for place, most in cores.items() if needed.get(place, 0.0) > most]
+    full_places = [f"all at {place}" for place, most in cores.items() if needed.get(place, 0.0) > most]
     overhead = shares((term for term in bill if not term.work), cores)
-    return found + [f"{topic} at {place}" for (topic, place), share in overhead.items() if share > BUDGET]
+    return full_places + [
+        f"{topic} at {place}" for (topic, place), share in overhead.items() if share > BUDGET
+    ]
 
 
 class Side(NamedTuple):
     """A way to move a term: `fields` of `Shape` all take one value from `low` to `high`.
 
-    whole: the value is a whole number, and less is better. Otherwise the value is a time, and more is better. given:
+    whole: the value is a whole number, and less is better. Otherwise the value is a time, and more is better. fixed:
     fields that are set besides, with their values.
     """
 
@@ -267,17 +269,24 @@ class Side(NamedTuple):
     low: float
     high: float
     whole: bool = True
-    given: tuple[tuple[str, float], ...] = ()
+    fixed: tuple[tuple[str, float], ...] = ()
 
-    def of(self, shape: Shape, value: float) -> Shape:
+    def variant(self, shape: Shape, value: float) -> Shape:
         """The shape in which `fields` have this value."""
         # `Any`: fields of `Shape` are whole numbers or decimals.
         tried: dict[str, Any] = dict.fromkeys(self.fields, round(value) if self.whole else value)
-        return replace(shape, **dict[str, Any](self.given), **tried)
+        return replace(shape, **dict[str, Any](self.fixed), **tried)
 
 
 def furthest(
-    shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side, *, budget: float = BUDGET
+    shape: Shape,
+    load: StreamLoad,
+    units: Units,
+    topic: str,
+    place: Place,
+    side: Side,
+    *,
+    budget: float = BUDGET,
 ) -> float | None:
     """The value of `side` at which the term is just within its budget: the largest number, or the shortest time.
 
@@ -285,10 +294,11 @@ def furthest(
     """
 
     def fits(value: float) -> bool:
-        tried = side.of(shape, value)
+        tried = side.variant(shape, value)
         bill = terms(tried, load, units, cooperative=place == "table reducer")
         return shares(bill, cores_of(tried))[(topic, place)] <= budget
 
+    # A larger number costs more, a longer time less: the good end is the low one or the high one.
     good, bad = (side.low, side.high) if fits(side.low) else (side.high, side.low)
     if not fits(good):
         return None

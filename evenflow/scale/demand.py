@@ -43,12 +43,12 @@ class Demand:
 
     def __post_init__(self) -> None:
         positive = ("rate", "delay", "window", "slide", "network")
-        for what in positive:
-            if not 0 < getattr(self, what) < math.inf:
-                raise ConfigError(f"{what} must be more than 0, not {getattr(self, what):g}")
-        for what in ("workers", "keys", "record", "replicas", "broker_cores", "executor_cores"):
-            if getattr(self, what) < 1:
-                raise ConfigError(f"{what.replace('_', ' ')} must be at least 1, not {getattr(self, what):,}")
+        for name in positive:
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} must be more than 0, not {getattr(self, name):g}")
+        for name in ("workers", "keys", "record", "replicas", "broker_cores", "executor_cores"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name):,}")
         if self.workers > MOST_WORKERS:
             raise ConfigError(
                 f"{self.workers:,} workers are more than the {MOST_WORKERS:,} partitions that a routed topic may have",

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from evenflow.arrays import Float64s
-from evenflow.scale.shape import Load
+from evenflow.scale.shape import StreamLoad
 
 _EXACT = 10_000
 """Ranks that are reckoned one by one. Those behind them are taken in blocks that grow by `_GROWTH`."""
@@ -16,7 +16,7 @@ _GROWTH = 1.001
 
 
 @dataclass(frozen=True)
-class Law:
+class ZipfLaw:
     """A Zipf law with exponent `zipf` over `keys` keys. like: the data sets that the exponent was fitted to."""
 
     name: str
@@ -43,9 +43,9 @@ class Law:
 
     def load(
         self, *, rate: float, slide: float, window: float, workers: int, ksr: float, imbalance: float
-    ) -> Load:
+    ) -> StreamLoad:
         """The load at this rate (tuples/s), slide and window (s). ksr, imbalance: how a partitioner routes this law."""
-        return Load(
+        return StreamLoad(
             law=self.name,
             slide_keys=self.distinct(rate * slide),
             window_keys=self.distinct(rate * window),
@@ -72,9 +72,9 @@ def _shares(keys: int, zipf: float) -> tuple[Float64s, Float64s]:
 
 
 LAWS = (
-    Law("routes", 0.57, 1_000_000, "debs-routes, retail-stock"),
-    Law("words", 0.95, 1_000_000, "words"),
-    Law("Zipf 1.4", 1.4, 1_000_000, "the other benchmarks' stream"),
-    Law("countries", 3.82, 38, "retail-country"),
+    ZipfLaw("routes", 0.57, 1_000_000, "debs-routes, retail-stock"),
+    ZipfLaw("words", 0.95, 1_000_000, "words"),
+    ZipfLaw("Zipf 1.4", 1.4, 1_000_000, "the other benchmarks' stream"),
+    ZipfLaw("countries", 3.82, 38, "retail-country"),
 )
 """The laws whose routing at 1,000 workers is measured."""

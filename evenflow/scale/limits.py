@@ -42,11 +42,15 @@ class Break:
 def breaks(sizes: Sizes) -> list[Break]:
     """Every place, the one that breaks first in front. Nothing is added meanwhile: neither machines nor workers."""
     shares = _shares_at(sizes)
-    found = []
+    place_breaks = []
     for place, share in shares(1.0).items():
+        # The default argument binds the place of this turn.
         times = _crossing(lambda times, place=place: shares(times)[place] >= 1, 1.0, MOST_TIMES)  # type: ignore[misc]
-        found.append(Break(place, share, times, _dearest(sizes, place, times or 1.0), REMEDIES[place]))
-    return sorted(found, key=lambda one: (one.times is None, one.times, -one.busy))
+        place_breaks.append(Break(place, share, times, _dearest(sizes, place, times or 1.0), REMEDIES[place]))
+    return sorted(
+        place_breaks,
+        key=lambda place_break: (place_break.times is None, place_break.times, -place_break.busy),
+    )
 
 
 def shortest_delay(sizes: Sizes) -> float:

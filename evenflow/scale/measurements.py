@@ -13,7 +13,7 @@ import numpy as np
 
 from evenflow.scale.costs import Units
 from evenflow.scale.law import LAWS
-from evenflow.scale.shape import Load
+from evenflow.scale.shape import StreamLoad
 
 DEFAULT = "evenflow"
 """The partitioner whose routing by 100 instances the bills use."""
@@ -82,7 +82,7 @@ def measured() -> tuple[Measurements, dict[str, Any]]:
 
 def loads_of(
     measurements: Measurements, *, rate: float = 1e7, slide: float = 1.0, window: float = 60.0
-) -> dict[str, Load]:
+) -> dict[str, StreamLoad]:
     """The load of each law, routed by the default partitioner in 100 instances."""
     rows = _default_rows(measurements)
     row = round(measurements.state["row_bytes"])

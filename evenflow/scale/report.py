@@ -40,7 +40,7 @@ def as_json(sizes: Sizes) -> dict[str, Any]:
         "cores": by_place(sizes.bill),
         "busy": sizes.busy(),
         "over_budget": over_budget(sizes),
-        "breaks": [asdict(one) for one in breaks(sizes)],
+        "breaks": [asdict(place_break) for place_break in breaks(sizes)],
         "shortest_delay_seconds": shortest_delay(sizes),
         "settings": settings_lines(sizes),
         "overlay": overlay_lines(sizes),

@@ -13,9 +13,9 @@ from statistics import median
 from typing import NamedTuple
 
 from evenflow.scale.costs import Place, Units, terms
-from evenflow.scale.law import Law
+from evenflow.scale.law import ZipfLaw
 from evenflow.scale.measurements import Measurements
-from evenflow.scale.shape import Load, Shape
+from evenflow.scale.shape import Shape, StreamLoad
 
 TASKS = 2
 """Tasks of the combiner in the scenarios `growth-lanes` and `service-end-to-end-fused`."""
@@ -125,7 +125,7 @@ def _empty_batches(measurements: Measurements) -> Iterator[Run]:
 
 def _full_batches(units: Units) -> Iterator[Run]:
     tuples, keys, blocks = 50_000, 100_000, 5
-    flat = Law("flat", 0.0, keys)
+    flat = ZipfLaw("flat", 0.0, keys)
     for routed, inputs, buckets, measured in FULL_BATCHES:
         # The middle one of the measured micro-batches is the fourth, and each of them closes a window.
         rows = flat.distinct(4 * tuples)
@@ -152,20 +152,20 @@ def _service(service: Service, units: Units) -> Iterator[Run]:
         linger=math.inf,  # the topic is full, so blocks are
         replicas=1,
     )
-    load = Load(law="", slide_keys=0, window_keys=0, ksr=1, imbalance=0, hot=0)
+    load = StreamLoad(law="", slide_keys=0, window_keys=0, ksr=1, imbalance=0, hot=0)
     setting = (
         f"{service.source}, {service.routed:,} x {service.inputs}, blocks of {service.block:,}, "
         f"commits of {service.commit:g} s"
     )
     for place, measured in (("instances", service.partitioner), ("brokers", service.broker)):
         if measured is not None:
-            what = {"instances": "partitioner", "brokers": "broker"}[place]
-            yield Run(setting, what, measured, _per_million(shape, load, units, place))  # type: ignore[arg-type]
+            figure = {"instances": "partitioner", "brokers": "broker"}[place]
+            yield Run(setting, figure, measured, _per_million(shape, load, units, place))  # type: ignore[arg-type]
 
 
 def _end_to_end(units: Units) -> Iterator[Run]:
     for zipf, rate, rows, partitioner, broker, spark in _END_TO_END:
-        law = Law(f"Zipf {zipf}", zipf, 100_000)
+        law = ZipfLaw(f"Zipf {zipf}", zipf, 100_000)
         shape = Shape(
             rate=rate,
             inputs=4,
@@ -178,7 +178,7 @@ def _end_to_end(units: Units) -> Iterator[Run]:
             linger=math.inf,
             replicas=1,
         )
-        load = Load(
+        load = StreamLoad(
             law=law.name,
             slide_keys=law.distinct(_EVENT_RATE),
             window_keys=rows * shape.slide,
@@ -203,7 +203,7 @@ def _fitted(measurements: Measurements) -> Iterator[Run]:
         yield Run(setting, "client", row["client_cpu"], client, fitted=True)
 
 
-def _per_million(shape: Shape, load: Load, units: Units, *places: Place) -> float:
+def _per_million(shape: Shape, load: StreamLoad, units: Units, *places: Place) -> float:
     """CPU seconds per million tuples at these places."""
     cores = sum(term.cores for term in terms(shape, load, units) if term.place in places)
     return 1e6 * cores / shape.rate

@@ -120,7 +120,7 @@ def touched(partitions: int, tuples: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class StreamLoad:
     """The keys of a stream with a given law, and their routing, as `law` and `measurements` have them.
 
     law: name of the law. slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from evenflow.scale.costs import Term, Units, broker_partitions, broker_traffic, by_place, cores_of, terms
 from evenflow.scale.demand import Demand
-from evenflow.scale.law import Law
+from evenflow.scale.law import ZipfLaw
 from evenflow.scale.measurements import Measurements
-from evenflow.scale.shape import RANGE_END, Load, Shape
+from evenflow.scale.shape import RANGE_END, Shape, StreamLoad
 
 INSTANCE_SHARE = 0.6
 """Share of an instance's core that is planned for. The rest is room to catch up."""
@@ -68,7 +68,7 @@ class Sizes:
 
     demand: Demand
     shape: Shape
-    load: Load
+    load: StreamLoad
     units: Units
     executors: int
     partitions_per_slot: int
@@ -82,7 +82,7 @@ class Sizes:
         """Cores of each topic at each place."""
         return terms(self.shape, self.load, self.units)
 
-    def busy(self, shape: Shape | None = None, load: Load | None = None) -> dict[str, float]:
+    def busy(self, shape: Shape | None = None, load: StreamLoad | None = None) -> dict[str, float]:
         """The share that each place is busy: cores of each place, a broker's card, a transaction and a micro-batch of their
         intervals. shape, load: others than the planned ones.
         """
@@ -110,18 +110,18 @@ def sizes(demand: Demand, measurements: Measurements) -> Sizes:
     planned = [_planned(demand, shape, load, units, measurements) for shape in _divided(demand, load, units)]
     return min(
         planned,
-        key=lambda one: (
-            len(one.misfits),
-            max(one.busy().values()) if one.misfits else 0.0,
-            sum(term.cores for term in one.bill if not term.work),
+        key=lambda candidate: (
+            len(candidate.misfits),
+            max(candidate.busy().values()) if candidate.misfits else 0.0,
+            sum(term.cores for term in candidate.bill if not term.work),
         ),
     )
 
 
-def load_of(demand: Demand, measurements: Measurements, *, rate: float) -> Load:
+def load_of(demand: Demand, measurements: Measurements, *, rate: float) -> StreamLoad:
     """The keys of the demand's stream at this rate (tuples a second), as the default partitioner routes them."""
     ksr, imbalance = measurements.routing_at(demand.zipf)
-    law = Law(f"Zipf {demand.zipf:g}", demand.zipf, demand.keys)
+    law = ZipfLaw(f"Zipf {demand.zipf:g}", demand.zipf, demand.keys)
     load = law.load(
         rate=rate,
         slide=demand.slide,
@@ -133,19 +133,19 @@ def load_of(demand: Demand, measurements: Measurements, *, rate: float) -> Load:
     return replace(load, record=demand.record, row=round(measurements.state["row_bytes"]))
 
 
-def batch_parts(shape: Shape, load: Load, units: Units) -> dict[str, float]:
+def batch_parts(shape: Shape, load: StreamLoad, units: Units) -> dict[str, float]:
     """Seconds of a micro-batch by topic: the driver's part, then combining, then reducing."""
     bill = terms(shape, load, units)
     driver = {term.topic: term.cores * shape.batch for term in bill if term.place == "driver"}
     return driver | _combine_parts(shape, load, bill) | _reduce_parts(shape, bill)
 
 
-def batch_seconds(shape: Shape, load: Load, units: Units) -> float:
+def batch_seconds(shape: Shape, load: StreamLoad, units: Units) -> float:
     """Seconds that a micro-batch takes."""
     return sum(batch_parts(shape, load, units).values())
 
 
-def _combine_parts(shape: Shape, load: Load, bill: list[Term]) -> dict[str, float]:
+def _combine_parts(shape: Shape, load: StreamLoad, bill: list[Term]) -> dict[str, float]:
     # As many tasks as workers: each has one. Fewer: a task has several, of which at most one is the fullest.
     fullest = 1 + load.imbalance * shape.tasks / shape.routed
     parts = {
@@ -164,7 +164,7 @@ def _reduce_parts(shape: Shape, bill: list[Term]) -> dict[str, float]:
     }
 
 
-def state_bytes(shape: Shape, load: Load, window: float) -> float:
+def state_bytes(shape: Shape, load: StreamLoad, window: float) -> float:
     """Bytes of the open panes of all buckets, a row for each key of each pane: an upper bound."""
     return window / shape.slide * load.slide_keys * load.row + shape.buckets * shape.bucket_lanes
 
@@ -174,23 +174,24 @@ def _transaction_share(shape: Shape, measurements: Measurements) -> float:
     return measurements.transaction_seconds(shape.partitions_a_transaction) / shape.commit
 
 
-def _divided(demand: Demand, load: Load, units: Units) -> Iterator[Shape]:
+def _divided(demand: Demand, load: StreamLoad, units: Units) -> Iterator[Shape]:
     """Shapes that divide the delay differently, each with as many instances as it needs."""
-    seen: set[tuple[float, float]] = set()
+    divisions: set[tuple[float, float]] = set()
     for share in _LINGERS:
         for other in _COMMITS:
             linger = _rounded_down(max(_LEAST_LINGER, share * demand.delay))
             commit = _rounded_down(max(_LEAST_COMMIT, other * demand.delay))
             batch = math.floor(100 * (demand.delay - linger - commit) + 1e-6) / 100
-            if batch > 0 and (linger, commit) not in seen:
-                seen.add((linger, commit))
+            # Short delays round several shares to the same division.
+            if batch > 0 and (linger, commit) not in divisions:
+                divisions.add((linger, commit))
                 yield _with_tasks(
                     demand, _with_instances(demand, load, units, linger, commit, batch), load, units
                 )
 
 
 def _with_instances(
-    demand: Demand, load: Load, units: Units, linger: float, commit: float, batch: float
+    demand: Demand, load: StreamLoad, units: Units, linger: float, commit: float, batch: float
 ) -> Shape:
     instances = 1
     while True:
@@ -213,13 +214,14 @@ def _with_instances(
             broker_cores=demand.broker_cores,
             executor_cores=1,
         )
+        # More instances have more transactions and smaller frames, so their cost is computed anew for each number.
         needed = math.ceil(by_place(terms(shape, load, units))["instances"] / INSTANCE_SHARE)
         if needed <= instances or instances == MOST_INSTANCES:
             return shape
         instances = min(MOST_INSTANCES, needed)
 
 
-def _with_tasks(demand: Demand, shape: Shape, load: Load, units: Units) -> Shape:
+def _with_tasks(demand: Demand, shape: Shape, load: StreamLoad, units: Units) -> Shape:
     """The shape with as few tasks and buckets as keep a micro-batch within its share of the interval.
 
     The step that takes longer gets more of them. If that does not suffice, the shape whose micro-batch is the shortest.
@@ -248,7 +250,9 @@ def _with_tasks(demand: Demand, shape: Shape, load: Load, units: Units) -> Shape
             return best
 
 
-def _planned(demand: Demand, shape: Shape, load: Load, units: Units, measurements: Measurements) -> Sizes:
+def _planned(
+    demand: Demand, shape: Shape, load: StreamLoad, units: Units, measurements: Measurements
+) -> Sizes:
     """The shape with its executors and brokers, its memory, and what does not fit."""
     partitions = max(1, shape.routed // max(shape.tasks, shape.buckets))
     cores = max(math.ceil(shape.routed / partitions), shape.buckets)
@@ -274,19 +278,20 @@ def _planned(demand: Demand, shape: Shape, load: Load, units: Units, measurement
     )
 
 
-def _brokers(demand: Demand, shape: Shape, load: Load, units: Units) -> int:
-    one = replace(shape, brokers=1)
-    cores = by_place(terms(one, load, units))["brokers"]
+def _brokers(demand: Demand, shape: Shape, load: StreamLoad, units: Units) -> int:
+    # The totals of the cluster: what one broker would bear. Each is divided by what a broker can take.
+    single_broker = replace(shape, brokers=1)
+    cores = by_place(terms(single_broker, load, units))["brokers"]
     return max(
         demand.replicas,
         math.ceil(cores / (BROKER_SHARE * demand.broker_cores)),
-        math.ceil(max(broker_traffic(one, load, units)) / (BROKER_SHARE * demand.network)),
-        math.ceil(broker_partitions(one) / MOST_BROKER_PARTITIONS),
+        math.ceil(max(broker_traffic(single_broker, load, units)) / (BROKER_SHARE * demand.network)),
+        math.ceil(broker_partitions(single_broker) / MOST_BROKER_PARTITIONS),
     )
 
 
 def _memory(
-    demand: Demand, shape: Shape, load: Load, measurements: Measurements, executors: int, units: Units
+    demand: Demand, shape: Shape, load: StreamLoad, measurements: Measurements, executors: int, units: Units
 ) -> Memory:
     state = state_bytes(shape, load, demand.window)
     learned = measurements.state["state_bytes"] * shape.routed / 1_000
@@ -306,7 +311,7 @@ def _memory(
 
 
 def _misfits(
-    demand: Demand, shape: Shape, load: Load, units: Units, measurements: Measurements
+    demand: Demand, shape: Shape, load: StreamLoad, units: Units, measurements: Measurements
 ) -> Iterator[str]:
     seconds = batch_seconds(shape, load, units)
     needed = by_place(terms(shape, load, units))

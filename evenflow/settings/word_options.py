@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from evenflow.errors import ConfigError
-from evenflow.laws import Law
+from evenflow.laws import KeyLaw
 from evenflow.settings.durations import parse_duration
 from evenflow.written import pairs
 
@@ -81,7 +81,7 @@ class WordOptions:
         """The option as text."""
         return self._take(name, default)
 
-    def settings_of(self, law: Law, *, but: Collection[str] = ()) -> dict[str, float]:
+    def settings_of(self, law: KeyLaw, *, but: Collection[str] = ()) -> dict[str, float]:
         """The settings of a law that were given, but for those in `but`."""
         given: dict[str, float] = {}
         for name, setting in law.settings.items():

@@ -17,7 +17,7 @@ from gymnasium.envs.registration import register, registry
 
 from evenflow.simulation.channel import Channel
 from evenflow.simulation.provenance import Origin, Provenance, origin_of, provenance_of
-from evenflow.simulation.results import Figures, Result
+from evenflow.simulation.results import Figures, SimulationResult
 from evenflow.simulation.run import simulate
 from evenflow.simulation.scenario import Entrant, Scenario, entrant
 from evenflow.simulation.streams import STREAMS, KeyedStream, from_columns, generated, kind_of
@@ -30,8 +30,8 @@ __all__ = [
     "KeyedStream",
     "Origin",
     "Provenance",
-    "Result",
     "Scenario",
+    "SimulationResult",
     "entrant",
     "from_columns",
     "generated",

@@ -85,10 +85,10 @@ class Exchange:
 
     def catch_up(self, now: int) -> None:
         """Do all that is due by event time `now`, ms, the time of the next tuple."""
-        told: dict[int, int] = {}
+        sent_at: dict[int, int] = {}
         while True:
             arrives, closes = self._arrives_at(), self._closes_at()
-            moments = [self._moment(source, now, told) for source in range(len(self._sources))]
+            moments = [self._moment(source, now, sent_at) for source in range(len(self._sources))]
             at = min(arrives, closes, *moments)
             if at > now:
                 return
@@ -98,18 +98,18 @@ class Exchange:
             elif min(moments) == at:
                 for source in np.flatnonzero(np.array(moments) == at).tolist():
                     self._tell(source)
-                    told[source] = at
+                    sent_at[source] = at
             elif (table := self._rounds.overdue()) is not None:
                 self._publish(table)
 
-    def _moment(self, source: int, now: int, told: dict[int, int]) -> int:
-        """When the source tells next. told: the sources that have told since the last tuple, and when."""
+    def _moment(self, source: int, now: int, sent_at: dict[int, int]) -> int:
+        """When the source tells next. sent_at: the sources that have told since the last tuple, and when."""
         due = self._due[source]
         if due == NEVER:
             return now
-        if source not in told or due > now:
+        if source not in sent_at or due > now:
             return max(due, self._now)
-        interval = max(1, due - told[source])
+        interval = max(1, due - sent_at[source])
         return max(due + (now - due) // interval * interval, self._now)
 
     def _arrives_at(self) -> int:
@@ -137,6 +137,7 @@ class Exchange:
     def _send(self, record: bytes, to: int) -> None:
         if self._random.random() >= self._channel.loss:
             arrival = self._now + self._channel.delay_ms
+            # The number keeps records that arrive at one moment in the order in which they were sent.
             heapq.heappush(self._travelling, (arrival, next(self._number), to, record))
 
     def _arrive(self) -> None:

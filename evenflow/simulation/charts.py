@@ -19,7 +19,7 @@ from evenflow.charts.page import TWO_PANELS, drawing, page, save
 from evenflow.charts.points import points
 from evenflow.errors import ConfigError
 from evenflow.simulation.provenance import Provenance
-from evenflow.simulation.results import Result
+from evenflow.simulation.results import SimulationResult
 
 if TYPE_CHECKING:
     import altair
@@ -53,10 +53,10 @@ def _probe(path: Path) -> None:
     """ConfigError if the file cannot be opened for writing. The file system is as before afterwards."""
     try:
         target = path.resolve()
-        there = target.exists()
+        existed_before = target.exists()
         with target.open("ab"):  # appending does not empty a picture that exists
             pass
-        if not there:
+        if not existed_before:
             target.unlink()
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -64,7 +64,11 @@ def _probe(path: Path) -> None:
 
 
 def plot(
-    results: Sequence[Result], path: Path, *, about: Provenance | None = None, stress: str | None = None
+    results: Sequence[SimulationResult],
+    path: Path,
+    *,
+    about: Provenance | None = None,
+    stress: str | None = None,
 ) -> None:
     """Write the picture. The ending of the path decides the format (`FORMATS`). The rest is as for `picture`."""
     check_target(path)
@@ -72,7 +76,7 @@ def plot(
 
 
 def picture(
-    results: Sequence[Result], *, about: Provenance | None = None, stress: str | None = None
+    results: Sequence[SimulationResult], *, about: Provenance | None = None, stress: str | None = None
 ) -> altair.TopLevelMixin:
     """The charts side by side. The title says what is drawn, and never which partitioner is better.
 
@@ -82,21 +86,23 @@ def picture(
     by_name = {result.figures.partitioner: result for result in results}
     at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
     if stress is None and len(by_name) <= len(EQUAL):
-        found = equal(by_name)
+        look_of = equal(by_name)
     else:
-        found = looks(by_name, hero=stress or "", named=[*_KNOWN, *best(at)])
-    panels = [_balance(at, found), _over_time(by_name, found), _loads(by_name, found)]
-    subtitle = _subtitle(results, found, about)
+        look_of = looks(by_name, hero=stress or "", named=[*_KNOWN, *best(at)])
+    panels = [_balance(at, look_of), _over_time(by_name, look_of), _loads(by_name, look_of)]
+    subtitle = _subtitle(results, look_of, about)
     return page(panels, title=_TITLE, subtitle=subtitle, columns=3, spacing=40, letters=TWO_PANELS)
 
 
-def _subtitle(results: Sequence[Result], found: Mapping[str, Look], about: Provenance | None) -> list[str]:
+def _subtitle(
+    results: Sequence[SimulationResult], look_of: Mapping[str, Look], about: Provenance | None
+) -> list[str]:
     figures = results[0].figures
     conditions = f"{figures.tuples:,} tuples, {figures.keys:,} keys, {figures.workers} workers"
     if about is not None:
         conditions = f"{caption(about)}, {conditions}"
-    grey = sum(not look.labelled for look in found.values())
-    lines = [f"{conditions}; grey: {grey} others" if len(found) > FEW and grey else conditions, _UNITS]
+    grey = sum(not look.labelled for look in look_of.values())
+    lines = [f"{conditions}; grey: {grey} others" if len(look_of) > FEW and grey else conditions, _UNITS]
     if figures.total_cost is not None:
         lines.append(_weighed(results))
     if any(len(result.at) > CURVE_POINTS for result in results):
@@ -104,7 +110,7 @@ def _subtitle(results: Sequence[Result], found: Mapping[str, Look], about: Prove
     return lines
 
 
-def _weighed(results: Sequence[Result]) -> str:
+def _weighed(results: Sequence[SimulationResult]) -> str:
     """What the loads are, and who does not weigh, in words."""
     others = [result.figures.partitioner for result in results if not result.figures.weighs]
     not_weighed = f"; do not weigh: {', '.join(others)}" if others else ""
@@ -127,7 +133,7 @@ def caption(about: Provenance) -> str:
     return ", ".join(words)
 
 
-def thinned(result: Result, most: int = CURVE_POINTS) -> Line:
+def thinned(result: SimulationResult, most: int = CURVE_POINTS) -> Line:
     """The series of a result with at most so many points: the largest value of each stretch, at its own place."""
     stretch = -(-len(result.at) // most)
     pieces = [
@@ -137,14 +143,14 @@ def thinned(result: Result, most: int = CURVE_POINTS) -> Line:
     return Line(result.at[pieces].tolist(), result.over_time[pieces].tolist())
 
 
-def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look]) -> Any:
+def _balance(at: Mapping[str, tuple[float, float]], look_of: Mapping[str, Look]) -> Any:
     shares = [ksr for ksr, _ in at.values()]
     x = linear("replication factor (1 = no key is split)", [1.0, *shares, 1.05])
     y = _level("imbalance", [imbalance for _, imbalance in at.values()])
-    return points(at, found, x=x, y=y, title="imbalance against replication: less of both is better")
+    return points(at, look_of, x=x, y=y, title="imbalance against replication: less of both is better")
 
 
-def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
+def _over_time(results: Mapping[str, SimulationResult], look_of: Mapping[str, Look]) -> Any:
     windowed = any(result.figures.window_imbalance is not None for result in results.values())
     drawn = {name: thinned(result) for name, result in results.items()}
     ends = [float(at) for line in drawn.values() for at in (line.x[0], line.x[-1])]
@@ -157,24 +163,24 @@ def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
         "imbalance of the window" if windowed else "imbalance of the stream so far",
         [value for line in drawn.values() for value in line.y],
     )
-    return lines(drawn, found, x=x, y=y, title="imbalance over time", height=260)
+    return lines(drawn, look_of, x=x, y=y, title="imbalance over time", height=260)
 
 
-def _loads(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
+def _loads(results: Mapping[str, SimulationResult], look_of: Mapping[str, Look]) -> Any:
     drawn = {name: _ranked(result) for name, result in results.items()}
     most = max(line.y[0] for line in drawn.values())
     x = linear("workers, fullest first", [1, max(len(line.x) for line in drawn.values())])
     y = Axis("load / mean load", 0, max(2.0, most * 1.05), "symlog")
-    return lines(drawn, found, x=x, y=y, title="load per worker", height=260)
+    return lines(drawn, look_of, x=x, y=y, title="load per worker", height=260)
 
 
-def _ranked(result: Result) -> Line:
+def _ranked(result: SimulationResult) -> Line:
     # The tiny number avoids a division by 0 if no tuple was routed.
     shares = np.sort(result.loads / max(result.loads.mean(), 1e-300))[::-1]
     return Line(list(range(1, len(shares) + 1)), shares.tolist())
 
 
-def _imbalance(result: Result) -> float:
+def _imbalance(result: SimulationResult) -> float:
     figures = result.figures
     return figures.imbalance if figures.window_imbalance is None else figures.window_imbalance
 

@@ -76,7 +76,7 @@ class Figures:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Result:
+class SimulationResult:
     """Figures, and the whole series that the charts show."""
 
     figures: Figures
@@ -88,7 +88,7 @@ class Result:
     """Load of each worker over the whole stream: its tuples, or the sum of their costs."""
 
 
-def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenario) -> Result:
+def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenario) -> SimulationResult:
     """The figures and curves of a routed stream."""
     n, tuples, costs = scenario.workers, len(stream), stream.costs
     points, samples = metrics.sampled_imbalance(routed.workers, n, samples=scenario.samples, costs=costs)
@@ -139,7 +139,7 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         seconds=routed.seconds,
         ns_per_tuple=routed.seconds * 1e9 / tuples,
     )
-    return Result(figures=figures, at=at, over_time=over_time, loads=loads)
+    return SimulationResult(figures=figures, at=at, over_time=over_time, loads=loads)
 
 
 def _key_moves(routed: Routed, stream: KeyedStream, scenario: Scenario) -> float:
@@ -154,10 +154,10 @@ def _key_moves(routed: Routed, stream: KeyedStream, scenario: Scenario) -> float
         )
     panes = scenario.panes(stream.times)
     first, last = scenario.measured_slides(panes, stream)
-    slides, found = metrics.key_moves(
+    slides, moves = metrics.key_moves(
         routed.workers, stream.codes, panes, scenario.workers, panes_per_window=scenario.panes_per_window
     )
-    return float(found[(slides >= first) & (slides <= last)].sum()) / (last - first + 1)
+    return float(moves[(slides >= first) & (slides <= last)].sum()) / (last - first + 1)
 
 
 def _bytes_per_second(sent: Sent, stream: KeyedStream, scenario: Scenario) -> float:

@@ -54,13 +54,17 @@ def route(
     )
     exchange = _exchange(sources, scenario)
     out = np.empty(len(stream), np.int32)
-    seconds, told = 0.0, 0
+    seconds, last_report = 0.0, 0
     for low, high in _pieces([int(edge) for edge in edges], stream, scenario, exchange):
         seconds += _route_block(sources, stream, out, low, high)
-        if high - told >= BLOCK or high == len(stream):
+        if high - last_report >= BLOCK or high == len(stream):
             progress(high)
-            told = high
-    hot = [seen.head_keys for seen in (source.observe() for source in sources) if seen.head_keys is not None]
+            last_report = high
+    hot = [
+        observation.head_keys
+        for observation in (source.observe() for source in sources)
+        if observation.head_keys is not None
+    ]
     sent = None if exchange is None else exchange.sent
     return Routed(out, seconds, max(hot) if hot else None, sent, sources[0].takes_costs)
 
@@ -105,6 +109,7 @@ def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, l
         costs = None if weighed is None else np.ascontiguousarray(weighed[mine])
         assign = source.assign_batch if source.micro_batch else source.assign
         if len(keys):
+            # Columns are made contiguous before the clock starts: that is the work of the service, not of the algorithm.
             began = time.thread_time()
             workers = assign(keys, times, costs)
             seconds += time.thread_time() - began

@@ -19,7 +19,7 @@ import numpy as np
 from evenflow.arrays import Int64s
 from evenflow.errors import EvenflowError
 from evenflow.processes import worker_processes
-from evenflow.simulation.results import Result, measure
+from evenflow.simulation.results import SimulationResult, measure
 from evenflow.simulation.routing import route
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream, opened
@@ -53,7 +53,7 @@ def simulate(
     *,
     processes: int | None = None,
     watch: Watcher = lambda done: None,
-) -> list[Result]:
+) -> list[SimulationResult]:
     """The result of each entrant on the stream, in the order of the entrants.
 
     `processes`: how many run at a time, by default as many as there are cores. With one, everything runs in this
@@ -69,23 +69,23 @@ def simulate(
         scenario.measured_slides(scenario.panes(stream.times), stream)
     cores = len(os.sched_getaffinity(0)) if processes is None else processes
     if min(cores, len(entrants)) <= 1:
-        return _here(stream, entrants, scenario, watch)
+        return _in_this_process(stream, entrants, scenario, watch)
     with TemporaryDirectory(prefix="evenflow-simulate-") as folder:
         return _apart(stream, entrants, scenario, min(cores, len(entrants)), watch, Path(folder))
 
 
-def _here(
+def _in_this_process(
     stream: KeyedStream, entrants: Sequence[Entrant], scenario: Scenario, watch: Watcher
-) -> list[Result]:
+) -> list[SimulationResult]:
     done = [0] * len(entrants)
     results = []
     for number, who in enumerate(entrants):
-        # The default argument binds this turn's number, whenever `told` is called.
-        def told(tuples: int, number: int = number) -> None:
+        # The default argument binds this turn's number, whenever `report` is called.
+        def report(tuples: int, number: int = number) -> None:
             done[number] = tuples
             watch(done)
 
-        results.append(measure(route(stream, who, scenario, progress=told), who, stream, scenario))
+        results.append(measure(route(stream, who, scenario, progress=report), who, stream, scenario))
     return results
 
 
@@ -96,7 +96,7 @@ def _apart(
     processes: int,
     watch: Watcher,
     folder: Path,
-) -> list[Result]:
+) -> list[SimulationResult]:
     stored = stream.stored(folder)
     assert stored.folder is not None
     # Entry 0 is 1 to ask all tasks to stop. Entry 1 + number holds the tuples that the task has routed.
@@ -109,6 +109,7 @@ def _apart(
     ]
     pool = worker_processes(processes)
     try:
+        # The stream is on disk and not in the tasks: every process maps the same pages.
         running = [pool.submit(_work, task) for task in tasks]
         _follow(running, progress, watch)
         return [future.result() for future in running]
@@ -122,7 +123,7 @@ def _apart(
         pool.shutdown(cancel_futures=True)
 
 
-def _follow(running: list[Future[Result]], progress: Int64s, watch: Watcher) -> None:
+def _follow(running: list[Future[SimulationResult]], progress: Int64s, watch: Watcher) -> None:
     left = set(running)
     while left:
         finished, left = wait(left, timeout=_LOOK_EVERY)
@@ -131,15 +132,15 @@ def _follow(running: list[Future[Result]], progress: Int64s, watch: Watcher) -> 
             future.result()  # raises what the task raised, without waiting for the others
 
 
-def _work(task: _Task) -> Result:
+def _work(task: _Task) -> SimulationResult:
     progress = np.load(task.board, mmap_mode="r+")
 
-    def told(tuples: int) -> None:
+    def report(tuples: int) -> None:
         progress[task.number + 1] = tuples
         if progress[0]:
             raise _StoppedError
 
     stream = opened(task.folder, key_count=task.key_count, next_time=task.next_time)
-    told(0)
-    routed = route(stream, task.who, task.scenario, progress=told)
+    report(0)
+    routed = route(stream, task.who, task.scenario, progress=report)
     return measure(routed, task.who, stream, task.scenario)

@@ -87,9 +87,9 @@ class Scenario:
             raise ConfigError(f"a window has at most {MAX_SLIDES:,} slides, not {self.panes_per_window:,}")
 
     @staticmethod
-    def _at_least(what: str, value: int | None, least: int) -> None:
+    def _at_least(setting: str, value: int | None, least: int) -> None:
         if value is not None and value < least:
-            raise ConfigError(f"{what} must be at least {least}, not {value}")
+            raise ConfigError(f"{setting} must be at least {least}, not {value}")
 
     @property
     def panes_per_window(self) -> int:

@@ -115,6 +115,7 @@ class _Clock:
             return wandering_times(first, count, rate=rate, period_ms=period_ms, seed=seed)
         times = numbered_times(first, count, rate=rate / self.slower)
         index = np.arange(first, first + count)
+        # 2 * index, because half of an odd number of tuples is no whole number.
         late = (index == tuples // 2) if self.wrong else (2 * index >= tuples) & self.silent
         return times + HOUR * late
 
@@ -139,7 +140,7 @@ class _Kind:
         """Whether the law has an exponent that can be set."""
         return "z" in LAWS[self.law].settings
 
-    def made(self, keys: int, zipf: float, seed: int) -> RankLaw:
+    def rank_law(self, keys: int, zipf: float, seed: int) -> RankLaw:
         """The law over this many keys. zipf: exponent of a law that has one."""
         exponent = {"z": zipf} if self.has_exponent else {}
         return LAWS[self.law].made(keys, seed, **exponent, **self.fixed)
@@ -205,11 +206,11 @@ def generated(
     ms. `period_ms` is the length of a period in event time, for streams that change with each period. ConfigError for
     an unknown name, a value out of range, or a disk without room.
     """
-    made, pace = kind_of(kind), rate or _INDEX_RATE
+    stream_kind, pace = kind_of(kind), rate or _INDEX_RATE
     _check(tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
-    times_of = partial(made.clock.times, tuples=tuples, rate=pace, period_ms=period_ms, seed=seed)
+    times_of = partial(stream_kind.clock.times, tuples=tuples, rate=pace, period_ms=period_ms, seed=seed)
     next_time = int(times_of(tuples, 1)[0])
-    law = made.made(keys, zipf, seed)
+    law = stream_kind.rank_law(keys, zipf, seed)
     names = _columns(costs=law.has_costs)
     if folder is not None:
         _check_room(folder, tuples, names)
@@ -225,16 +226,16 @@ def generated(
     # The generator of `evenflow replay` draws its ranks from a sequence with the same seed.
     draws = np.random.default_rng([seed, RANKS])
     for first, count in _pieces(tuples):
-        here = slice(first, first + count)
-        times[here] = times_of(first, count)
-        if made.by_halves:
+        rows = slice(first, first + count)
+        times[rows] = times_of(first, count)
+        if stream_kind.by_halves:
             periods = (2 * np.arange(first, first + count) >= tuples).astype(np.int64)
         else:
-            periods = times[here] // period_ms
-        codes[here] = ranks = ranks_by_period(law, draws.random(count), periods, first)
-        columns["keys"][here] = hashes[ranks]
+            periods = times[rows] // period_ms
+        codes[rows] = ranks = ranks_by_period(law, draws.random(count), periods, first)
+        columns["keys"][rows] = hashes[ranks]
         if law.has_costs:
-            columns["costs"][here] = law.costs(ranks)
+            columns["costs"][rows] = law.costs(ranks)
     return KeyedStream(**columns, key_count=keys, next_time=next_time, folder=folder)
 
 
@@ -315,10 +316,10 @@ def _check_room(folder: Path, tuples: int, columns: _Types) -> None:
 def _column(folder: Path | None, name: str, kind: type[np.generic], tuples: int) -> npt.NDArray[Any]:
     if folder is None:
         return np.empty(tuples, kind)
-    made: npt.NDArray[Any] = np.lib.format.open_memmap(
+    column: npt.NDArray[Any] = np.lib.format.open_memmap(
         folder / f"{name}.npy", mode="w+", dtype=kind, shape=(tuples,)
     )
-    return made
+    return column
 
 
 def _pieces(tuples: int) -> Iterator[tuple[int, int]]:

@@ -61,7 +61,7 @@ frequency of a key without an entry while entries are free. `shift`: by how many
 the table."""
 
 
-class Summary(NamedTuple):
+class SpaceSavingSummary(NamedTuple):
     """The summary: what kernels take as one argument. An entry is a number 0..capacity-1 that never moves."""
 
     entry: Rows
@@ -77,19 +77,19 @@ class Summary(NamedTuple):
 
 
 @inlined
-def find(s: Summary, wanted: np.uint64) -> np.uint32:
+def find(s: SpaceSavingSummary, target: np.uint64) -> np.uint32:
     """The key's entry, or `capacity`."""
     entry, table = s.entry, s.table
     # The sentinel ends every chain, so the loop needs one test only.
-    entry[entry.shape[0] - 1]["key"] = wanted
-    at = table[(wanted * GOLDEN) >> np.uint64(s.meta[()]["shift"])]
-    while entry[at]["key"] != wanted:
+    entry[entry.shape[0] - 1]["key"] = target
+    at = table[(target * GOLDEN) >> np.uint64(s.meta[()]["shift"])]
+    while entry[at]["key"] != target:
         at = entry[at]["chain"]
     return at
 
 
 @inlined
-def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
+def _chain(s: SpaceSavingSummary, at: Whole, key: np.uint64) -> None:
     """Give the entry, which is in no chain, to this key."""
     entry, table = s.entry, s.table
     slot = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
@@ -99,7 +99,7 @@ def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
 
 
 @inlined
-def _unchain(s: Summary, at: Whole) -> None:
+def _unchain(s: SpaceSavingSummary, at: Whole) -> None:
     """Take the entry out of the chain of its key."""
     entry, table = s.entry, s.table
     slot = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
@@ -113,34 +113,34 @@ def _unchain(s: Summary, at: Whole) -> None:
 
 
 @inlined
-def _new_group(s: Summary, below: Whole, count: Whole, last: Whole) -> np.uint32:
+def _new_group(s: SpaceSavingSummary, below: Whole, count: Whole, last: Whole) -> np.uint32:
     """Make a group between `below` and the group above it. The caller still has to set its first position."""
     group, meta = s.group, s.meta[()]
-    made = np.uint32(meta["free"])
+    number = np.uint32(meta["free"])
     above = group[below]["up"]
-    meta["free"] = np.int64(group[made]["up"])
-    group[made]["count"] = count
-    group[made]["last"] = last
-    group[made]["up"] = above
-    group[made]["down"] = below
-    group[below]["up"] = made
-    group[above]["down"] = made
-    return made
+    meta["free"] = np.int64(group[number]["up"])
+    group[number]["count"] = count
+    group[number]["last"] = last
+    group[number]["up"] = above
+    group[number]["down"] = below
+    group[below]["up"] = number
+    group[above]["down"] = number
+    return number
 
 
 @inlined
-def _unlink(s: Summary, gone: Whole) -> None:
+def _unlink(s: SpaceSavingSummary, number: Whole) -> None:
     """Take the group out of the order. It is unused from now on."""
     group, meta = s.group, s.meta[()]
-    above, below = group[gone]["up"], group[gone]["down"]
+    above, below = group[number]["up"], group[number]["down"]
     group[below]["up"] = above
     group[above]["down"] = below
-    group[gone]["up"] = np.uint32(meta["free"])
-    meta["free"] = np.int64(gone)
+    group[number]["up"] = np.uint32(meta["free"])
+    meta["free"] = np.int64(number)
 
 
 @inlined
-def _enter(s: Summary, at: Whole, position: Whole, count: Whole) -> None:
+def _enter(s: SpaceSavingSummary, at: Whole, position: Whole, count: Whole) -> None:
     """Put a new entry below all others. No other entry may have a lower count."""
     group = s.group
     lowest = group[_BOTTOM]["up"]
@@ -153,7 +153,7 @@ def _enter(s: Summary, at: Whole, position: Whole, count: Whole) -> None:
 
 
 @inlined
-def _raise(s: Summary, at: Whole, cost: Whole) -> None:
+def _raise(s: SpaceSavingSummary, at: Whole, cost: Whole) -> None:
     """Raise the entry's count by `cost`, at least one."""
     entry, group, order = s.entry, s.group, s.order
     mine = entry[at]["group"]
@@ -168,10 +168,10 @@ def _raise(s: Summary, at: Whole, cost: Whole) -> None:
     else:
         # The last entry of the group takes the entry's place, so that the place that is free borders on the next higher
         # count.
-        here = entry[at]["position"]
+        position = entry[at]["position"]
         other = order[last]
-        order[here] = other
-        entry[other]["position"] = here
+        order[position] = other
+        entry[other]["position"] = position
         below = mine
         if alone:
             below = group[mine]["down"]
@@ -196,7 +196,7 @@ def _raise(s: Summary, at: Whole, cost: Whole) -> None:
 
 
 @inlined
-def offer(s: Summary, key: np.uint64, cost: Whole) -> np.uint32:
+def offer(s: SpaceSavingSummary, key: np.uint64, cost: Whole) -> np.uint32:
     """Count one occurrence of the key, which costs so much. Returns the key's entry."""
     entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
     meta["total"] += cost
@@ -221,24 +221,24 @@ def offer(s: Summary, key: np.uint64, cost: Whole) -> np.uint32:
 
 
 @inlined
-def count_of(s: Summary, at: Whole) -> np.int64:
+def count_of(s: SpaceSavingSummary, at: Whole) -> np.int64:
     """The entry's count: never below the key's frequency."""
     return s.group[s.entry[at]["group"]]["count"]
 
 
 @kernel
-def _offer_all(s: Summary, keys: UInt64s, costs: Int64s) -> None:
+def _offer_all(s: SpaceSavingSummary, keys: UInt64s, costs: Int64s) -> None:
     for row in range(keys.shape[0]):
         offer(s, keys[row], costs[row])
 
 
 @kernel
-def _find_one(s: Summary, key: np.uint64) -> np.int64:
+def _find_one(s: SpaceSavingSummary, key: np.uint64) -> np.int64:
     return np.int64(find(s, key))
 
 
 @kernel
-def _read_out(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
+def _read_out(s: SpaceSavingSummary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
     entry, order = s.entry, s.order
     first = order.shape[0] - keys.shape[0]
     for row in range(keys.shape[0]):
@@ -249,7 +249,7 @@ def _read_out(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None
 
 
 @kernel
-def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
+def _rebuild(s: SpaceSavingSummary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
     """Fill an empty summary with entries that are given in ascending order of count."""
     size, capacity = keys.shape[0], s.order.shape[0]
     # From the greatest count down, because `_enter` puts each entry below all others.
@@ -263,7 +263,7 @@ def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
 
 
 @kernel
-def halve(s: Summary) -> None:
+def halve(s: SpaceSavingSummary) -> None:
     """Halve all counts, rounded down. The entries keep their order."""
     entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
     meta["total"] //= 2
@@ -281,13 +281,13 @@ def halve(s: Summary) -> None:
             group[at]["count"] = count
             below = at
         at = above
-    for one in range(meta["size"]):
-        error = entry[one]["error"]
+    for row in range(meta["size"]):
+        error = entry[row]["error"]
         # Rounded up, so that f <= count <= f + error still holds for the half that is kept.
-        entry[one]["error"] = min(count_of(s, one), (error + 1) // 2)
+        entry[row]["error"] = min(count_of(s, row), (error + 1) // 2)
 
 
-def empty_summary(capacity: int) -> Summary:
+def empty_summary(capacity: int) -> SpaceSavingSummary:
     """A summary that has seen nothing."""
     group = records(capacity + 2, GROUP)
     group["up"] = np.arange(1, capacity + 3)
@@ -296,7 +296,7 @@ def empty_summary(capacity: int) -> Summary:
     group[_TOP] = (_LARGEST, 0, 0, 0, _BOTTOM)
     # At least four slots per entry keep chains short. The number is a power of two, so that a shift finds the slot.
     bits = (4 * capacity - 1).bit_length()
-    return Summary(
+    return SpaceSavingSummary(
         entry=records(capacity + 1, ENTRY),
         group=group,
         order=np.zeros(capacity, np.uint32),
@@ -375,12 +375,12 @@ class SpaceSaving:
             raise ValueError("counters must have equal lengths and ascend by count")
         if len(np.unique(keys)) != len(keys):
             raise ValueError("a key has two counters")
-        made = cls(capacity)
-        kept = slice(max(0, len(keys) - capacity), None)
-        _rebuild(made.summary, keys[kept].copy(), counts[kept].copy(), errors[kept].copy())
-        made.summary.meta["total"] = total
-        made.summary.meta["floor"] = least
-        return made
+        sketch = cls(capacity)
+        largest = slice(max(0, len(keys) - capacity), None)
+        _rebuild(sketch.summary, keys[largest].copy(), counts[largest].copy(), errors[largest].copy())
+        sketch.summary.meta["total"] = total
+        sketch.summary.meta["floor"] = least
+        return sketch
 
     def resized(self, capacity: int) -> SpaceSaving:
         """The same summary with another number of counters. Shrinking drops the least counts."""

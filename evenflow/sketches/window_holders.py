@@ -73,24 +73,24 @@ class HolderPool(NamedTuple):
 
 
 @inlined
-def _place(table: Int32s, wanted: np.uint64, worker: Whole) -> np.int64:
-    return first_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
+def _place(table: Int32s, key: np.uint64, worker: Whole) -> np.int64:
+    return first_slot(key ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
 
 
 @inlined
-def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
+def find(pool: HolderPool, key: np.uint64, worker: Whole) -> np.int64:
     """The row of this pair, or -1 if the worker does not hold the key."""
     rows, table = pool.rows, pool.table
-    row = np.int64(table[_place(table, wanted, worker)])
-    while row >= 0 and (rows[row]["key"] != wanted or rows[row]["worker"] != worker):
+    row = np.int64(table[_place(table, key, worker)])
+    while row >= 0 and (rows[row]["key"] != key or rows[row]["worker"] != worker):
         row = np.int64(rows[row]["chain"])
     return row
 
 
 @inlined
-def first_holder(pool: HolderPool, wanted: np.uint64) -> np.int64:
+def first_holder(pool: HolderPool, key: np.uint64) -> np.int64:
     """The row of the key's newest holder, or -1. `next_holder` goes on from there, and `worker_of` reads the worker."""
-    row = find(pool, wanted, _KEY_ROW)
+    row = find(pool, key, _KEY_ROW)
     return np.int64(pool.rows[row]["next"]) if row >= 0 else np.int64(-1)
 
 
@@ -119,14 +119,14 @@ def refresh(pool: HolderPool, row: Whole) -> None:
 
 
 @kernel
-def _take(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
+def _take(pool: HolderPool, key: np.uint64, worker: Whole) -> np.int64:
     """Take an unused row for this pair, and enter it in the hash table. There must be room."""
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     row = np.int64(clock["free"])
     clock["free"] = rows[row]["chain"]
     clock["room"] -= 1
-    place = _place(table, wanted, worker)
-    rows[row]["key"] = wanted
+    place = _place(table, key, worker)
+    rows[row]["key"] = key
     rows[row]["worker"] = worker
     rows[row]["chain"] = table[place]
     table[place] = row
@@ -153,16 +153,16 @@ def _give_back(pool: HolderPool, row: Whole) -> None:
 
 
 @kernel
-def _insert(pool: HolderPool, wanted: np.uint64, worker: Whole, slot: Whole) -> None:
+def _insert(pool: HolderPool, key: np.uint64, worker: Whole, slot: Whole) -> None:
     """Enter a pair that is not there yet. It was last touched in the slide of this slot."""
     rows, ring = pool.rows, pool.ring
     # Each key has a row of its own, for a worker that does not exist. It begins the list of the key's holders.
-    owner = find(pool, wanted, _KEY_ROW)
+    owner = find(pool, key, _KEY_ROW)
     if owner < 0:
-        owner = _take(pool, wanted, _KEY_ROW)
+        owner = _take(pool, key, _KEY_ROW)
         rows[owner]["next"] = -1
         rows[owner]["holders"] = 0
-    row = _take(pool, wanted, worker)
+    row = _take(pool, key, worker)
     after = np.int64(rows[owner]["next"])
     if after >= 0:
         rows[after]["before"] = row
@@ -195,13 +195,13 @@ def _remove(pool: HolderPool, row: Whole) -> None:
 
 
 @inlined
-def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
+def touch(pool: HolderPool, key: np.uint64, worker: Whole) -> bool:
     """Give the worker a tuple of the key in the current slide. Returns whether the worker did not hold the key yet."""
-    row = find(pool, wanted, worker)
+    row = find(pool, key, worker)
     if row >= 0:
         refresh(pool, row)
         return False
-    _insert(pool, wanted, worker, pool.clock[()]["slot"])
+    _insert(pool, key, worker, pool.clock[()]["slot"])
     return True
 
 
@@ -267,16 +267,16 @@ def _rehash(rows: Rows, table: Int32s) -> None:
 
 
 @kernel
-def _touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
-    return touch(pool, wanted, worker)
+def _touch(pool: HolderPool, key: np.uint64, worker: Whole) -> bool:
+    return touch(pool, key, worker)
 
 
 @kernel
-def _holders(pool: HolderPool, wanted: np.uint64, found: Int64s, slots: Int64s) -> int:
+def _holders(pool: HolderPool, key: np.uint64, workers: Int64s, slots: Int64s) -> int:
     count = 0
-    row = first_holder(pool, wanted)
+    row = first_holder(pool, key)
     while row >= 0:
-        found[count] = worker_of(pool, row)
+        workers[count] = worker_of(pool, row)
         slots[count] = pool.rows[row]["touched"]
         count += 1
         row = next_holder(pool, row)
@@ -358,11 +358,11 @@ class WindowHolders:
     def last_slides(self, key: int) -> dict[int, int]:
         """X(k), the newest holder first: worker -> the slide in which it last got the key. NEVER before any slide."""
         pool = self.pool
-        found, slots = np.empty((2, len(pool.distinct)), np.int64)
-        count = _holders(pool, np.uint64(key), found, slots)
+        holder_workers, slots = np.empty((2, len(pool.distinct)), np.int64)
+        count = _holders(pool, np.uint64(key), holder_workers, slots)
         slide, slot, slides = int(pool.clock["slide"]), int(pool.clock["slot"]), len(pool.ring)
         ago = (slot - slots[:count]) % slides if slide != NEVER else np.zeros(count, np.int64)
-        workers: list[int] = found[:count].tolist()
+        workers: list[int] = holder_workers[:count].tolist()
         return dict(zip(workers, (slide - ago).tolist(), strict=True))
 
     def held_at(self, key: int, now: int | None) -> dict[int, int]:

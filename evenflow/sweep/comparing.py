@@ -42,7 +42,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class ConditionSummary:
     """One partitioner under one condition."""
 
     partitioner: str
@@ -95,17 +95,17 @@ def summarised(
     *,
     centre: Centre = "mean",
     level: float = 0.95,
-) -> list[Summary]:
+) -> list[ConditionSummary]:
     """Each partitioner under each condition, in the order of the table. names: which partitioners. Empty: all.
 
     ConfigError for an unknown metric or name, and for a metric without a value.
     """
-    values, rows = _values(table, metric), _Rows(table)
+    values, rows = _values(table, metric), _Origins(table)
     known = dict.fromkeys(name for name, _ in values)
     for name in names:
         _check_name(name, known)
     return [
-        Summary(
+        ConditionSummary(
             partitioner=name,
             condition=dict(zip(CONDITIONS, condition, strict=True)),
             seeds=len(by_seed),
@@ -124,7 +124,7 @@ def compared(
 
     ConfigError for an unknown metric or name, for twice the same name, and if they have no seed in common.
     """
-    values, rows = _values(table, metric), _Rows(table)
+    values, rows = _values(table, metric), _Origins(table)
     known = dict.fromkeys(name for name, _ in values)
     for name in (first, second):
         _check_name(name, known)
@@ -176,6 +176,7 @@ def student_t(level: float, freedom: int) -> float:
     """
     angles = np.linspace(0, math.pi / 2, _ANGLES)
     density = np.cos(angles) ** (freedom - 1)
+    # The trapezoidal rule. Its constant factor goes out with `share[-1]`.
     share = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     angle = float(np.interp(level, share / share[-1], angles))
     return math.sqrt(freedom) * math.tan(angle)
@@ -183,6 +184,7 @@ def student_t(level: float, freedom: int) -> float:
 
 def _bootstrap(numbers: Float64s, level: float) -> tuple[float, float]:
     """The percentile interval of the median."""
+    # A fixed seed, so that the same table always gives the same interval.
     random = np.random.default_rng(_BOOTSTRAP_SEED)
     resamples = random.integers(0, len(numbers), (RESAMPLES, len(numbers)))
     low, high = np.quantile(np.median(numbers[resamples], axis=1), [(1 - level) / 2, (1 + level) / 2])
@@ -193,7 +195,7 @@ def _paired(
     ours: Mapping[Seed, _Value],
     theirs: Mapping[Seed, _Value],
     *,
-    rows: _Rows,
+    rows: _Origins,
     unpaired: int,
     names: tuple[str, str],
     condition: Mapping[str, Any],
@@ -225,7 +227,7 @@ class _Value(NamedTuple):
     row: int
 
 
-class _Rows:
+class _Origins:
     """What the rows of the table say of where they come from."""
 
     def __init__(self, table: pa.Table) -> None:

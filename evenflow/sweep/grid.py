@@ -116,8 +116,10 @@ class Grid:
             raise ConfigError(
                 f"the sweep has {self.size:,} cells, more than {MOST_CELLS:,}", hint="shorten its lists"
             )
+        # Each entrant is made once for each number of workers, so that a wrong option fails before the first cell runs.
         for text, workers in product(self.partitioners, self.workers):
             replace(self.scenario, workers=workers).check(entrant(text))
+        # Making a scenario checks it.
         for sources in self.sources:
             replace(self.scenario, sources=sources)
 
@@ -149,6 +151,7 @@ class Grid:
                 origin=self._origin(exponent, seed),
                 tuples=self.tuples,
             )
+            # The last list varies fastest, so the cells of one stream (exponent and seed) stand together.
             for exponent, seed, sources, workers, text in product(
                 self.exponents or (None,), self.seeds, self.sources, self.workers, self.partitioners
             )

@@ -19,7 +19,7 @@ from evenflow.charts.looks import Look
 from evenflow.charts.page import ONE_PANEL, TWO_PANELS, page, save
 from evenflow.errors import ConfigError
 from evenflow.simulation.charts import check_target
-from evenflow.sweep.comparing import CONDITIONS, Centre, Summary, summarised
+from evenflow.sweep.comparing import CONDITIONS, Centre, ConditionSummary, summarised
 
 if TYPE_CHECKING:
     import altair
@@ -83,7 +83,7 @@ def picture(
     _check_axes(x, panels)
     points = summarised(table, metric, names, centre=centre, level=level)
     _check_varied(points, {x, panels})
-    by_panel: dict[Any, list[Summary]] = {}
+    by_panel: dict[Any, list[ConditionSummary]] = {}
     for point in points:
         by_panel.setdefault(None if panels is None else point.condition[panels], []).append(point)
     looks = equal(point.partitioner for point in points)
@@ -132,7 +132,7 @@ def _check_axes(x: str, panels: str | None) -> None:
         raise ConfigError(f"x and panels are both {x!r}", hint="choose two different ones")
 
 
-def _check_varied(points: Sequence[Summary], drawn: set[str | None]) -> None:
+def _check_varied(points: Sequence[ConditionSummary], drawn: set[str | None]) -> None:
     """ConfigError if two points of a line would lie above each other."""
     for name in CONDITIONS:
         values = list(dict.fromkeys(point.condition[name] for point in points))
@@ -148,7 +148,7 @@ def _check_varied(points: Sequence[Summary], drawn: set[str | None]) -> None:
 
 
 def _panel(
-    points: Sequence[Summary], looks: Mapping[str, Look], axes: tuple[Axis, Axis], x: str, title: str
+    points: Sequence[ConditionSummary], looks: Mapping[str, Look], axes: tuple[Axis, Axis], x: str, title: str
 ) -> Any:
     curves: dict[str, Line] = {}
     for name in looks:
@@ -163,11 +163,11 @@ def _panel(
     return lines(curves, looks, x=axes[0], y=axes[1], title=title, bands=True, width=300, height=240)
 
 
-def _low(point: Summary) -> float:
+def _low(point: ConditionSummary) -> float:
     return point.value.centre if point.value.low is None else point.value.low
 
 
-def _high(point: Summary) -> float:
+def _high(point: ConditionSummary) -> float:
     return point.value.centre if point.value.high is None else point.value.high
 
 
@@ -182,9 +182,10 @@ def _panel_title(panels: str, value: float) -> str:
     return f"Zipf {value:g}" if panels == "exponent" else f"{value:,} {panels if value > 1 else panels[:-1]}"
 
 
-def _y_axis(title: str, metric: str, points: Sequence[Summary]) -> Axis:
+def _y_axis(title: str, metric: str, points: Sequence[ConditionSummary]) -> Axis:
     centres = [point.value.centre for point in points]
     ends = [end for point in points for end in (_low(point), _high(point))]
+    # Imbalances spread over orders of magnitude and may be 0, so their axis has a floor.
     if metric.endswith("imbalance") or metric == "imbalance_mean":
         return decades(title, [*centres, max(ends)], floor=_FLOOR)
     if min(centres) > 0 and max(centres) > _WIDE * min(centres):
@@ -193,7 +194,7 @@ def _y_axis(title: str, metric: str, points: Sequence[Summary]) -> Axis:
 
 
 def _caption(
-    points: Sequence[Summary],
+    points: Sequence[ConditionSummary],
     drawn: set[str | None],
     *,
     seeds: Sequence[int],

@@ -34,11 +34,11 @@ def _numbers(option: str, text: str) -> list[Decimal]:
         numbers += _piece(option, piece.strip())
         if len(numbers) > MOST:
             raise ConfigError(f"{option}: {text!r} has more than {MOST:,} numbers", hint="make it shorter")
-    seen = set[Decimal]()
+    unique = set[Decimal]()
     for number in numbers:
-        if number in seen:
+        if number in unique:
             raise ConfigError(f"{option}: {number} is given twice in {text!r}", hint="name it once")
-        seen.add(number)
+        unique.add(number)
     return numbers
 
 
@@ -58,6 +58,7 @@ def _piece(option: str, piece: str) -> list[Decimal]:
         raise ConfigError(f"{option}: the range {piece!r} descends", hint=f"write {last}:{first}")
     if (last - first) / step >= MOST:
         raise ConfigError(f"{option}: {piece!r} has more than {MOST:,} numbers", hint="take a larger step")
+    # Exact, because these are decimal numbers: with floats 0.1:0.3:0.1 would lose its upper end.
     return [first + at * step for at in range(int((last - first) / step) + 1)]
 
 

@@ -28,7 +28,7 @@ _AHEAD = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Outcome:
+class CellOutcome:
     """A finished cell."""
 
     cell: Cell
@@ -54,7 +54,7 @@ def run(
     *,
     file: KeyedStream | None = None,
     processes: int | None = None,
-    finish: Callable[[Outcome], None],
+    finish: Callable[[CellOutcome], None],
 ) -> None:
     """Run the cells, and call `finish` in this process with each one that is done, in the order in which they end.
 
@@ -67,7 +67,7 @@ def run(
     if many <= 1:
         streams = _Streams(file)
         for cell in cells:
-            finish(_outcome(cell, streams.of(cell)))
+            finish(_outcome(cell, streams.stream(cell)))
         return
     with TemporaryDirectory(prefix="evenflow-sweep-") as folder:
         stored = None
@@ -79,10 +79,10 @@ def run(
             finish(outcome)
 
 
-def _apart(cells: Sequence[Cell], stored: _Stored | None, processes: int) -> Iterator[Outcome]:
+def _apart(cells: Sequence[Cell], stored: _Stored | None, processes: int) -> Iterator[CellOutcome]:
     pool = worker_processes(processes, begin=_begin, given=(stored,))
     waiting = iter(cells)
-    running: set[Future[Outcome]] = set()
+    running: set[Future[CellOutcome]] = set()
     try:
         while True:
             while len(running) < _AHEAD * processes and (cell := next(waiting, None)) is not None:
@@ -108,7 +108,7 @@ class _Streams:
         self._file = file
         self._last: tuple[Origin, int, KeyedStream] | None = None
 
-    def of(self, cell: Cell) -> KeyedStream:
+    def stream(self, cell: Cell) -> KeyedStream:
         """The stream of this cell."""
         if self._file is not None:
             return self._file
@@ -133,13 +133,13 @@ def _begin(stored: _Stored | None) -> None:
     _streams = _Streams(file)
 
 
-def _work(cell: Cell) -> Outcome:
-    return _outcome(cell, _streams.of(cell))
+def _work(cell: Cell) -> CellOutcome:
+    return _outcome(cell, _streams.stream(cell))
 
 
-def _outcome(cell: Cell, stream: KeyedStream) -> Outcome:
+def _outcome(cell: Cell, stream: KeyedStream) -> CellOutcome:
     scenario, who = cell.scenario, cell.who
     result = measure(route(stream, who, scenario), who, stream, scenario)
-    made = provenance_of(cell.origin, scenario, who, stream)
-    row = asdict(result.figures) | asdict(made)
-    return Outcome(cell=cell, row=row, at=result.at, imbalance=result.over_time)
+    provenance = provenance_of(cell.origin, scenario, who, stream)
+    row = asdict(result.figures) | asdict(provenance)
+    return CellOutcome(cell=cell, row=row, at=result.at, imbalance=result.over_time)

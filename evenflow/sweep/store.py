@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.sweep.grid import IDENTITY, Cell, Key
-from evenflow.sweep.run import Outcome
+from evenflow.sweep.run import CellOutcome
 from evenflow.sweep.table import (
     OF_COSTS,
     ROWS,
@@ -63,6 +63,7 @@ class Store:
     def __enter__(self) -> Store:
         journal = self._part.open("a+", encoding="utf-8")
         try:
+            # The lock goes with the process, so a killed sweep leaves none behind.
             fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             journal.close()
@@ -89,13 +90,14 @@ class Store:
         """Cells that are to be run, in the order of the sweep."""
         return [cell for key, cell in self._cells.items() if not self._is_finished(key)]
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CellOutcome) -> None:
         """Keep a finished cell. It outlives this process when this returns."""
         assert self._journal is not None, "the store is not open"
         points = None
         if self._series is not None:
             points = (outcome.at.tolist(), outcome.imbalance.tolist())
         self._journal.write(json.dumps({"row": outcome.row, "series": points}) + "\n")
+        # A line at a time: of a killed sweep at most the last line is cut, and `_take_journal` drops it.
         self._journal.flush()
         self._finished[outcome.cell.key] = _Finished(outcome.row, points)
 
@@ -105,7 +107,7 @@ class Store:
         ordered = [self._finished[key] for key in self._cells]
         if self._series is not None:
             write_table(self._series, _series_table(ordered))
-        write_table(self._table, rows_table([one.row for one in ordered]))
+        write_table(self._table, rows_table([cell.row for cell in ordered]))
         self._part.unlink()
 
     def _is_finished(self, key: Key) -> bool:
@@ -169,10 +171,10 @@ class Store:
 
 def _series_table(finished: Sequence[_Finished]) -> pa.Table:
     parts = []
-    for one in finished:
-        assert one.series is not None
-        at, imbalance = one.series
-        arrays = [pa.repeat(pa.scalar(one.row[name], SERIES.field(name).type), len(at)) for name in IDENTITY]
+    for cell in finished:
+        assert cell.series is not None
+        at, imbalance = cell.series
+        arrays = [pa.repeat(pa.scalar(cell.row[name], SERIES.field(name).type), len(at)) for name in IDENTITY]
         parts.append(
             pa.Table.from_arrays(
                 [*arrays, pa.array(at, pa.float64()), pa.array(imbalance, pa.float64())], schema=SERIES

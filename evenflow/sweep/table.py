@@ -114,6 +114,7 @@ def read_table(path: Path, schema: pa.Schema = ROWS) -> pa.Table:
 def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
+        # Arrow reads a last row that was cut within a value without complaint.
         file.seek(max(0, size - 1))
         if file.read(1) != b"\n":
             raise ConfigError(f"{path} was cut: its last line has no end", hint="run the sweep again")

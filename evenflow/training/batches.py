@@ -18,7 +18,7 @@ _LOG_NORMAL = 0.25
 """Share of the batches whose keys' shares are log-normal."""
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """The counts of a batch's keys, at least 1 and descending, and the number of data blocks to plan."""
 
     counts: Int64s
@@ -43,7 +43,7 @@ class BatchLaw:
             if not (0 if name == "exponent" else 1) <= low <= high:
                 raise ConfigError(f"{name} from {low} to {high} is no range to draw from")
 
-    def draw(self, rng: np.random.Generator) -> Batch:
+    def draw(self, rng: np.random.Generator) -> TrainingBatch:
         """A batch of at least one tuple."""
         keys = int(_between(rng, *self.keys))
         exponent = rng.uniform(*self.exponent)
@@ -52,7 +52,7 @@ class BatchLaw:
         else:
             shares = np.arange(1, keys + 1) ** -exponent
         tuples = max(1, int(keys * _between(rng, *self.tuples_each)))
-        return Batch(drawn_counts(rng, shares, tuples), int(_between(rng, *self.data_blocks)))
+        return TrainingBatch(drawn_counts(rng, shares, tuples), int(_between(rng, *self.data_blocks)))
 
 
 def drawn_counts(rng: np.random.Generator, shares: Float64s, tuples: int) -> Int64s:

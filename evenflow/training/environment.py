@@ -37,7 +37,7 @@ from evenflow.partitioners.partly.episode import (
 )
 from evenflow.partitioners.partly.planner import new_episode
 from evenflow.partitioners.partly.reward import Rewards, play
-from evenflow.training.batches import Batch, BatchLaw
+from evenflow.training.batches import BatchLaw, TrainingBatch
 
 Seen = npt.NDArray[np.float32]
 
@@ -79,27 +79,30 @@ class PartitionBatch(gymnasium.Env[Seen, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode with the next batch of the law, or with `options["batch"]`, a `Batch`."""
+        """Begin an episode with the next batch of the law, or with `options["batch"]`, a `TrainingBatch`."""
         super().reset(seed=seed, options=options)
-        given: Batch | None = (options or {}).get("batch")
-        counts, data_blocks = given or self.law.draw(self.np_random)
+        batch: TrainingBatch | None = (options or {}).get("batch")
+        # A named tuple is true, whatever it holds.
+        counts, data_blocks = batch or self.law.draw(self.np_random)
         self._episode, self._passes = new_episode(counts, data_blocks)
         self._rest = np.zeros(len(counts), np.int32)
         begin(self._episode, self._keys_each)
         if self._matrix is not None:
             self._matrix[:] = 0
-        return self._seen(), {}
+        return self._observation(), {}
 
     def step(self, action: np.int64) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Place the next key. The episode terminates with the last key of the head."""
         episode, facts = self._episode, self._episode.facts
         key, fragments = int(facts[AT]), int(facts[FRAGMENTS])
         reward = play(episode, self._passes, self._rest, np.int64(action), self._rewards)
-        made = int(facts[FRAGMENTS]) - fragments
+        new_fragments = int(facts[FRAGMENTS]) - fragments
         if self._matrix is not None:
-            self._matrix[key, episode.chosen[:made]] = episode.pieces[:made] / episode.counts[key]
+            self._matrix[key, episode.chosen[:new_fragments]] = (
+                episode.pieces[:new_fragments] / episode.counts[key]
+            )
         over = bool(facts[AT] == facts[HEAD])
-        return self._seen(), float(reward), over, False, self._figures() if over else {}
+        return self._observation(), float(reward), over, False, self._figures() if over else {}
 
     def _figures(self) -> dict[str, Any]:
         episode = self._episode
@@ -108,7 +111,7 @@ class PartitionBatch(gymnasium.Env[Seen, np.int64]):
         cost = cost_of(episode.sizes, episode.cardinalities, tuples, keys, fragments - 1)
         return {"cost": cost, "fragments": fragments}
 
-    def _seen(self) -> Seen:
+    def _observation(self) -> Seen:
         if self._matrix is not None:
             counts = np.zeros(len(self._matrix), np.float32)
             head = int(self._episode.facts[HEAD])

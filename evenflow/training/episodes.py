@@ -56,15 +56,15 @@ def _episode(many: _Many, row: int) -> Episode:
 
 
 @kernel
-def _begin(many: _Many, row: int, keys_each: int, seen: Float32s) -> None:
+def _begin(many: _Many, row: int, keys_each: int, observations: Float32s) -> None:
     episode = _episode(many, row)
     begin(episode, keys_each)
-    observe(episode, seen[row])
+    observe(episode, observations[row])
 
 
 @kernel
 def _step(
-    many: _Many, actions: Int64s, rule: Rewards, seen: Float32s, rewards: Float32s, ended: Bools
+    many: _Many, actions: Int64s, rule: Rewards, observations: Float32s, rewards: Float32s, ended: Bools
 ) -> None:
     for row in range(actions.shape[0]):
         keys, data_blocks = many.keys[row], many.data_blocks[row]
@@ -72,14 +72,14 @@ def _step(
         passes = Passes(many.order[row, :data_blocks], many.trees[row, : many.tree[row]])
         rewards[row] = play(episode, passes, many.data_block[row, :keys], actions[row], rule)
         ended[row] = episode.facts[AT] == episode.facts[HEAD]
-        observe(episode, seen[row])
+        observe(episode, observations[row])
 
 
 @dataclass(frozen=True, eq=False)
 class Stepped:
     """What a step has brought, one row for each episode."""
 
-    seen: Float32s
+    observations: Float32s
     """(episodes, FEATURES): observations. Of an episode that has ended it is the first one of the next episode."""
     rewards: Float32s
     ended: Bools
@@ -114,22 +114,22 @@ class Episodes:
             trees=wide(len(tournament(data_blocks))),
             data_block=np.zeros((number, keys), np.int32),
         )
-        self._seen: npt.NDArray[np.float32] = np.zeros((number, FEATURES), np.float32)
+        self._observations: npt.NDArray[np.float32] = np.zeros((number, FEATURES), np.float32)
 
     def reset(self) -> Float32s:
         """Begin every episode. The observations, shape (episodes, FEATURES)."""
         for row in range(self.number):
             self._begin(row)
-        return self._seen.copy()
+        return self._observations.copy()
 
     def step(self, actions: Int64s) -> Stepped:
         """Play an action in each episode, each below ACTIONS."""
         rewards, ended = np.empty(self.number, np.float32), np.empty(self.number, np.bool_)
-        _step(self._many, actions, self.rewards, self._seen, rewards, ended)
+        _step(self._many, actions, self.rewards, self._observations, rewards, ended)
         for row in np.flatnonzero(ended):
             self._begin(int(row))
             self._ended += 1
-        return Stepped(self._seen.copy(), rewards, ended)
+        return Stepped(self._observations.copy(), rewards, ended)
 
     def take_ended(self) -> int:
         """How many episodes have ended since the last call."""
@@ -142,4 +142,4 @@ class Episodes:
         many.keys[row], many.data_blocks[row] = len(counts), data_blocks
         many.tree[row] = len(tournament(data_blocks))
         many.counts[row, : len(counts)] = counts
-        _begin(many, row, self._keys_each, self._seen)
+        _begin(many, row, self._keys_each, self._observations)

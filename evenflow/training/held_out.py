@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenflow.partitioners.partly.network import Policy
+from evenflow.partitioners.partly.network import TrainedPolicy
 from evenflow.partitioners.partly.planner import plan_batch, plan_cost, plan_variances
 from evenflow.partitioners.partly.task_times import Prices, Scale
 from evenflow.partitioners.prompt.data_blocks import plan_data_blocks
-from evenflow.training.batches import Batch, BatchLaw
+from evenflow.training.batches import BatchLaw, TrainingBatch
 
 _END, _LEAST_EXCESS = 0.95, 1e-12
 _SEED = 1_000_003
@@ -32,14 +32,17 @@ class Score:
     """Mean excess of the variance of task times (`partly.task_times`). None without prices."""
 
 
-def held_out(law: BatchLaw, number: int) -> list[Batch]:
+def held_out(law: BatchLaw, number: int) -> list[TrainingBatch]:
     """So many batches of the law, always the same."""
     rng = np.random.default_rng(_SEED)
     return [law.draw(rng) for _ in range(number)]
 
 
 def score(
-    policy: Policy, batches: Sequence[Batch], prompt: Sequence[float], prices: Prices | None = None
+    policy: TrainedPolicy,
+    batches: Sequence[TrainingBatch],
+    prompt: Sequence[float],
+    prices: Prices | None = None,
 ) -> Score:
     """The score of a policy on these batches. prompt: what Prompt's plan of each batch costs. prices: of tasks."""
     costs, splits, excesses = [], [], []
@@ -58,7 +61,7 @@ def score(
     )
 
 
-def scale_of(batches: Sequence[Batch], prices: Prices) -> Scale:
+def scale_of(batches: Sequence[TrainingBatch], prices: Prices) -> Scale:
     """From the excess that Prompt's plans of these batches have to what they cost.
 
     The most of both is the 95th percentile, because single batches are far out.
@@ -72,7 +75,7 @@ def scale_of(batches: Sequence[Batch], prices: Prices) -> Scale:
     return Scale(max(most, _LEAST_EXCESS), min(costs), most_cost)
 
 
-def prompt_costs(batches: Sequence[Batch]) -> tuple[list[float], list[int]]:
+def prompt_costs(batches: Sequence[TrainingBatch]) -> tuple[list[float], list[int]]:
     """For each batch: the cost of Prompt's plan, as in the paper, and how many keys it splits."""
     plans = [plan_data_blocks(counts, data_blocks) for counts, data_blocks in batches]
     costs = [plan_cost(counts, plan, blocks) for (counts, blocks), plan in zip(batches, plans, strict=True)]

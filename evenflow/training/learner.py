@@ -26,7 +26,7 @@ import numpy as np
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners.partly.actions import actions_of
-from evenflow.partitioners.partly.network import Policy, load_policy
+from evenflow.partitioners.partly.network import TrainedPolicy, load_policy
 from evenflow.partitioners.partly.reward import Rewards
 from evenflow.partitioners.partly.task_times import Prices
 from evenflow.training.batches import BatchLaw
@@ -77,7 +77,7 @@ class Training:
         return fields
 
 
-class Agent(Protocol):
+class ActorCritic(Protocol):
     """What learns: the actor, its critic and its optimizer. `ppo.Ppo` is one."""
 
     def learn(self, actions: int, *, stage_actions: int, rate: float, entropy: float) -> None:
@@ -87,7 +87,7 @@ class Agent(Protocol):
         """
         ...
 
-    def policy(self, *, keys_each: int, data_blocks: int | None) -> Policy:
+    def policy(self, *, keys_each: int, data_blocks: int | None) -> TrainedPolicy:
         """The network of this moment."""
         ...
 
@@ -100,11 +100,11 @@ class Agent(Protocol):
         ...
 
 
-Made = Callable[[Episodes, Training, int], Agent]
+Made = Callable[[Episodes, Training, int], ActorCritic]
 """Makes what learns on these episodes. The last argument: actions that the training has had already."""
 
 
-def ppo(episodes: Episodes, training: Training, done: int) -> Agent:
+def ppo(episodes: Episodes, training: Training, done: int) -> ActorCritic:
     """PPO. ModuleNotFoundError without the extra `rl`."""
     from evenflow.training.ppo import Ppo
 
@@ -125,9 +125,8 @@ class Learner:
         self._prompt, splits = prompt_costs(self._batches)
         self.prompt_cost, self.prompt_splits = float(np.mean(self._prompt)), float(np.mean(splits))
         done = self.curve.steps
-        rng = np.random.default_rng(
-            [training.seed, done]
-        )  # so that what goes on draws other batches than before
+        # `done` in the seed: a training that is resumed draws other batches than before.
+        rng = np.random.default_rng([training.seed, done])
         self._episodes = Episodes(
             EPISODES, training.law, keys_each=training.keys_each, rewards=Rewards(training.partial), rng=rng
         )
@@ -135,7 +134,7 @@ class Learner:
         if resume and self.curve.points:
             self._agent.load(folder / CHECKPOINT)
 
-    def run(self, *, minutes: float, tell: Callable[[Point], None]) -> Policy:
+    def run(self, *, minutes: float, tell: Callable[[Point], None]) -> TrainedPolicy:
         """Train until all steps are done, or for so many minutes of CPU time. tell: called with each point of the curve.
 
         The best policy of the training, also if it is over already.
@@ -167,13 +166,14 @@ class Learner:
             )
             self.curve.points.append(point)
             if self.curve.best is point:
+                # The policy before the curve: a curve never names a policy that is not on disk.
                 _replace(self._folder / POLICY, policy.to_bytes())
             self._agent.save(self._folder / CHECKPOINT)
             _replace(self._folder / CURVE, self.curve.to_bytes())
             tell(point)
         return load_policy(self._folder / POLICY)
 
-    def policy(self) -> Policy:
+    def policy(self) -> TrainedPolicy:
         """The network of this moment."""
         low, high = self._training.law.data_blocks
         return self._agent.policy(

@@ -33,7 +33,7 @@ _KEPT = ("tuple", "make", "send", "receive", "hold", "emit")
 _HINT = "give costs as `evenflow bench stage-costs` writes them, or lines of a query's telemetry"
 
 
-class _Work(NamedTuple):
+class _PartTasks(NamedTuple):
     """Tasks of a part in a micro-batch. many, few: tuples and clusters (combine), partial results and keys (reduce)."""
 
     tasks: float
@@ -48,20 +48,20 @@ def read_prices(path: Path) -> Prices:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"the task times {path} cannot be read: {error.strerror}", hint=_HINT) from None
-    prices = _kept(content) or _measured(content, path)
+    prices = _stage_costs(content) or _measured(content, path)
     if prices.tuple + prices.make <= 0 or prices.receive + prices.row <= 0:
         raise ConfigError(f"{path}: the time of a task does not rise with what the task gets", hint=_HINT)
     return prices
 
 
-def _kept(content: bytes) -> Prices | None:
+def _stage_costs(content: bytes) -> Prices | None:
     """Kept costs. None for anything else."""
     try:
         costs = read_object(content, most_bytes=MOST_BYTES).part("ns")
-        of = {name: _amount(costs.fields.get(name)) for name in _KEPT}
+        ns = {name: _amount(costs.fields.get(name)) for name in _KEPT}
     except ValueError:
         return None
-    return Prices(of["tuple"], of["make"] + of["send"], of["receive"], of["hold"] + of["emit"], 0.0)
+    return Prices(ns["tuple"], ns["make"] + ns["send"], ns["receive"], ns["hold"] + ns["emit"], 0.0)
 
 
 def _amount(value: object) -> float:
@@ -94,17 +94,18 @@ def _batch(line: bytes) -> BatchRecord | None:
     return record if isinstance(record, BatchRecord) else None
 
 
-def _works(records: Sequence[BatchRecord], part: Part) -> Iterator[_Work]:
+def _works(records: Sequence[BatchRecord], part: Part) -> Iterator[_PartTasks]:
     for record in records:
         work: PartWork | None = record.parts.get(part)
         if work is None or not (work.tasks and work.rows and work.keys and work.busy_ms > 0):
             continue
         clusters = work.keys * (work.replication or 1.0) if part == "combine" else work.keys
-        yield _Work(work.tasks, work.rows, clusters, work.busy_ms)
+        yield _PartTasks(work.tasks, work.rows, clusters, work.busy_ms)
 
 
-def _fitted(works: Sequence[_Work]) -> tuple[tuple[float, float], float]:
+def _fitted(works: Sequence[_PartTasks]) -> tuple[tuple[float, float], float]:
     """The slopes of `many` and `few`, and the noise of a task."""
+    # Without an intercept: the number of tasks is a column, so its slope is the fixed time of a task.
     columns = np.array(works, np.float64)
     counts, times = columns[:, :3], columns[:, 3]
     slopes = _least_squares(counts, times)

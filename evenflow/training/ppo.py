@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from stable_baselines3 import PPO
 
-from evenflow.partitioners.partly.network import Layers, Policy
+from evenflow.partitioners.partly.network import NetworkLayers, TrainedPolicy
 from evenflow.training.episodes import Episodes
 from evenflow.training.vectors import GrowingPolicy, PartitionVector
 
@@ -42,13 +42,14 @@ class Ppo:
         )
 
     def learn(self, actions: int, *, stage_actions: int, rate: float, entropy: float) -> None:
-        """As `learner.Agent` says."""
+        """As `learner.ActorCritic` says."""
         self._model.policy.open_to(stage_actions)
+        # A constant: a schedule of Stable-Baselines3 does not know how long the whole training is.
         self._model.lr_schedule = lambda _: rate
         self._model.ent_coef = entropy
         self._model.learn(actions, reset_num_timesteps=False)
 
-    def policy(self, *, keys_each: int, data_blocks: int | None) -> Policy:
+    def policy(self, *, keys_each: int, data_blocks: int | None) -> TrainedPolicy:
         """The actor. An action that is closed has a bias that is never the greatest."""
         weights = self._model.policy.state_dict()
         arrays = []
@@ -57,7 +58,7 @@ class Ppo:
             arrays.append(weights[f"{name}.bias"].numpy().astype(np.float32).copy())
         closed = self._model.policy.closed.numpy()
         arrays[-1] = (arrays[-1] + closed).astype(np.float32)
-        return Policy(layers=Layers(*arrays), keys_each=keys_each, data_blocks=data_blocks)
+        return TrainedPolicy(layers=NetworkLayers(*arrays), keys_each=keys_each, data_blocks=data_blocks)
 
     def save(self, path: Path) -> None:
         """Write weights and the state of the optimizer. The file is replaced in one step."""

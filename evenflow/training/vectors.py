@@ -55,7 +55,7 @@ class PartitionVector(VecEnv):  # type: ignore[misc]  # the package may not be i
     def step_wait(self) -> Any:
         """Play the step."""
         stepped = self._episodes.step(self._actions)
-        return stepped.seen, stepped.rewards, stepped.ended, self._infos
+        return stepped.observations, stepped.rewards, stepped.ended, self._infos
 
     def close(self) -> None:
         """Nothing is open."""

@@ -60,7 +60,7 @@ def test_the_exported_policy_decides_as_the_network_does() -> None:
     with torch.no_grad():
         actions = agent._model.policy.get_distribution(torch.as_tensor(seen)).distribution.logits.argmax(1)  # type: ignore[attr-defined]
     for observation, action in zip(seen, actions.tolist(), strict=True):
-        room.seen[:] = observation
+        room.observation[:] = observation
         assert best_action(policy.layers, room) == action
 
 

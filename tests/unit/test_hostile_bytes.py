@@ -204,7 +204,7 @@ DECISION = telemetry.DecisionRecord(
 LOG_PLAN = plans.Plan(epoch=3, p=2, r=4, effective_from=60_000, group=2).encode("0" * 16)
 PLANNER = GroupPlanner(slide_ms=1_000)
 PLANNER.learn(plans.Plan(epoch=3, p=2, r=4, group=2))
-PLANNER.step(batch=5, wanted=(4, 4), in_force=(2, 4), reason="zone 3", reached=5_000, batch_ms=1_000)
+PLANNER.step(batch=5, target=(4, 4), in_force=(2, 4), reason="zone 3", reached=5_000, batch_ms=1_000)
 POLICY = elasticity.create("prompt-plus", bounds=elasticity.Bounds(p_max=8, r_max=8))
 SEEN = [
     elasticity.Observation(step=step, interval_ms=5_000, p=2, r=2, load=2.0, rate=9.0, keys=3.0)
@@ -244,7 +244,7 @@ def _resumed_policy(data: bytes) -> None:
 def _resumed_planner(data: bytes) -> None:
     planner = GroupPlanner(slide_ms=1_000)
     planner.resume(data)
-    planner.step(batch=6, wanted=None, in_force=(2, 4), reached=5_000, batch_ms=1_000)
+    planner.step(batch=6, target=None, in_force=(2, 4), reached=5_000, batch_ms=1_000)
 
 
 def _orders(data: bytes) -> None:

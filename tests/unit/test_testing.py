@@ -16,7 +16,7 @@ from evenflow.elasticity import Decision, Observation, Policy
 from evenflow.errors import ConfigError
 from evenflow.partitioners import PlainPartitioner
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.checking import DESCRIBED, OF_ALL, OF_ONLINE, PROCESSES, Case
+from evenflow.partitioners.checking import DESCRIBED, OF_ALL, OF_ONLINE, PROCESSES, PartitionerCase
 from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.plugins import name_of
 from evenflow.settings import Settings
@@ -131,7 +131,7 @@ def test_a_partitioner_that_breaks_a_law_is_told_which(partitioner: type, law: s
 def test_the_last_laws_are_told_too(partitioner: type, law: Law, words: str) -> None:
     name = name_of(partitioner)
     with pytest.raises(BrokenLawError, match=words):
-        law.hold(Case(name), who=name)
+        law.hold(PartitionerCase(name), who=name)
 
 
 def test_a_partitioner_that_breaks_no_law_passes() -> None:
@@ -144,11 +144,11 @@ def test_what_is_no_partitioner_is_refused_before_any_law() -> None:
 
 
 def test_an_error_where_a_law_is_tried_breaks_the_law_and_has_its_line() -> None:
-    def check(case: Case) -> None:
+    def check(case: PartitionerCase) -> None:
         raise KeyError(case.name)
 
     with pytest.raises(BrokenLawError, match=r"KeyError: 'pkg' \(.*test_testing.py, line \d+\)"):
-        Law("nothing", check).hold(Case("pkg"), who="pkg")
+        Law("nothing", check).hold(PartitionerCase("pkg"), who="pkg")
 
 
 def test_every_law_has_words_of_its_own() -> None:

@@ -128,7 +128,7 @@ def _judged(
     decision = policy.decide(observation)
     return planner.step(
         batch=number,
-        wanted=None if decision.held else (decision.p, decision.r),
+        target=None if decision.held else (decision.p, decision.r),
         in_force=(p, 1),
         reason=decision.reason,
         reached=int(free * INTERVAL_MS),

@@ -26,7 +26,7 @@ from benchmarks.reproducing.store import Values
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.keys import bucket_of, salts
 from evenflow.partitioners import create
-from evenflow.partitioners.prompt.reduce_buckets import Clusters, allocate_all
+from evenflow.partitioners.prompt.reduce_buckets import MapOutput, allocate_all
 from evenflow.simulation import KeyedStream
 from evenflow.simulation.streams import rank_hashes
 from evenflow.training.batches import BatchLaw
@@ -128,7 +128,7 @@ def _reduced(table: Int64s, of_key: UInt64s, salt: np.uint64) -> tuple[float, fl
     block, code = np.nonzero(table.T)
     keys, sizes = of_key[code] ^ salt, table[code, block]
     split = (table > 0).sum(axis=1)[code] > 1
-    clusters = Clusters(block.astype(np.int32), keys, sizes, split, np.empty(0, np.int64))
+    clusters = MapOutput(block.astype(np.int32), keys, sizes, split, np.empty(0, np.int64))
     hashed = bucket_of(keys, DATA_BLOCKS)
     return tuple(_task_variance(at, code) for at in (hashed, allocate_all(clusters, DATA_BLOCKS)))  # type: ignore[return-value]
 

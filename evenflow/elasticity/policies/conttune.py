@@ -73,7 +73,7 @@ class _Measured(NamedTuple):
     capacities: list[float]
 
 
-class _Memory(BaseModel):
+class _ContTuneMemory(BaseModel):
     """What ContTune remembers. since: the step at which p or r changed last. big: whether the Big phase was last."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -85,7 +85,7 @@ class _Memory(BaseModel):
     combine: list[_Measured] = Field(default_factory=list, max_length=_MOST_NUMBERS)
     reduce: list[_Measured] = Field(default_factory=list, max_length=_MOST_NUMBERS)
 
-    def of(self, part: Part) -> list[_Measured]:
+    def measurements(self, part: Part) -> list[_Measured]:
         return self.combine if part == "combine" else self.reduce
 
 
@@ -97,55 +97,59 @@ class ContTune(Policy):
 
     def __init__(self, **made: Any) -> None:
         super().__init__(**made)
-        self._memory = _Memory()
+        self._memory = _ContTuneMemory()
 
-    def _decide(self, seen: Observation) -> Decision:
-        memory, load = self._memory, seen.load or 0.0
-        self._take_in(seen)
-        says = f"W is {load:.2f}"
-        left = 0 if memory.since is None else memory.since + steps_in(self.options.wait_s, seen) - seen.step
+    def _decide(self, observation: Observation) -> Decision:
+        memory, load = self._memory, observation.load or 0.0
+        self._take_in(observation)
+        status = f"W is {load:.2f}"
+        left = (
+            0
+            if memory.since is None
+            else memory.since + steps_in(self.options.wait_s, observation) - observation.step
+        )
         if left > 0:
-            return self._kept(
-                seen, f"{says}; the last change has {left} micro-batches more to show its effect"
+            return self._no_change(
+                observation, f"{status}; the last change has {left} micro-batches more to show its effect"
             )
-        if load > 1 or seen.draining:
+        if load > 1 or observation.draining:
             memory.big = True
-            p, r = self.bounds.clamped(2 * seen.p, 2 * seen.r)
-            moved = (p, r) != (seen.p, seen.r)
+            p, r = self.bounds.clamped(2 * observation.p, 2 * observation.r)
+            moved = (p, r) != (observation.p, observation.r)
             reason = (
-                f"{says}, backpressure: every part doubles"
+                f"{status}, backpressure: every part doubles"
                 if moved
-                else f"{says}, but p and r are at their most"
+                else f"{status}, but p and r are at their most"
             )
             return Decision(p=p, r=r, reason=reason, cause="load" if moved else "bounds")
-        if memory.big or any(self._is_idle(seen, part) for part in PARTS):
-            return self._small(seen, says)
-        return self._kept(seen, f"{says}: no part is idle", cause="stable")
+        if memory.big or any(self._is_idle(observation, part) for part in PARTS):
+            return self._small(observation, status)
+        return self._no_change(observation, f"{status}: no part is idle", cause="stable")
 
-    def _small(self, seen: Observation, says: str) -> Decision:
-        answers = {part: self._enough(seen, part) for part in PARTS}
+    def _small(self, observation: Observation, status: str) -> Decision:
+        answers = {part: self._enough(observation, part) for part in PARTS}
         if not any(answers.values()):
             return self._held(
-                seen, f"nothing is decided: arrivals or capacity of every part is not known ({says})"
+                observation, f"nothing is decided: arrivals or capacity of every part is not known ({status})"
             )
         self._memory.big = False
-        p, r = (answer[0] if (answer := answers[part]) else seen.in_force(part) for part in PARTS)
+        p, r = (answer[0] if (answer := answers[part]) else observation.in_force(part) for part in PARTS)
         why = "; ".join(f"{part}: {answer[1]}" for part, answer in answers.items() if answer)
         p, r = self.bounds.clamped(p, r)
-        moved = (p, r) != (seen.p, seen.r)
-        return Decision(p=p, r=r, reason=f"{says}, {why}", cause="capacity" if moved else "stable")
+        moved = (p, r) != (observation.p, observation.r)
+        return Decision(p=p, r=r, reason=f"{status}, {why}", cause="capacity" if moved else "stable")
 
-    def _is_idle(self, seen: Observation, part: Part) -> bool:
-        load, (least, _) = seen.stage(part).load, self.bounds.side(part)
-        return known(load) and load < self.options.low and seen.in_force(part) > least
+    def _is_idle(self, observation: Observation, part: Part) -> bool:
+        load, (least, _) = observation.stage(part).load, self.bounds.side(part)
+        return known(load) and load < self.options.low and observation.in_force(part) > least
 
-    def _enough(self, seen: Observation, part: Part) -> tuple[int, str] | None:
+    def _enough(self, observation: Observation, part: Part) -> tuple[int, str] | None:
         """The fewest units that are enough for a part, and why. None if the part's arrivals or capacity are not known."""
-        arrivals, measured = seen.stage(part).arrivals, self._memory.of(part)
+        arrivals, measured = observation.stage(part).arrivals, self._memory.measurements(part)
         if not known(arrivals) or not 0 <= arrivals <= _MOST or not measured:
             return None
         least, most = self.bounds.side(part)
-        needed = arrivals / self.options.target * self._shared(seen, part)
+        needed = arrivals / self.options.target * self._shared(observation, part)
         units = np.array([entry.units for entry in measured], np.float64)
         capacities = np.array([float(np.mean(entry.capacities)) for entry in measured])
         candidates = np.arange(least, most + 1, dtype=np.float64)
@@ -154,35 +158,36 @@ class ContTune(Policy):
             answer = int(candidates[enough[0]])
             if np.abs(units - answer).min() <= self.options.alpha:
                 return answer, f"{answer} are enough for {needed:.4g} tuples/s by what was measured"
-        nearest = int(np.argmin(np.abs(units - seen.in_force(part))))
-        one = capacities[nearest] / units[nearest]
-        answer = max(least, whole_above(needed / one, most=most))
+        # Nothing close enough was measured: DS2's linear answer, from the nearest measured number.
+        nearest = int(np.argmin(np.abs(units - observation.in_force(part))))
+        unit_capacity = capacities[nearest] / units[nearest]
+        answer = max(least, whole_above(needed / unit_capacity, most=most))
         return (
             answer,
-            f"{answer} for {needed:.4g} tuples/s at {one:.4g} each, because nothing near was measured",
+            f"{answer} for {needed:.4g} tuples/s at {unit_capacity:.4g} each, because nothing near was measured",
         )
 
-    def _shared(self, seen: Observation, part: Part) -> float:
+    def _shared(self, observation: Observation, part: Part) -> float:
         """By how much a part must be faster, because in the fused wiring it has only its share of the time."""
-        own, whole = seen.stage(part).load, seen.load
-        if seen.wiring == "split" or not known(own) or not known(whole) or own <= 0:
+        own, whole = observation.stage(part).load, observation.load
+        if observation.wiring == "split" or not known(own) or not known(whole) or own <= 0:
             return 1.0
         return max(1.0, min(whole / own, 1_000.0))
 
-    def _kept(self, seen: Observation, reason: str, *, cause: Cause = "waiting") -> Decision:
-        return Decision(p=seen.p, r=seen.r, reason=reason, cause=cause)
+    def _no_change(self, observation: Observation, reason: str, *, cause: Cause = "waiting") -> Decision:
+        return Decision(p=observation.p, r=observation.r, reason=reason, cause=cause)
 
     # ---- what is remembered
 
-    def _missed(self, seen: Observation) -> None:
-        self._notice_change(seen)
+    def _missed(self, observation: Observation) -> None:
+        self._notice_change(observation)
 
-    def _take_in(self, seen: Observation) -> None:
-        self._notice_change(seen)
+    def _take_in(self, observation: Observation) -> None:
+        self._notice_change(observation)
         for part in PARTS:
-            capacity, units = seen.stage(part).capacity, seen.in_force(part)
+            capacity, units = observation.stage(part).capacity, observation.in_force(part)
             if known(capacity) and 0 < capacity <= _MOST:
-                self._measure(self._memory.of(part), units, capacity)
+                self._measure(self._memory.measurements(part), units, capacity)
 
     def _measure(self, measured: list[_Measured], units: int, capacity: float) -> None:
         """Add a capacity. The number of units measured last is the last entry, and the first is forgotten if need be."""
@@ -190,17 +195,17 @@ class ContTune(Policy):
         measured[:] = [entry for entry in measured if entry.units != units][-(_MOST_NUMBERS - 1) :]
         measured.append(_Measured(units, [*before.capacities, capacity][-_RECENT:]))
 
-    def _notice_change(self, seen: Observation) -> None:
+    def _notice_change(self, observation: Observation) -> None:
         memory = self._memory
-        if memory.p and (memory.p, memory.r) != (seen.p, seen.r):
-            memory.since = seen.step
-        memory.p, memory.r = seen.p, seen.r
+        if memory.p and (memory.p, memory.r) != (observation.p, observation.r):
+            memory.since = observation.step
+        memory.p, memory.r = observation.p, observation.r
 
     def _state(self) -> dict[str, Any]:
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = restored(_Memory, state)
+        self._memory = restored(_ContTuneMemory, state)
 
 
 def expected_capacity(units: Float64s, capacities: Float64s, at: Float64s) -> Float64s:
@@ -215,6 +220,7 @@ def expected_capacity(units: Float64s, capacities: Float64s, at: Float64s) -> Fl
 
 def _fit(units: Float64s, values: Float64s, length: float) -> tuple[float, Float64s]:
     """Log likelihood of a length scale, without its constant, and K^-1 y. The variance is the most likely one."""
+    # The noise on the diagonal also keeps the matrix regular.
     kernel = _kernel(units, units, length) + _NOISE * np.eye(len(units))
     weights = np.linalg.solve(kernel, values)
     variance = max(float(values @ weights) / len(units), 1e-12)
@@ -222,5 +228,5 @@ def _fit(units: Float64s, values: Float64s, length: float) -> tuple[float, Float
     return likelihood, np.asarray(weights, np.float64)
 
 
-def _kernel(one: Float64s, other: Float64s, length: float) -> Float64s:
-    return np.exp(-0.5 * ((one[:, None] - other[None, :]) / length) ** 2)
+def _kernel(rows: Float64s, columns: Float64s, length: float) -> Float64s:
+    return np.exp(-0.5 * ((rows[:, None] - columns[None, :]) / length) ** 2)

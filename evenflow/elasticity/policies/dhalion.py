@@ -75,7 +75,7 @@ class _Failed(BaseModel):
     rate: float | None
 
 
-class _Memory(BaseModel):
+class _DhalionMemory(BaseModel):
     """What Dhalion remembers.
 
     p, r: in force at the last observation, 0 before the first. since: the step at which p or r changed last. shrunk: the
@@ -105,128 +105,140 @@ class Dhalion(Policy):
 
     def __init__(self, **made: Any) -> None:
         super().__init__(**made)
-        self._memory = _Memory()
+        self._memory = _DhalionMemory()
 
-    def _decide(self, seen: Observation) -> Decision:
-        self._take_in(seen)
-        memory, load = self._memory, seen.load or 0.0
-        says = f"W is {load:.2f}"
-        left = 0 if memory.since is None else memory.since + steps_in(self.options.wait_s, seen) - seen.step
+    def _decide(self, observation: Observation) -> Decision:
+        self._take_in(observation)
+        memory, load = self._memory, observation.load or 0.0
+        symptom = f"W is {load:.2f}"
+        left = (
+            0
+            if memory.since is None
+            else memory.since + steps_in(self.options.wait_s, observation) - observation.step
+        )
         if left > 0:
-            return self._kept(
-                seen, f"{says}; the last change has {left} micro-batches more to show its effect"
+            return self._no_change(
+                observation, f"{symptom}; the last change has {left} micro-batches more to show its effect"
             )
-        if load > self.options.backpressure or seen.draining:
-            return self._too_few(seen, f"{says}: backpressure")
+        if load > self.options.backpressure or observation.draining:
+            return self._too_few(observation, f"{symptom}: backpressure")
         # The wait is over without backpressure, so the last scale-in was right.
         memory.shrunk = None
-        return self._perhaps_too_many(seen, f"{says}: no backpressure")
+        return self._perhaps_too_many(observation, f"{symptom}: no backpressure")
 
-    def _too_few(self, seen: Observation, says: str) -> Decision:
+    def _too_few(self, observation: Observation, symptom: str) -> Decision:
         memory = self._memory
         if memory.shrunk is not None:
             part, units = memory.shrunk, memory.before
-            failed = _Failed(units=units, rate=_rate(seen, part))
+            failed = _Failed(units=units, rate=_rate(observation, part))
             if part == "combine":
                 memory.combine = failed
             else:
                 memory.reduce = failed
             memory.shrunk = None
             return self._changed(
-                seen, part, units, f"{says} after a scale-in, which is undone and blacklisted"
+                observation, part, units, f"{symptom} after a scale-in, which is undone and blacklisted"
             )
-        able = [part for part in PARTS if seen.in_force(part) < self.bounds.side(part)[1]]
+        able = [part for part in PARTS if observation.in_force(part) < self.bounds.side(part)[1]]
         if not able:
             return Decision(
-                p=seen.p, r=seen.r, reason=f"{says}, but p and r are at their most", cause="bounds"
+                p=observation.p,
+                r=observation.r,
+                reason=f"{symptom}, but p and r are at their most",
+                cause="bounds",
             )
-        part = self._bottleneck(seen, able)
-        load = self._load(seen, part)
+        part = self._bottleneck(observation, able)
+        load = self._load(observation, part)
+        # W below 1 with a backlog still asks for more: one unit, by the maximum below.
         factor = min(max(load, 1.0), 1 + self.options.up_factor)
-        current = seen.in_force(part)
+        current = observation.in_force(part)
         units = max(current + 1, whole_above(current * factor, most=self.bounds.side(part)[1]))
-        return self._changed(seen, part, units, f"{says}, the {part}r has too few units")
+        return self._changed(observation, part, units, f"{symptom}, the {part}r has too few units")
 
-    def _perhaps_too_many(self, seen: Observation, says: str) -> Decision:
-        waiting = [part for part in PARTS if not self._idle(seen, part)]
+    def _perhaps_too_many(self, observation: Observation, symptom: str) -> Decision:
+        waiting = [part for part in PARTS if not self._idle(observation, part)]
         if waiting:
-            return self._kept(seen, f"{says}, but tuples wait before the {waiting[0]}r", cause="stable")
-        able = [part for part in PARTS if self._may_shrink(seen, part)]
-        if not able:
-            return self._kept(
-                seen, f"{says}, but every scale-in is blacklisted or at its bound", cause="stable"
+            return self._no_change(
+                observation, f"{symptom}, but tuples wait before the {waiting[0]}r", cause="stable"
             )
-        part = min(able, key=lambda part: self._load(seen, part))
-        current, least = seen.in_force(part), self.bounds.side(part)[0]
+        able = [part for part in PARTS if self._may_shrink(observation, part)]
+        if not able:
+            return self._no_change(
+                observation, f"{symptom}, but every scale-in is blacklisted or at its bound", cause="stable"
+            )
+        part = min(able, key=lambda part: self._load(observation, part))
+        current, least = observation.in_force(part), self.bounds.side(part)[0]
         units = max(least, min(current - 1, math.floor(current * (1 - self.options.down_factor))))
         self._memory.shrunk, self._memory.before = part, current
-        return self._changed(seen, part, units, f"{says}, nothing waits: the {part}r has too many units")
+        return self._changed(
+            observation, part, units, f"{symptom}, nothing waits: the {part}r has too many units"
+        )
 
     # ---- symptoms
 
-    def _bottleneck(self, seen: Observation, able: list[Part]) -> Part:
+    def _bottleneck(self, observation: Observation, able: list[Part]) -> Part:
         """The part with the highest W of its own among those that can grow."""
-        return max(able, key=lambda part: (self._own(seen, part), part == "combine"))
+        return max(able, key=lambda part: (self._own(observation, part), part == "combine"))
 
-    def _own(self, seen: Observation, part: Part) -> float:
-        load = seen.stage(part).load
+    def _own(self, observation: Observation, part: Part) -> float:
+        load = observation.stage(part).load
         return load if known(load) else 0.0
 
-    def _load(self, seen: Observation, part: Part) -> float:
+    def _load(self, observation: Observation, part: Part) -> float:
         """The W by which a part is scaled. In the fused wiring that of the application, because both share its time."""
-        own = self._own(seen, part)
-        return own if seen.wiring == "split" and own else seen.load or 0.0
+        own = self._own(observation, part)
+        return own if observation.wiring == "split" and own else observation.load or 0.0
 
-    def _idle(self, seen: Observation, part: Part) -> bool:
+    def _idle(self, observation: Observation, part: Part) -> bool:
         """Whether almost nothing waits before a part. A queue that is not known does not speak against it."""
-        stage = seen.stage(part)
+        stage = observation.stage(part)
         if not known(stage.queue):
             return True
         arriving = stage.arrivals if known(stage.arrivals) else 0.0
-        return stage.queue <= self.options.pending * arriving * seen.interval_ms / 1000
+        return stage.queue <= self.options.pending * arriving * observation.interval_ms / 1000
 
-    def _may_shrink(self, seen: Observation, part: Part) -> bool:
-        current, failed = seen.in_force(part), self._memory.failed(part)
+    def _may_shrink(self, observation: Observation, part: Part) -> bool:
+        current, failed = observation.in_force(part), self._memory.failed(part)
         if current <= self.bounds.side(part)[0]:
             return False
         if failed is None or current > failed.units:
             return True
-        rate = _rate(seen, part)
+        rate = _rate(observation, part)
         return (
             rate is not None and failed.rate is not None and rate < failed.rate * (1 - self.options.tolerance)
         )
 
     # ---- what is decided, and remembered
 
-    def _changed(self, seen: Observation, part: Part, units: int, says: str) -> Decision:
-        p, r = (units if part == side else seen.in_force(side) for side in PARTS)
+    def _changed(self, observation: Observation, part: Part, units: int, diagnosis: str) -> Decision:
+        p, r = (units if part == side else observation.in_force(side) for side in PARTS)
         p, r = self.bounds.clamped(p, r)
-        moved = (p, r) != (seen.p, seen.r)
-        reason = f"{says}: p {seen.p} -> {p}, r {seen.r} -> {r}"
+        moved = (p, r) != (observation.p, observation.r)
+        reason = f"{diagnosis}: p {observation.p} -> {p}, r {observation.r} -> {r}"
         return Decision(p=p, r=r, reason=reason, cause="load" if moved else "bounds")
 
-    def _kept(self, seen: Observation, reason: str, *, cause: Cause = "waiting") -> Decision:
-        return Decision(p=seen.p, r=seen.r, reason=reason, cause=cause)
+    def _no_change(self, observation: Observation, reason: str, *, cause: Cause = "waiting") -> Decision:
+        return Decision(p=observation.p, r=observation.r, reason=reason, cause=cause)
 
-    def _missed(self, seen: Observation) -> None:
-        self._take_in(seen)
+    def _missed(self, observation: Observation) -> None:
+        self._take_in(observation)
 
-    def _take_in(self, seen: Observation) -> None:
+    def _take_in(self, observation: Observation) -> None:
         """Notice that p or r has changed, by a plan of this policy or of someone else."""
         memory = self._memory
-        if memory.p and (memory.p, memory.r) != (seen.p, seen.r):
-            memory.since = seen.step
-        memory.p, memory.r = seen.p, seen.r
+        if memory.p and (memory.p, memory.r) != (observation.p, observation.r):
+            memory.since = observation.step
+        memory.p, memory.r = observation.p, observation.r
 
     def _state(self) -> dict[str, Any]:
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = restored(_Memory, state)
+        self._memory = restored(_DhalionMemory, state)
 
 
-def _rate(seen: Observation, part: Part) -> float | None:
+def _rate(observation: Observation, part: Part) -> float | None:
     """Tuples/s that arrive at a part, or those of the whole pipeline if that is not known."""
-    arrivals = seen.stage(part).arrivals
-    rate = arrivals if known(arrivals) else seen.rate
+    arrivals = observation.stage(part).arrivals
+    rate = arrivals if known(arrivals) else observation.rate
     return rate if known(rate) else None

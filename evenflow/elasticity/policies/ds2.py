@@ -97,7 +97,7 @@ class _Rates(BaseModel):
     unit: float | None = Field(ge=0)
 
 
-class _Memory(BaseModel):
+class _Ds2Memory(BaseModel):
     """What DS2 remembers. step: of the newest rates. combine, reduce: rates of the last `window_s`, newest last."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -108,7 +108,7 @@ class _Memory(BaseModel):
     p: Recommended = Field(default_factory=Recommended)
     r: Recommended = Field(default_factory=Recommended)
 
-    def of(self, part: Part) -> list[_Rates]:
+    def rates(self, part: Part) -> list[_Rates]:
         return self.combine if part == "combine" else self.reduce
 
 
@@ -121,75 +121,86 @@ class Ds2(Policy):
 
     def __init__(self, **made: Any) -> None:
         super().__init__(**made)
-        self._memory = _Memory()
+        self._memory = _Ds2Memory()
 
-    def _decide(self, seen: Observation) -> Decision:
-        parts = self._parts(seen)
-        missing = [part for part in parts if not known(seen.stage(part).arrivals)]
+    def _decide(self, observation: Observation) -> Decision:
+        parts = self._parts(observation)
+        missing = [part for part in parts if not known(observation.stage(part).arrivals)]
         if missing:
-            return self._held(seen, f"nothing is decided: arrivals at {' and '.join(missing)} are not known")
-        self._take_in(seen)
+            return self._held(
+                observation, f"nothing is decided: arrivals at {' and '.join(missing)} are not known"
+            )
+        self._take_in(observation)
         rates = {part: self._mean(part) for part in PARTS}
-        unmeasured = [part for part in parts if rates[part].unit is None and _has_work(seen, part, rates)]
+        unmeasured = [
+            part for part in parts if rates[part].unit is None and _has_work(observation, part, rates)
+        ]
         if unmeasured:
             return self._held(
-                seen, f"nothing is decided: the capacity of {' and '.join(unmeasured)} is not known"
+                observation, f"nothing is decided: the capacity of {' and '.join(unmeasured)} is not known"
             )
-        return self._reckoned(seen, _Need(seen, rates, self.options, parts))
+        return self._reckoned(observation, _Need(observation, rates, self.options, parts))
 
-    def _parts(self, seen: Observation) -> list[Part]:
+    def _parts(self, observation: Observation) -> list[Part]:
         """The parts that matter for p and r."""
         sides = {part: self.bounds.side(part) for part in PARTS}
-        return [part for part, (least, most) in sides.items() if seen.wiring == "fused" or least < most]
+        return [
+            part for part, (least, most) in sides.items() if observation.wiring == "fused" or least < most
+        ]
 
-    def _reckoned(self, seen: Observation, need: _Need) -> Decision:
+    def _reckoned(self, observation: Observation, need: _Need) -> Decision:
         target, boundary = self.options.target, self.options.boundary
-        upper, lower = (1.0, 0.0) if seen.draining else (target + boundary, target - boundary)
+        upper, lower = (1.0, 0.0) if observation.draining else (target + boundary, target - boundary)
         factors = need.factors(target, restart=True)
         # As in Flink, the limit of scale-out leaves the work of a restart out, and the limit of scale-in counts it.
         up = any(factor > 1 for factor in need.factors(min(upper, 1.0), restart=False).values())
         down = lower > 0 and any(factor < 1 for factor in need.factors(lower, restart=True).values())
         calm = not (up or down)
-        asked = {part: self._asked(seen, part, 1.0 if calm else factors.get(part, 1.0)) for part in PARTS}
-        p, r = (self._recommended(seen, part, asked[part]) for part in PARTS)
+        recommendations = {
+            part: self._recommendation(observation, part, 1.0 if calm else factors.get(part, 1.0))
+            for part in PARTS
+        }
+        p, r = (self._stabilised(observation, part, recommendations[part]) for part in PARTS)
         within = f", within {lower:.2f} to {upper:.2f}" if calm else ""
-        wanted = (asked["combine"], asked["reduce"])
+        recommendation = (recommendations["combine"], recommendations["reduce"])
         return Decision(
             p=p,
             r=r,
-            reason=f"{need.said}{within}: decided p {p} and r {r}",
-            cause=cause_of(seen, (p, r), asked=wanted, calm=calm, moving="capacity"),
+            reason=f"{need.summary}{within}: decided p {p} and r {r}",
+            cause=cause_of(observation, (p, r), recommendation=recommendation, calm=calm, moving="capacity"),
         )
 
-    def _asked(self, seen: Observation, part: Part, factor: float) -> int:
-        current, (least, most) = seen.in_force(part), self.bounds.side(part)
+    def _recommendation(self, observation: Observation, part: Part, factor: float) -> int:
+        current, (least, most) = observation.in_force(part), self.bounds.side(part)
         factor = min(max(factor, 1 - self.options.down_factor), 1 + self.options.up_factor)
         value = max(whole_above(current * factor, most=most), least)
-        return max(value, current) if seen.draining else value
+        return max(value, current) if observation.draining else value
 
-    def _recommended(self, seen: Observation, part: Part, asked: int) -> int:
+    def _stabilised(self, observation: Observation, part: Part, recommendation: int) -> int:
         memory = self._memory.p if part == "combine" else self._memory.r
-        steps = steps_in(self.options.scale_down_interval_s, seen)
-        return memory.stabilised(asked, current=seen.in_force(part), step=seen.step, steps=steps)
+        steps = steps_in(self.options.scale_down_interval_s, observation)
+        return memory.stabilised(
+            recommendation, current=observation.in_force(part), step=observation.step, steps=steps
+        )
 
     # ---- what is remembered
 
-    def _take_in(self, seen: Observation) -> None:
+    def _take_in(self, observation: Observation) -> None:
         memory = self._memory
-        steps = min(_MOST_KEPT, max(1, steps_in(self.options.window_s, seen)))
+        steps = min(_MOST_KEPT, max(1, steps_in(self.options.window_s, observation)))
         for part in PARTS:
-            rates = memory.of(part)
-            if seen.step != memory.step + 1:  # a gap: the means begin anew
+            rates = memory.rates(part)
+            if observation.step != memory.step + 1:  # a gap: the means begin anew
                 rates.clear()
-            rates.append(_rates(seen, part))
+            rates.append(_rates(observation, part))
             del rates[:-steps]
-        memory.step = seen.step
+        memory.step = observation.step
 
     def _mean(self, part: Part) -> _Rates:
-        kept = self._memory.of(part)
-        units = [rates.unit for rates in kept if rates.unit is not None]
+        window = self._memory.rates(part)
+        units = [rates.unit for rates in window if rates.unit is not None]
         return _Rates(
-            arrivals=math.fsum(rates.arrivals for rates in kept) / len(kept),
+            arrivals=math.fsum(rates.arrivals for rates in window) / len(window),
             unit=math.fsum(units) / len(units) if units else None,
         )
 
@@ -197,24 +208,24 @@ class Ds2(Policy):
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = restored(_Memory, state)
+        self._memory = restored(_Ds2Memory, state)
 
 
 class _Need:
     """What the parts need, as a multiple of their capacity."""
 
     def __init__(
-        self, seen: Observation, rates: dict[Part, _Rates], options: Ds2Options, parts: list[Part]
+        self, observation: Observation, rates: dict[Part, _Rates], options: Ds2Options, parts: list[Part]
     ) -> None:
         self._options, self._parts = options, parts
-        self._fused = seen.wiring == "fused"
-        self._capacity = {part: (rates[part].unit or 0.0) * seen.in_force(part) for part in PARTS}
+        self._fused = observation.wiring == "fused"
+        self._capacity = {part: (rates[part].unit or 0.0) * observation.in_force(part) for part in PARTS}
         combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
         # An overloaded combiner passes on less than arrives at it. `hidden` is by how much.
         hidden = combine / self._capacity["combine"] if self._capacity["combine"] > 0 else 1.0
         self._arrivals = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
-        self._queue = {part: _queue(seen, part) for part in PARTS}
-        self.said = " and ".join(
+        self._queue = {part: _queue(observation, part) for part in PARTS}
+        self.summary = " and ".join(
             f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in parts
         )
 
@@ -224,6 +235,7 @@ class _Need:
         restart: whether the tuples that arrive during a restart count as a queue.
         """
         each = {part: self._factor(part, utilisation, restart=restart) for part in self._parts}
+        # In the fused wiring the parts take turns in one pool, so their needs add up.
         return dict.fromkeys(self._parts, sum(each.values())) if self._fused else each
 
     def _factor(self, part: Part, utilisation: float, *, restart: bool) -> float:
@@ -235,16 +247,16 @@ class _Need:
         return needed / capacity if capacity > 0 else math.inf if needed > 0 else 0.0
 
 
-def _rates(seen: Observation, part: Part) -> _Rates:
-    stage = seen.stage(part)
-    unit = stage.capacity / seen.in_force(part) if known(stage.capacity) else None
+def _rates(observation: Observation, part: Part) -> _Rates:
+    stage = observation.stage(part)
+    unit = stage.capacity / observation.in_force(part) if known(stage.capacity) else None
     return _Rates(arrivals=stage.arrivals or 0.0, unit=unit)
 
 
-def _has_work(seen: Observation, part: Part, rates: dict[Part, _Rates]) -> bool:
-    return rates[part].arrivals > 0 or _queue(seen, part) > 0
+def _has_work(observation: Observation, part: Part, rates: dict[Part, _Rates]) -> bool:
+    return rates[part].arrivals > 0 or _queue(observation, part) > 0
 
 
-def _queue(seen: Observation, part: Part) -> float:
-    queue = seen.stage(part).queue
+def _queue(observation: Observation, part: Part) -> float:
+    queue = observation.stage(part).queue
     return queue if known(queue) else 0.0

@@ -37,6 +37,6 @@ class Fixed(Policy):
     needs: ClassVar[tuple[str, ...]] = ()
     options: FixedOptions
 
-    def _decide(self, seen: Observation) -> Decision:
-        p, r = self.options.p or seen.p, self.options.r or seen.r
+    def _decide(self, observation: Observation) -> Decision:
+        p, r = self.options.p or observation.p, self.options.r or observation.r
         return Decision(p=p, r=r, reason="as it is set", cause="set")

@@ -84,55 +84,55 @@ class LinUCB(Policy):
             for part, (least, most) in zip(PARTS, ranges, strict=True)
         }
         self._mu: dict[Part, float] = {}
-        self._came: dict[Part, float] = {}
-        self._seen = 0
+        self._arrivals: dict[Part, float] = {}
+        self._observations = 0
 
-    def _decide(self, seen: Observation) -> Decision:
-        loads = self._loads(seen)
+    def _decide(self, observation: Observation) -> Decision:
+        loads = self._loads(observation)
         if not loads:
             self._forget()
             return self._held(
-                seen, "nothing is decided: arrivals, capacity or queue of every part is not known"
+                observation, "nothing is decided: arrivals, capacity or queue of every part is not known"
             )
-        if loads.keys() != self._came.keys():  # other parts are known than before: their means begin anew
+        if loads.keys() != self._arrivals.keys():  # other parts are known than before: their means begin anew
             self._begin_anew()
-        self._seen += 1
-        self._came = {part: self._came.get(part, 0.0) + load.arrivals for part, load in loads.items()}
-        if self._seen < self.options.every:
+        self._observations += 1
+        self._arrivals = {part: self._arrivals.get(part, 0.0) + load.arrivals for part, load in loads.items()}
+        if self._observations < self.options.every:
             return Decision(
-                p=seen.p,
-                r=seen.r,
-                reason=f"observation {self._seen} of {self.options.every} before a decision",
+                p=observation.p,
+                r=observation.r,
+                reason=f"observation {self._observations} of {self.options.every} before a decision",
                 cause="waiting",
             )
         loads = {part: self._averaged(part, load) for part, load in loads.items()}
         self._begin_anew()
-        return self._choice(seen, loads)
+        return self._choice(observation, loads)
 
-    def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
+    def _choice(self, observation: Observation, loads: dict[Part, Load]) -> Decision:
         """Let each agent learn from the outcome of its last choice, and then choose again."""
-        chosen = {"combine": seen.p, "reduce": seen.r}
+        chosen = {"combine": observation.p, "reduce": observation.r}
         # Only `backlog` heeds it: under the other forms a bandit learns by its reward alone, as in 003.
-        drains = seen.draining and self.options.objective == "backlog"
+        drains = observation.draining and self.options.objective == "backlog"
         why = ["a backlog drains, so nothing scales in"] if drains else []
         for part in PARTS:
             if part not in loads:
                 self._agents[part].forget_choice()
         for part, load in loads.items():
-            agent, objective = self._agents[part], self._objective(part, seen)
+            agent, objective = self._agents[part], self._objective(part, observation)
             agent.judge(chosen[part], load, objective)
             chosen[part] = agent.choose(load, objective, least=chosen[part] if drains else None)
             agent.await_outcome(load)
-            why.append(f"{part}: {agent.says(chosen[part], load, objective)}")
+            why.append(f"{part}: {agent.explanation(chosen[part], load, objective)}")
         return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why), cause="reward")
 
-    def _missed(self, seen: Observation) -> None:
+    def _missed(self, observation: Observation) -> None:
         self._begin_anew()
-        if seen.stale:
+        if observation.stale:
             self._forget()
             return
         # While a plan settles, its starting point moves on: it is judged from the state in which it takes over.
-        for part, load in self._loads(seen).items():
+        for part, load in self._loads(observation).items():
             self._agents[part].move_on(load)
 
     def _forget(self) -> None:
@@ -141,40 +141,40 @@ class LinUCB(Policy):
             agent.forget_choice()
 
     def _begin_anew(self) -> None:
-        self._seen, self._came = 0, {}
+        self._observations, self._arrivals = 0, {}
 
     def _averaged(self, part: Part, load: Load) -> Load:
-        return Load(arrivals=self._came[part] / self._seen, mu=load.mu, queue=load.queue)
+        return Load(arrivals=self._arrivals[part] / self._observations, mu=load.mu, queue=load.queue)
 
-    def _loads(self, seen: Observation) -> dict[Part, Load]:
+    def _loads(self, observation: Observation) -> dict[Part, Load]:
         """The loads of the parts of which arrivals, capacity and queue are known."""
-        found: dict[Part, Load] = {}
-        for part, units in zip(PARTS, (seen.p, seen.r), strict=True):
-            stage = seen.stage(part)
-            capacity = stage.capacity * _time_share(seen, part) if known(stage.capacity) else None
+        loads: dict[Part, Load] = {}
+        for part, units in zip(PARTS, (observation.p, observation.r), strict=True):
+            stage = observation.stage(part)
+            capacity = stage.capacity * _time_share(observation, part) if known(stage.capacity) else None
             mu = self._one_does(part, capacity, units)
             if mu is not None and is_amount(stage.arrivals) and is_amount(stage.queue):
-                found[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
-        return found
+                loads[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
+        return loads
 
     def _one_does(self, part: Part, capacity: float | None, units: int) -> float | None:
         """Tuples/s of one unit, as a running mean. Without a new measurement, the mean so far (or None)."""
         if is_amount(capacity) and capacity:
             # Gustafson's law (`queues.service_rate`) solved for the rate of one unit.
-            one = capacity / (1 - self.options.rho + self.options.rho * units)
-            self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
+            unit_rate = capacity / (1 - self.options.rho + self.options.rho * units)
+            self._mu[part] = self._mu.get(part, unit_rate) * (1 - _NEW) + unit_rate * _NEW
         return self._mu.get(part)
 
-    def _objective(self, part: Part, seen: Observation) -> Objective:
+    def _objective(self, part: Part, observation: Observation) -> Objective:
         options, agent = self.options, self._agents[part]
-        whole = options.lmax_ms or _INTERVALS * len(self._mu) * seen.interval_ms
+        whole = options.lmax_ms or _INTERVALS * len(self._mu) * observation.interval_ms
         return Objective(
             latency_s=whole * self._share(part) / 1000,
             most_units=agent.most,
             most_queue=options.omega_max,
             weights=(options.w_lat, options.w_que, options.w_res),
             form=options.objective,
-            step_s=seen.interval_ms * options.every / 1000,
+            step_s=observation.interval_ms * options.every / 1000,
         )
 
     def _share(self, part: Part) -> float:
@@ -190,8 +190,8 @@ class LinUCB(Policy):
         return {
             "agents": {part: agent.state() for part, agent in self._agents.items()},
             "mu": in_order(self._mu),
-            "came": in_order(self._came),
-            "seen": self._seen,
+            "came": in_order(self._arrivals),
+            "seen": self._observations,
         }
 
     def _load_state(self, state: dict[str, Any]) -> None:
@@ -199,19 +199,19 @@ class LinUCB(Policy):
             raise ValueError("it has other fields")
         for part, agent in self._agents.items():
             agent.load_state(state["agents"][part])
-        self._mu, self._came = in_order(state["mu"]), in_order(state["came"])
-        self._seen = int(state["seen"])
-        if 0.0 in self._mu.values() or self._seen < 0:
+        self._mu, self._arrivals = in_order(state["mu"]), in_order(state["came"])
+        self._observations = int(state["seen"])
+        if 0.0 in self._mu.values() or self._observations < 0:
             raise ValueError("a capacity of nothing, or less than no observations")
 
 
-def _time_share(seen: Observation, part: Part) -> float:
+def _time_share(observation: Observation, part: Part) -> float:
     """The share of the time that a part has. In the fused wiring the parts take turns, so it can do less than its capacity.
 
     It is the part's own W over the W of the application, or 1 where they are not known.
     """
-    own, whole = seen.stage(part).load, seen.load
-    if seen.wiring == "split" or not known(own) or not known(whole) or not 0 < own < whole:
+    own, whole = observation.stage(part).load, observation.load
+    if observation.wiring == "split" or not known(own) or not known(whole) or not 0 < own < whole:
         return 1.0
     return own / whole
 
@@ -221,7 +221,7 @@ def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:
 
     Raises ValueError or TypeError for a value that is no amount: a number from 0 to 1e100.
     """
-    found = {part: float(amounts[part]) for part in PARTS if part in amounts}
-    if not all(map(is_amount, found.values())):
-        raise ValueError(f"no amounts: {found}")
-    return found
+    ordered_amounts = {part: float(amounts[part]) for part in PARTS if part in amounts}
+    if not all(map(is_amount, ordered_amounts.values())):
+        raise ValueError(f"no amounts: {ordered_amounts}")
+    return ordered_amounts

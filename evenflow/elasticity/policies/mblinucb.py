@@ -104,56 +104,59 @@ class MBLinUCB(LinUCB):
         self._shares: dict[Part, float] = {}
         """Measured share of the latency budget for each part. Empty: the shares of `LinUCB`."""
 
-    def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
+    def _choice(self, observation: Observation, loads: dict[Part, Load]) -> Decision:
         if set(loads) - set(self._practised):
             if any(load.arrivals for load in loads.values()):  # an idle pipeline does not show its load
                 self._watched.append(loads)
             # Even with both options one observation is needed: it says which parts there are.
-            wanted = 1 if self.options.rate and self.options.mu else self.options.watch
-            if len(self._watched) < wanted:
-                return self._held(seen, f"watching what comes: {len(self._watched)} of {wanted} observations")
-            self._practise(seen)
-        return super()._choice(seen, loads)
+            observations_needed = 1 if self.options.rate and self.options.mu else self.options.watch
+            if len(self._watched) < observations_needed:
+                return self._held(
+                    observation,
+                    f"watching what comes: {len(self._watched)} of {observations_needed} observations",
+                )
+            self._practise(observation)
+        return super()._choice(observation, loads)
 
-    def _practise(self, seen: Observation) -> None:
+    def _practise(self, observation: Observation) -> None:
         """Train every part's agent that has not practised, in the order in which tuples pass the parts (Alg. 1)."""
         loads = self._known()
-        self._shares = self._profile(seen, loads)
+        self._shares = self._profile(observation, loads)
         selectivity = self._selectivity(loads)
         pupils: dict[str, Pupil] = {
             part: Pupil(
                 agent=self._agents[part],
                 load=load,
-                objective=self._objective(part, seen),
+                objective=self._objective(part, observation),
                 selectivity=selectivity,
                 trained=part in self._practised,
             )
             for part, load in loads.items()
         }
-        pretrain(pupils, tuple(pairwise(loads)), self._lessons(seen), seed=self.seed)
+        pretrain(pupils, tuple(pairwise(loads)), self._lessons(observation), seed=self.seed)
         self._practised += [part for part in loads if part not in self._practised]
         self._watched = []
 
-    def _lessons(self, seen: Observation) -> Lessons:
+    def _lessons(self, observation: Observation) -> Lessons:
         options = self.options
         times = {"arrival_cv": options.arrival_cv, "service_cv": options.service_cv}
         return Lessons(
             samples=options.samples,
             model=QueueModel(**times) if options.model == "gg1" else QueueModel(),
-            length_s=seen.interval_ms * options.every / 1000,
+            length_s=observation.interval_ms * options.every / 1000,
             breadth=options.breadth,
         )
 
     def _known(self) -> dict[Part, Load]:
         """The mean load of each part, in the order in which tuples pass the parts. Options override observations."""
-        found: dict[Part, Load] = {}
+        mean_loads: dict[Part, Load] = {}
         for part in PARTS:
-            there = [loads[part] for loads in self._watched if part in loads]
-            if there:
+            part_loads = [loads[part] for loads in self._watched if part in loads]
+            if part_loads:
                 rate = self.options.rate if part == "combine" else None
-                arrivals = rate or float(np.mean([load.arrivals for load in there]))
-                found[part] = Load(arrivals=arrivals, mu=self.options.mu or there[-1].mu, queue=0)
-        return found
+                arrivals = rate or float(np.mean([load.arrivals for load in part_loads]))
+                mean_loads[part] = Load(arrivals=arrivals, mu=self.options.mu or part_loads[-1].mu, queue=0)
+        return mean_loads
 
     def _selectivity(self, loads: dict[Part, Load]) -> float:
         if self.options.selectivity is not None:
@@ -162,13 +165,13 @@ class MBLinUCB(LinUCB):
         each = rates[-1] / rates[0] if rates[0] else 1.0
         return each if each <= _MOST_OUT else 1.0
 
-    def _profile(self, seen: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
+    def _profile(self, observation: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
         """Eq. 3: each part's share of the latency bound, with the units in force.
 
         Empty when there is no profile: the option `share` is set, fewer than two parts are known, or one is not stable.
         """
         bounds = {}
-        for part, units in zip(PARTS, (seen.p, seen.r), strict=True):
+        for part, units in zip(PARTS, (observation.p, observation.r), strict=True):
             if part in loads:
                 service = service_rate(units, mu=loads[part].mu, rho=self.options.rho)
                 bounds[part] = latency_bound(loads[part].arrivals, service, 0)
@@ -187,8 +190,8 @@ class MBLinUCB(LinUCB):
 
     def _state(self) -> dict[str, Any]:
         watched = [{part: vars(load) for part, load in loads.items()} for loads in self._watched]
-        kept = {"watched": watched, "practised": self._practised, "shares": self._shares}
-        return super()._state() | kept
+        practice = {"watched": watched, "practised": self._practised, "shares": self._shares}
+        return super()._state() | practice
 
     def _load_state(self, state: dict[str, Any]) -> None:
         super()._load_state(state)

@@ -108,7 +108,7 @@ class _Batch(BaseModel):
     keys: float | None
 
 
-class _Memory(BaseModel):
+class _PromptPlusMemory(BaseModel):
     """What Prompt+ remembers.
 
     last: what was in force at the newest observation. batches: consecutive micro-batches, newest last, at most 2d. over,
@@ -144,7 +144,7 @@ class PromptPlus(Policy):
 
     def __init__(self, **made: Any) -> None:
         super().__init__(**made)
-        self._memory = _Memory()
+        self._memory = _PromptPlusMemory()
 
     def zone(self, load: float) -> int:
         """The zone of this W: 1 under-used, 2 stable or 3 overload."""
@@ -153,39 +153,41 @@ class PromptPlus(Policy):
         # Rounded, because a difference of floats is not exact: 0.9 - 0.2 is a little more than 0.7.
         return UNDER_USED if load <= round(self.options.thres - self.options.step, 9) else STABLE
 
-    def _decide(self, seen: Observation) -> Decision:
-        load = seen.load or 0.0  # never None here, because `needs` names it
+    def _decide(self, observation: Observation) -> Decision:
+        load = observation.load or 0.0  # never None here, because `needs` names it
         zone = self.zone(load)
-        self._take_in(seen, load)
+        self._take_in(observation, load)
         memory = self._memory
         memory.over = memory.over + 1 if zone == OVERLOAD else 0
-        memory.under = memory.under + 1 if zone == UNDER_USED and not seen.draining else 0
-        decision = self._judged(seen, zone)
+        memory.under = memory.under + 1 if zone == UNDER_USED and not observation.draining else 0
+        decision = self._judged(observation, zone)
         # After judging, so that a grace of d covers d micro-batches. Before `_acted`, which begins a new grace.
         memory.grace = max(0, memory.grace - 1)
-        if (decision.p, decision.r) != (seen.p, seen.r):
+        if (decision.p, decision.r) != (observation.p, observation.r):
             self._acted(1 if zone == OVERLOAD else -1)
         return decision
 
-    def _missed(self, seen: Observation) -> None:
-        self._take_in(seen, None)
+    def _missed(self, observation: Observation) -> None:
+        self._take_in(observation, None)
         self._memory.over = self._memory.under = 0
 
     # ---- what is remembered
 
-    def _take_in(self, seen: Observation, load: float | None) -> None:
+    def _take_in(self, observation: Observation, load: float | None) -> None:
         """Remember this micro-batch, and notice gaps and changes of p or r."""
         memory = self._memory
         last = memory.last
-        if last and seen.step != last.step + 1:
+        if last and observation.step != last.step + 1:
             memory.batches.clear()
             memory.over = memory.under = 0
         # A plan has taken effect, ours or one that someone else published. The grace period begins with it.
-        if last and (last.p, last.r) != (seen.p, seen.r):
-            self._acted(1 if seen.p + seen.r > last.p + last.r else -1)
-        memory.last = InForce.at(seen)
-        counts = not (seen.stale or seen.starting)
-        rate, keys = (value if known(value) and counts else None for value in (seen.rate, seen.keys))
+        if last and (last.p, last.r) != (observation.p, observation.r):
+            self._acted(1 if observation.p + observation.r > last.p + last.r else -1)
+        memory.last = InForce.at(observation)
+        counts = not (observation.stale or observation.starting)
+        rate, keys = (
+            value if known(value) and counts else None for value in (observation.rate, observation.keys)
+        )
         memory.batches = [*memory.batches, _Batch(load=load, rate=rate, keys=keys)][-2 * self.options.d :]
 
     def _acted(self, direction: int) -> None:
@@ -196,59 +198,69 @@ class PromptPlus(Policy):
 
     # ---- what is decided
 
-    def _judged(self, seen: Observation, zone: int) -> Decision:
+    def _judged(self, observation: Observation, zone: int) -> Decision:
         memory, d = self._memory, self.options.d
-        says = f"W {seen.load:.2f} is in zone {zone}"
+        status = f"W {observation.load:.2f} is in zone {zone}"
         if zone == STABLE:
-            return self._kept(seen, zone, says, cause="stable")
-        if zone == UNDER_USED and seen.draining:
-            return self._kept(seen, zone, f"{says}, but a backlog drains: no scale-in", cause="waiting")
+            return self._no_change(observation, zone, status, cause="stable")
+        if zone == UNDER_USED and observation.draining:
+            return self._no_change(
+                observation, zone, f"{status}, but a backlog drains: no scale-in", cause="waiting"
+            )
         held_for = memory.over if zone == OVERLOAD else memory.under
         if held_for < d:
-            return self._kept(seen, zone, f"{says} for {held_for} of {d} micro-batches", cause="waiting")
+            return self._no_change(
+                observation, zone, f"{status} for {held_for} of {d} micro-batches", cause="waiting"
+            )
         direction = 1 if zone == OVERLOAD else -1
         if memory.grace and memory.direction == -direction:
             why = f"the last action went the other way: grace for {memory.grace} more"
-            return self._kept(seen, zone, f"{says}, but {why}", cause="waiting")
-        return self._scaled(seen, zone, f"{says} for {held_for} micro-batches")
+            return self._no_change(observation, zone, f"{status}, but {why}", cause="waiting")
+        return self._scaled(observation, zone, f"{status} for {held_for} micro-batches")
 
-    def _kept(self, seen: Observation, zone: int, reason: str, *, cause: Cause) -> Decision:
-        return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, cause=cause)
+    def _no_change(self, observation: Observation, zone: int, reason: str, *, cause: Cause) -> Decision:
+        return Decision(p=observation.p, r=observation.r, zone=zone, reason=reason, cause=cause)
 
-    def _scaled(self, seen: Observation, zone: int, says: str) -> Decision:
+    def _scaled(self, observation: Observation, zone: int, status: str) -> Decision:
         direction = 1 if zone == OVERLOAD else -1
-        able = [part for part in PARTS if self._able(seen, part, direction)]
+        able = [part for part in PARTS if self._able(observation, part, direction)]
         if not able:
-            return self._kept(seen, zone, f"{says}, but {self._why_unable(direction)}", cause="bounds")
+            return self._no_change(
+                observation, zone, f"{status}, but {self._why_unable(direction)}", cause="bounds"
+            )
         moved = self._moved(direction)
         why = " and ".join(moved.values()) or f"neither rate nor keys {'rose' if direction > 0 else 'fell'}"
-        units = {part: direction * self._units(seen, part, direction) for part in moved if part in able}
+        units = {
+            part: direction * self._units(observation, part, direction) for part in moved if part in able
+        }
         if units:
-            return self._changed(seen, zone, units, f"{says}; {why}", cause=_cause(units))
-        return self._by_own_load(seen, zone, able, f"{says}; {why}")
+            return self._changed(observation, zone, units, f"{status}; {why}", cause=_cause(units))
+        return self._by_own_load(observation, zone, able, f"{status}; {why}")
 
-    def _by_own_load(self, seen: Observation, zone: int, able: list[Part], says: str) -> Decision:
+    def _by_own_load(self, observation: Observation, zone: int, able: list[Part], status: str) -> Decision:
         """Move one unit at the part with the worst W. For scale-in that is the part with the lowest W."""
-        own = {part: load for part in PARTS if known(load := seen.stage(part).load)}
+        own = {part: load for part in PARTS if known(load := observation.stage(part).load)}
         if not own:
-            reason = f"{says}, and no part says its own W: nothing is decided"
-            return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, cause="missing-data", held=True)
+            reason = f"{status}, and no part says its own W: nothing is decided"
+            return Decision(
+                p=observation.p, r=observation.r, zone=zone, reason=reason, cause="missing-data", held=True
+            )
         direction = 1 if zone == OVERLOAD else -1
         # Whether a part at its bound may be passed over for the other one.
-        shared = direction < 0 or seen.wiring == "fused"
-        asked = [part for part in own if part in able or not shared]
-        worst = max(asked, key=lambda part: direction * own[part], default=None)
+        shared = direction < 0 or observation.wiring == "fused"
+        candidates = [part for part in own if part in able or not shared]
+        worst = max(candidates, key=lambda part: direction * own[part], default=None)
         if worst not in able:
             why = "the part with the worst W is at its bound"
-            return self._kept(seen, zone, f"{says}, and {why}", cause="bounds")
+            return self._no_change(observation, zone, f"{status}, and {why}", cause="bounds")
         why = f"the {worst}r's own W is {own[worst]:.2f}"
-        return self._changed(seen, zone, {worst: direction}, f"{says}; {why}", cause="load")
+        return self._changed(observation, zone, {worst: direction}, f"{status}; {why}", cause="load")
 
     def _changed(
-        self, seen: Observation, zone: int, units: dict[Part, int], says: str, *, cause: Cause
+        self, observation: Observation, zone: int, units: dict[Part, int], status: str, *, cause: Cause
     ) -> Decision:
-        p, r = self.bounds.clamped(*(seen.in_force(part) + units.get(part, 0) for part in PARTS))
-        reason = f"{says}: p {seen.p} -> {p}, r {seen.r} -> {r}"
+        p, r = self.bounds.clamped(*(observation.in_force(part) + units.get(part, 0) for part in PARTS))
+        reason = f"{status}: p {observation.p} -> {p}, r {observation.r} -> {r}"
         return Decision(p=p, r=r, zone=zone, reason=reason, cause=cause)
 
     def _moved(self, direction: int) -> dict[Part, str]:
@@ -257,10 +269,10 @@ class PromptPlus(Policy):
             ("combine", "rate", "the rate"),
             ("reduce", "keys", "the number of keys"),
         )
-        changes = {part: (self._change(name), what) for part, name, what in sides}
+        changes = {part: (self._change(name), subject) for part, name, subject in sides}
         return {
-            part: f"{what} {_moved(change)}"
-            for part, (change, what) in changes.items()
+            part: f"{subject} {_moved(change)}"
+            for part, (change, subject) in changes.items()
             if change is not None and direction * change > self.options.tolerance
         }
 
@@ -276,14 +288,14 @@ class PromptPlus(Policy):
         before, now = sum(values[:d]) / d, sum(values[d:]) / d
         return (now - before) / before if before > 0 else math.inf if now > 0 else 0.0
 
-    def _units(self, seen: Observation, part: Part, direction: int) -> int:
+    def _units(self, observation: Observation, part: Part, direction: int) -> int:
         if direction < 0 or not self.options.proportional:
             return 1
         excess = sum(self._loads()) / self.options.d / self.options.thres - 1
-        return max(1, whole_above(seen.in_force(part) * excess, most=self.options.max_step))
+        return max(1, whole_above(observation.in_force(part) * excess, most=self.options.max_step))
 
-    def _able(self, seen: Observation, part: Part, direction: int) -> bool:
-        current, (least, most) = seen.in_force(part), self.bounds.side(part)
+    def _able(self, observation: Observation, part: Part, direction: int) -> bool:
+        current, (least, most) = observation.in_force(part), self.bounds.side(part)
         if direction > 0:
             return current < most
         return current > least and (not self.options.look_ahead or self._after(current) <= self.options.thres)
@@ -306,7 +318,7 @@ class PromptPlus(Policy):
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = restored(_Memory, state)
+        self._memory = restored(_PromptPlusMemory, state)
 
 
 def _cause(units: dict[Part, int]) -> Cause:

@@ -61,7 +61,7 @@ class ThresholdOptions(Options):
     )
 
 
-class _Memory(BaseModel):
+class _ThresholdMemory(BaseModel):
     """What the policy remembers. in_force: of each observation in the last `up_period_s`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -79,58 +79,59 @@ class Threshold(Policy):
 
     def __init__(self, **made: Any) -> None:
         super().__init__(**made)
-        self._memory = _Memory()
+        self._memory = _ThresholdMemory()
 
     def _needed(self) -> tuple[str, ...]:
         return (self.options.metric,)
 
-    def _decide(self, seen: Observation) -> Decision:
-        value: float = getattr(seen, self.options.metric)
-        self._take_in(seen)
+    def _decide(self, observation: Observation) -> Decision:
+        value: float = getattr(observation, self.options.metric)
+        self._take_in(observation)
         ratio = value / self.options.target
         near = abs(ratio - 1) <= self.options.tolerance
-        wanted = [
+        unbounded = [
             current if near else whole_above(current * ratio, most=most)
-            for current, most in ((seen.p, self.bounds.p_max), (seen.r, self.bounds.r_max))
+            for current, most in ((observation.p, self.bounds.p_max), (observation.r, self.bounds.r_max))
         ]
-        asked = self.bounds.clamped(*wanted)
-        p, r = self._limited(seen, *asked)
+        recommendation = self.bounds.clamped(*unbounded)
+        p, r = self._limited(observation, *recommendation)
         name = "W" if self.options.metric == "load" else "the busy share"
-        said = f"{name} is {value:.2f}, {ratio:.2f} of the target {self.options.target:g}"
-        recommended = "keep p and r" if near else f"p {wanted[0]} and r {wanted[1]}"
+        status = f"{name} is {value:.2f}, {ratio:.2f} of the target {self.options.target:g}"
+        recommended = "keep p and r" if near else f"p {unbounded[0]} and r {unbounded[1]}"
         return Decision(
             p=p,
             r=r,
-            reason=f"{said}: recommended is {recommended}, decided p {p} and r {r}",
-            cause=cause_of(seen, (p, r), asked=asked, calm=near, moving="load"),
+            reason=f"{status}: recommended is {recommended}, decided p {p} and r {r}",
+            cause=cause_of(observation, (p, r), recommendation=recommendation, calm=near, moving="load"),
         )
 
-    def _limited(self, seen: Observation, p: int, r: int) -> tuple[int, int]:
-        steps = steps_in(self.options.stabilization_s, seen)
+    def _limited(self, observation: Observation, p: int, r: int) -> tuple[int, int]:
+        steps = steps_in(self.options.stabilization_s, observation)
         memory = self._memory
-        wanted_p = memory.p.stabilised(p, current=seen.p, step=seen.step, steps=steps)
-        wanted_r = memory.r.stabilised(r, current=seen.r, step=seen.step, steps=steps)
+        wanted_p = memory.p.stabilised(p, current=observation.p, step=observation.step, steps=steps)
+        wanted_r = memory.r.stabilised(r, current=observation.r, step=observation.step, steps=steps)
         return (
-            self._up(wanted_p, seen.p, least=min(entry.p for entry in memory.in_force)),
-            self._up(wanted_r, seen.r, least=min(entry.r for entry in memory.in_force)),
+            self._up(wanted_p, observation.p, least=min(entry.p for entry in memory.in_force)),
+            self._up(wanted_r, observation.r, least=min(entry.r for entry in memory.in_force)),
         )
 
-    def _up(self, wanted: int, current: int, *, least: int) -> int:
-        """The wanted number, cut to the limits of scale-out. The limits never take away what is in force.
+    def _up(self, recommendation: int, current: int, *, least: int) -> int:
+        """The recommendation, cut to the limits of scale-out. The limits never take away what is in force.
 
         least: the least number in force during the last `up_period_s`.
         """
         most = max(least + self.options.up_units, math.ceil(least * (1 + self.options.up_percent / 100)))
-        return min(wanted, max(most, current))
+        return min(recommendation, max(most, current))
 
-    def _take_in(self, seen: Observation) -> None:
+    def _take_in(self, observation: Observation) -> None:
         memory = self._memory
-        since = seen.step - steps_in(self.options.up_period_s, seen)
-        kept = [entry for entry in memory.in_force if since < entry.step < seen.step]
-        memory.in_force = [*kept, InForce.at(seen)][-_MOST_KEPT:]
+        since = observation.step - steps_in(self.options.up_period_s, observation)
+        recent = [entry for entry in memory.in_force if since < entry.step < observation.step]
+        # This observation is always in, so there is a least number even with a period of 0.
+        memory.in_force = [*recent, InForce.at(observation)][-_MOST_KEPT:]
 
     def _state(self) -> dict[str, Any]:
         return self._memory.model_dump()
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        self._memory = restored(_Memory, state)
+        self._memory = restored(_ThresholdMemory, state)

@@ -78,10 +78,10 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
         # A new key may need two rows: one for the pair, and one for the key itself.
         if room(pool) < 2:
             return row
-        held = first_holder(pool, key)
-        if held >= 0:
-            refresh(pool, held)
-            best = worker_of(pool, held)
+        holder = first_holder(pool, key)
+        if holder >= 0:
+            refresh(pool, holder)
+            best = worker_of(pool, holder)
         else:
             best = least_loaded(key, among, d, known.burden)
             touch_holder(pool, key, best)
@@ -130,11 +130,11 @@ class Am(CardinalityPartitioner):
         return 1
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
-        held = self._known_holders(key, now)
-        if held:
-            home = held[0].worker
+        holders = self._known_holders(key, now)
+        if holders:
+            home = holders[0].worker
             return Explanation(
-                rule="in the window, so it stays where it is", workers=(home,), home=home, holders=held
+                rule="in the window, so it stays where it is", workers=(home,), home=home, holders=holders
             )
         if self._sketches is not None:
             return replace(

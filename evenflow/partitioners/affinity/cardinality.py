@@ -143,15 +143,15 @@ class CardinalityPartitioner(Partitioner):
 
     def _known_holders(self, key: np.uint64, now: int | None) -> tuple[Holder, ...]:
         """The workers that hold the key in the window. None with sketches, which do not know that for certain."""
-        held = {} if self._holders is None else self._holders.held_at(int(key), now)
-        return tuple(self._holder(worker, slide) for worker, slide in held.items())
+        holder_slides = {} if self._holders is None else self._holders.held_at(int(key), now)
+        return tuple(self._holder(worker, slide) for worker, slide in holder_slides.items())
 
     def _state(self) -> State:
         known: State = {}
         if self._holders is not None:
             known = self._holders.snapshot()
         elif self._sketches is not None:
-            known = self._sketches.kept
+            known = self._sketches.state
         return {
             **{f"load_{name}": array for name, array in self._loads._asdict().items()},
             **{f"key_{name}": array for name, array in known.items()},

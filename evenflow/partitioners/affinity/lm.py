@@ -64,8 +64,8 @@ class Hybrid(NamedTuple):
 
 
 @kernel
-def _measure(of: Spread) -> None:
-    values, spread = of.values, of.spread[()]
+def _measure(burden: Spread) -> None:
+    values, spread = burden.values, burden.spread[()]
     least, most, many = values[0], values[0], 0
     for worker in range(values.shape[0]):
         value = values[worker]
@@ -78,14 +78,14 @@ def _measure(of: Spread) -> None:
 
 
 @kernel
-def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
+def _raised(burden: Spread, old: Whole | float, new: Whole | float) -> None:
     """One worker's value has grown."""
-    spread = of.spread[()]
+    spread = burden.spread[()]
     if old == spread["least"]:
         # `at_least` counts the workers at the minimum. All are looked at again only when the last of them has left it.
         spread["at_least"] -= 1
         if spread["at_least"] == 0:
-            _measure(of)
+            _measure(burden)
     if new > spread["most"]:
         spread["most"] = new
         spread["scale"] = 1.0 / (new - spread["least"]) if new > spread["least"] else 0.0

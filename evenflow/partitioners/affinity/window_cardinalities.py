@@ -41,7 +41,7 @@ class WindowCardinalities(NamedTuple):
     """One of CLOCK."""
 
     @property
-    def kept(self) -> State:
+    def state(self) -> State:
         """The arrays that a snapshot needs. Sums and estimates are computed from them again."""
         return {"values": self.whole.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
 
@@ -66,11 +66,11 @@ def window_cardinalities(
     )
 
 
-def restored(kept: State) -> WindowCardinalities:
-    """The window whose `kept` is given."""
-    workers, slots = kept["values"].shape
-    whole = registers(workers, slots.bit_length() - 1)._replace(values=kept["values"])
-    return WindowCardinalities(whole, kept["ring"], kept["newer"], kept["clock"])
+def restored(state: State) -> WindowCardinalities:
+    """The window whose `state` is given."""
+    workers, slots = state["values"].shape
+    whole = registers(workers, slots.bit_length() - 1)._replace(values=state["values"])
+    return WindowCardinalities(whole, state["ring"], state["newer"], state["clock"])
 
 
 @kernel
@@ -96,10 +96,10 @@ def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Whole) -> None:
 
 
 @kernel
-def _raise_slide_to_slide(ring: UInt8s, slot: Whole, of: Whole) -> None:
+def _raise_slide_to_slide(ring: UInt8s, slot: Whole, source: Whole) -> None:
     for worker in range(ring.shape[1]):
         for at in range(ring.shape[2]):
-            value, other = ring[slot, worker, at], ring[of, worker, at]
+            value, other = ring[slot, worker, at], ring[source, worker, at]
             ring[slot, worker, at] = other if other > value else value
 
 

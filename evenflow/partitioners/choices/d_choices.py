@@ -45,11 +45,11 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, workers_of
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
-    Counted,
     Head,
     HeadOptions,
     HeadPartitioner,
     HeadRule,
+    KeyCount,
     forget,
     is_older,
     offered_is_head,
@@ -58,13 +58,13 @@ from evenflow.partitioners.choices.head import (
 from evenflow.partitioners.choices.pkg import holders_of, least_loaded
 from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
-from evenflow.sketches.space_saving import Summary, count_of
+from evenflow.sketches.space_saving import SpaceSavingSummary, count_of
 from evenflow.sketches.window_loads import advance, note
 
 SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
-"""N at which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
+"""N at which d is computed again, d, and the mark of the present tuple in `Choosing.marks`."""
 _KEPT = ("next", "d")
-"""What a snapshot has of the schedule. `mark` is not kept: `seen` is not kept either, and both start together at 0."""
+"""What a snapshot has of the schedule. `mark` is left out, and so is `marks`: both start together at 0."""
 
 
 class Choosing(NamedTuple):
@@ -74,7 +74,7 @@ class Choosing(NamedTuple):
     """One of SCHEDULE."""
     tree: Int64s
     """The tournament of the loads. Kept only while d = n."""
-    seen: Int64s
+    marks: Int64s
     """(n,): the mark of the tuple for which a worker was looked at last."""
     shares: Float64s
     """(counters,): scratch space for the shares of the head keys, descending."""
@@ -129,7 +129,7 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
 
 
 @kernel
-def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
+def _head_shares(summary: SpaceSavingSummary, threshold: float, shares: Float64s) -> int:
     """Write est/N of the keys whose estimate reaches the threshold, descending. Returns how many there are."""
     order, meta = summary.order, summary.meta[()]
     size = 0
@@ -146,18 +146,18 @@ def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
 def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
     """As `least_loaded`, but over the first d different workers among F_1, F_2, ... of the family."""
     family, workers = head.among.family, head.among.workers
-    loads, seen, schedule = head.window.loads, choosing.seen, choosing.schedule[()]
-    # A new mark for each tuple makes all earlier marks old, so `seen` never has to be cleared.
+    loads, marks, schedule = head.window.loads, choosing.marks, choosing.schedule[()]
+    # A new mark for each tuple makes all earlier marks old, so `marks` never has to be cleared.
     schedule["mark"] += 1
-    best, found = np.int64(-1), 0
+    best, distinct = np.int64(-1), 0
     for i in range(family.shape[0]):
         other = candidate_kernel(key, family[i], workers)
-        if seen[other] != schedule["mark"]:
-            seen[other] = schedule["mark"]
-            found += 1
+        if marks[other] != schedule["mark"]:
+            marks[other] = schedule["mark"]
+            distinct += 1
             if best < 0 or loads[other] < loads[best]:
                 best = other
-            if found == d:
+            if distinct == d:
                 break
     return best
 
@@ -230,7 +230,7 @@ class DChoices(HeadPartitioner):
         self._choosing = Choosing(
             schedule=record(SCHEDULE, d=min(2, n)),
             tree=tournament(n),
-            seen=np.zeros(n, np.int64),
+            marks=np.zeros(n, np.int64),
             shares=np.zeros(self._capacity),
         )
         # With `distinct`, more functions than workers: some repeat a worker, and d different ones have to be found.
@@ -243,15 +243,15 @@ class DChoices(HeadPartitioner):
 
     def _state(self) -> State:
         schedule = self._choosing.schedule
-        kept = np.array([schedule[name] for name in _KEPT], np.int64)
-        return {**super()._state(), "schedule": kept}
+        values = np.array([schedule[name] for name in _KEPT], np.int64)
+        return {**super()._state(), "schedule": values}
 
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
         for name, value in zip(_KEPT, state["schedule"], strict=True):
             self._choosing.schedule[name] = value
 
-    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+    def _explain_head(self, key: np.uint64, now: int | None, counted: KeyCount) -> Explanation:
         schedule = self._choosing.schedule
         d = int(schedule["d"])
         if counted.halvings or counted.total >= int(schedule["next"]):
@@ -268,7 +268,7 @@ class DChoices(HeadPartitioner):
             share=counted.count / counted.total,
         )
 
-    def _shares_after(self, key: np.uint64, counted: Counted) -> Float64s:
+    def _shares_after(self, key: np.uint64, counted: KeyCount) -> Float64s:
         """The shares of the head keys, descending, once the next tuple of this key has been counted."""
         keys, counts, _ = self._heavy.counters()
         counts = counts >> counted.halvings
@@ -286,4 +286,4 @@ class DChoices(HeadPartitioner):
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
         choosing = self._choosing
-        return choosing.tree, choosing.seen, choosing.shares
+        return choosing.tree, choosing.marks, choosing.shares

@@ -35,7 +35,7 @@ from evenflow.partitioners.papers import TWO_CHOICES
 from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import (
     SpaceSaving,
-    Summary,
+    SpaceSavingSummary,
     count_of,
     halve,
     offer,
@@ -50,7 +50,7 @@ AGES = np.dtype([(name, np.int64) for name in ("half", "length", "end")])
 class Head(NamedTuple):
     """All that a scheme with a head knows: what kernels take as one argument."""
 
-    summary: Summary
+    summary: SpaceSavingSummary
     ages: Rows
     """One of AGES."""
     tuples: Int64s
@@ -105,7 +105,7 @@ def send_to_one_of_two(head: Head, key: np.uint64, cost: np.int64) -> np.int64:
 
 
 @kernel
-def _head_size(summary: Summary, threshold: float) -> int:
+def _head_size(summary: SpaceSavingSummary, threshold: float) -> int:
     order, many = summary.order, summary.meta[()]["size"]
     size = 0
     # The order ascends by count, so the head stands at its end.
@@ -154,7 +154,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
+class KeyCount:
     """What the summary says of a key once its next tuple has been counted.
 
     halvings: how often the summary forgets half before that tuple. count: upper bound of what the key's tuples cost.
@@ -216,10 +216,10 @@ class HeadPartitioner(Partitioner):
         )
 
     @abstractmethod
-    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+    def _explain_head(self, key: np.uint64, now: int | None, counted: KeyCount) -> Explanation:
         """Explain a key that is head when its next tuple has been counted."""
 
-    def _explain_any(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+    def _explain_any(self, key: np.uint64, now: int | None, counted: KeyCount) -> Explanation:
         """Explain a head key that goes to the least loaded of all workers."""
         loads = self._loads.loads
         least = int(np.argmin(loads))
@@ -231,7 +231,7 @@ class HeadPartitioner(Partitioner):
             share=counted.count / counted.total,
         )
 
-    def _counted(self, key: np.uint64, now: int | None) -> Counted:
+    def _counted(self, key: np.uint64, now: int | None) -> KeyCount:
         ages, heavy = self._ages, self._heavy
         halvings = 0
         if now is not None and int(ages["length"]) and int(ages["half"]) != NEVER and now >= int(ages["end"]):
@@ -239,7 +239,7 @@ class HeadPartitioner(Partitioner):
         # A key without a counter takes over the least count.
         count, total = heavy.estimate(int(key)) >> halvings, heavy.total >> halvings
         tuples = int(self._counted_tuples[0]) >> halvings
-        return Counted(halvings=halvings, count=count + 1, total=total + 1, tuples=tuples + 1)
+        return KeyCount(halvings=halvings, count=count + 1, total=total + 1, tuples=tuples + 1)
 
     def _state(self) -> State:
         keys, counts, errors = self._heavy.counters()

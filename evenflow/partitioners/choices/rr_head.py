@@ -32,11 +32,11 @@ from evenflow.arrays import Int64s, State
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
-    Counted,
     Head,
     HeadOptions,
     HeadPartitioner,
     HeadRule,
+    KeyCount,
     forget,
     is_older,
     offered_is_head,
@@ -87,7 +87,7 @@ class RRHead(HeadPartitioner):
         super()._load_state(state)
         self._turn = state["turn"]
 
-    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+    def _explain_head(self, key: np.uint64, now: int | None, counted: KeyCount) -> Explanation:
         turn = int(self._turn[0])
         return Explanation(
             rule=f"frequent: all workers take turns, the next is worker {turn}",

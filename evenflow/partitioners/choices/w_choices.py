@@ -34,11 +34,11 @@ from evenflow.arrays import Int64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
-    Counted,
     Head,
     HeadOptions,
     HeadPartitioner,
     HeadRule,
+    KeyCount,
     forget,
     is_older,
     offered_is_head,
@@ -84,7 +84,7 @@ class WChoices(HeadPartitioner):
     def _assign(self, block: Block) -> None:
         _route(block, self._head(), self._tree, self._rule())
 
-    def _explain_head(self, key: np.uint64, now: int | None, counted: Counted) -> Explanation:
+    def _explain_head(self, key: np.uint64, now: int | None, counted: KeyCount) -> Explanation:
         return self._explain_any(key, now, counted)
 
     def _choices(self) -> int:

@@ -23,7 +23,7 @@ from evenflow.partitioners.window import Lengths
 _UNCAPPED = 1 << 40  # more holders than any key can have
 
 
-class Policy(NamedTuple):
+class BanditPolicy(NamedTuple):
     """The options of the bandit, for kernels. `BanditOptions` describes each."""
 
     gamma: float
@@ -42,24 +42,26 @@ def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> 
     """
     if draw_unit(rng) >= eps:
         return best_of(table, r)
-    held = table.row[r]["held"]
-    if held >= table.meta[()]["cap"]:
-        return nth_holder(table, r, np.int64(draw(rng) % np.uint64(held)), oldest)
+    holder_count = table.row[r]["held"]
+    if holder_count >= table.meta[()]["cap"]:
+        return nth_holder(table, r, np.int64(draw(rng) % np.uint64(holder_count)), oldest)
     return np.int64(draw(rng) % np.uint64(table.last.shape[1]))
 
 
 @kernel
-def reward(load: Whole, total: Whole, held: Whole, workers: Whole, policy: Policy) -> float:
+def reward(load: Whole, total: Whole, holder_count: Whole, workers: Whole, policy: BanditPolicy) -> float:
     """R of 000 (equations 3 and 4) after the tuple was sent. Above -1 and below p1 if p1 + p2 = 1.
 
-    `load` is that of the chosen worker, `total` that of all workers, `held` the number of the key's holders.
+    `load` is that of the chosen worker, `total` that of all workers, `holder_count` the number of the key's holders.
     """
     average = total / workers
-    return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
+    return -(
+        policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * holder_count / workers
+    )
 
 
 @inlined
-def raise_cap(table: QTable, policy: Policy) -> None:
+def raise_cap(table: QTable, policy: BanditPolicy) -> None:
     """Raise the cap by one holder if enough hot keys have as many holders as it allows."""
     meta = table.meta[()]
     if meta["cap"] < policy.cap_max and 0 < meta["capped"] >= policy.cap_growth * meta["hot"]:
@@ -97,9 +99,9 @@ class BanditOptions(Lengths):
         """The cap at first: holders from which a key explores among its holders. Out of reach if explore=uniform."""
         return self.cap if self.explore == "capped" else _UNCAPPED
 
-    def policy(self, gamma: float) -> Policy:
+    def policy(self, gamma: float) -> BanditPolicy:
         """These options for kernels, with `gamma` as step of learning."""
-        return Policy(gamma, self.eps, self.p1, self.p2, self.last_cap, self.cap_growth)
+        return BanditPolicy(gamma, self.eps, self.p1, self.p2, self.last_cap, self.cap_growth)
 
     @property
     def last_cap(self) -> int:

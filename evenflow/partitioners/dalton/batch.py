@@ -30,9 +30,9 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
-from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.dalton.bandit import BanditOptions, BanditPolicy, choose, raise_cap, reward
 from evenflow.partitioners.dalton.q_table import Home, QTable, admit, find, hold, learn, purge, slide_on
-from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.split_keys import SplitKeyTable
 from evenflow.partitioners.dalton.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import DALTON
@@ -48,7 +48,7 @@ class BatchRule(NamedTuple):
     """Number of the batch. It takes the place of the statistics window and of the slide."""
     by_batch: bool
     """Loads are those of the batch, not of the window."""
-    policy: Policy
+    policy: BanditPolicy
 
 
 @kernel
@@ -140,7 +140,7 @@ class DaltonBatch(Partitioner):
         options = self.options
         self._salt = salts(self.seed, 1)[0]
         self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
-        self._split = SplitKeys(self.workers, cap=options.first_cap)
+        self._split = SplitKeyTable(self.workers, cap=options.first_cap)
 
     def _assign(self, block: Block) -> None:
         options = self.options

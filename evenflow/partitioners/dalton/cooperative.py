@@ -65,7 +65,7 @@ from evenflow.partitioners.dalton.dalton import BanditPartitioner, move_to, with
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
 from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
-from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.split_keys import SplitKeyTable
 from evenflow.partitioners.exchange import Merger, Message, Table
 
 SYNC = np.dtype([(name, np.int64) for name in ("awaiting", "due", "round", "late", "total", "told")])
@@ -204,10 +204,11 @@ class DaltonCooperative(BanditPartitioner):
 
     def _loads_of_others(self, table: Table, common: GlobalTable) -> Int64s:
         """What the others sent to each worker, as the table has it. Zeros if it cannot be told apart from one's own."""
-        told = self.source not in table.sources or table.round == self._sync["told"]
-        if len(common.loads) != self.workers or not told:
+        separable = self.source not in table.sources or table.round == self._sync["told"]
+        if len(common.loads) != self.workers or not separable:
             return np.zeros(self.workers, np.int64)
-        own = self._told if self.source in table.sources else 0
+        # The common loads include what this partitioner reported, which would otherwise count twice.
+        own = self._reported_loads if self.source in table.sources else 0
         return np.clip(common.loads - own, 0, _MOST_LOAD // self.workers)
 
     def _start(self) -> None:
@@ -217,11 +218,11 @@ class DaltonCooperative(BanditPartitioner):
 
     def _shape(self) -> None:
         super()._shape()
-        self._told = np.zeros(self.workers, np.int64)
+        self._reported_loads = np.zeros(self.workers, np.int64)
         self._sync["told"] = _NEVER_TOLD
 
-    def _new_split(self) -> SplitKeys:
-        return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)
+    def _new_split(self) -> SplitKeyTable:
+        return SplitKeyTable(self.workers, cap=self.options.first_cap, deferring=True)
 
     def _assign(self, block: Block) -> None:
         block, row = block._replace(times=within_reach(block.times)), 0
@@ -253,19 +254,19 @@ class DaltonCooperative(BanditPartitioner):
         counted = self._counts.entries(int(self._stats["window"]))
         rows = self._split.hot_rows()
         row_keys = self._split.table.key[rows]
-        told = np.isin(counted.keys, row_keys, assume_unique=True)
-        told[_top(counted.counts, self.workers)] = True
+        selection = np.isin(counted.keys, row_keys, assume_unique=True)
+        selection[_top(counted.counts, self.workers)] = True
         if self.options.share_loads:
-            self._told = self._loads.loads.copy()
+            self._reported_loads = self._loads.loads.copy()
             self._sync["told"] = self.round
         return SyncMessage(
             total=int(self._stats["seen"]),
             late=int(self._sync["late"]),
-            keys=counted.keys[told],
-            frequencies=counted.counts[told],
+            keys=counted.keys[selection],
+            frequencies=counted.counts[selection],
             row_keys=row_keys,
             values=self._split.table.q[rows],
-            loads=self._told if self.options.share_loads else not_told(),
+            loads=self._reported_loads if self.options.share_loads else not_told(),
         )
 
     def _adopt(self, table: GlobalTable) -> None:
@@ -289,7 +290,7 @@ class DaltonCooperative(BanditPartitioner):
         adopt(self._split.table, Told(table.keys, values, homes, slides), oldest, window)
 
     def _fixed_bytes(self) -> int:
-        return super()._fixed_bytes() + self._told.nbytes
+        return super()._fixed_bytes() + self._reported_loads.nbytes
 
     def _state_bytes(self) -> int:
         return super()._state_bytes() + len(self._body)
@@ -312,20 +313,20 @@ class DaltonCooperative(BanditPartitioner):
         return min(4 * n * (intervals + 2), 2 * keys + n) + n
 
     def _state(self) -> State:
-        mine = {"sync": self._sync, "others": self._others, "told": self._told}
+        mine = {"sync": self._sync, "others": self._others, "told": self._reported_loads}
         return {**super()._state(), **mine, "message": np.frombuffer(self._body, np.uint8)}
 
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
-        self._sync, self._others, self._told = state["sync"], state["others"], state["told"]
+        self._sync, self._others, self._reported_loads = state["sync"], state["others"], state["told"]
         self._body = state["message"].tobytes()
 
 
-def _top(counts: Int64s, wanted: int) -> Int64s:
-    """Positions of the `wanted` largest counts. Among equal counts the first ones."""
-    if len(counts) <= wanted:
+def _top(counts: Int64s, size: int) -> Int64s:
+    """Positions of the `size` largest counts. Among equal counts the first ones."""
+    if len(counts) <= size:
         return np.arange(len(counts))
-    least = np.partition(counts, len(counts) - wanted)[len(counts) - wanted]
-    # More than wanted may tie at the least count. The stable sort keeps the first of them.
+    least = np.partition(counts, len(counts) - size)[len(counts) - size]
+    # More than `size` may tie at the least count. The stable sort keeps the first of them.
     near = np.flatnonzero(counts >= least)
-    return near[np.argsort(-counts[near], kind="stable")][:wanted]
+    return near[np.argsort(-counts[near], kind="stable")][:size]

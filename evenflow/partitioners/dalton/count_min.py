@@ -174,6 +174,6 @@ class CountMin:
         mine, theirs = self.table.cells, other.table.cells
         if self.seed != other.seed or mine.shape != theirs.shape:
             raise ValueError("only sketches of the same seed, width and depth can be merged")
-        made = CountMin(self.width, mine.shape[0], seed=self.seed)
-        made.table.cells[:] = mine + theirs
-        return made
+        union = CountMin(self.width, mine.shape[0], seed=self.seed)
+        union.table.cells[:] = mine + theirs
+        return union

@@ -67,7 +67,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
-from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.dalton.bandit import BanditOptions, BanditPolicy, choose, raise_cap, reward
 from evenflow.partitioners.dalton.count_min import CountMin, CountMinTable, clear, increment, width_for
 from evenflow.partitioners.dalton.q_table import (
     COLD,
@@ -83,7 +83,7 @@ from evenflow.partitioners.dalton.q_table import (
     purge,
     slide_on,
 )
-from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.split_keys import SplitKeyTable
 from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import DALTON
@@ -110,12 +110,12 @@ class Learned(NamedTuple):
     counts: Counts
     sketch: CountMinTable
     distinct: Registers
-    """The keys of a statistics window that the sketch counts. Used with `Rule.noting`."""
+    """The keys of a statistics window that the sketch counts. Used with `DaltonRule.noting`."""
     table: QTable
     rng: UInt64s
 
 
-class Rule(NamedTuple):
+class DaltonRule(NamedTuple):
     """The settings of Dalton, for kernels."""
 
     salt: np.uint64
@@ -130,7 +130,7 @@ class Rule(NamedTuple):
     """Rewards are kept back instead of being learned."""
     most: int
     """Keys that may be hot at once."""
-    policy: Policy
+    policy: BanditPolicy
 
 
 def within_reach(times: Any) -> Any:
@@ -165,7 +165,7 @@ def slide_to(known: Learned, time: Whole) -> None:
 
 
 @kernel
-def end_interval(known: Learned, rule: Rule, time: Whole, oldest: Whole) -> None:
+def end_interval(known: Learned, rule: DaltonRule, time: Whole, oldest: Whole) -> None:
     """End the statistics window and begin that of `time`. Rewards that were kept back are learned."""
     if rule.deferring:
         apply_deferred(known.table)
@@ -179,7 +179,7 @@ def end_interval(known: Learned, rule: Rule, time: Whole, oldest: Whole) -> None
 
 
 @kernel
-def move_to(known: Learned, rule: Rule, time: Whole) -> None:
+def move_to(known: Learned, rule: DaltonRule, time: Whole) -> None:
     """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
     window = known.window
     clock = window.clock[()]
@@ -190,7 +190,7 @@ def move_to(known: Learned, rule: Rule, time: Whole) -> None:
 
 @inlined
 def _counted(
-    known: Learned, rule: Rule, key: np.uint64, cost: np.int64
+    known: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64
 ) -> tuple[np.int64, np.int64, np.int64]:
     """Count a tuple of this key and cost.
 
@@ -212,7 +212,9 @@ def _counted(
 
 
 @inlined
-def _row_of(known: Learned, rule: Rule, key: np.uint64, cost: np.int64, count: Whole, home: Home) -> np.int64:
+def _row_of(
+    known: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
+) -> np.int64:
     """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and the next.
 
     `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the window.
@@ -230,7 +232,7 @@ def _row_of(known: Learned, rule: Rule, key: np.uint64, cost: np.int64, count: W
 
 
 @kernel
-def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
+def route(block: Block, first: Whole, known: Learned, rule: DaltonRule) -> int:
     """Route from tuple `first` on. Returns the tuple at which it stopped, or the number of tuples.
 
     It stops where the caller must make room, and with `rule.manual` where a statistics window ends.
@@ -354,8 +356,8 @@ class BanditPartitioner(Partitioner):
         self._split = self._new_split()
         self._others = np.zeros(self.workers, np.int64)
 
-    def _new_split(self) -> SplitKeys:
-        return SplitKeys(self.workers, cap=self.options.first_cap)
+    def _new_split(self) -> SplitKeyTable:
+        return SplitKeyTable(self.workers, cap=self.options.first_cap)
 
     def _new_sketch(self) -> CountMin:
         # With exact counts the sketch is not used, but a kernel cannot take None: it is as small as can be.
@@ -371,9 +373,9 @@ class BanditPartitioner(Partitioner):
         rule = self._rule(manual=manual, deferring=deferring)
         return int(route(block, first, self._learned(), rule))
 
-    def _rule(self, *, manual: bool, deferring: bool) -> Rule:
+    def _rule(self, *, manual: bool, deferring: bool) -> DaltonRule:
         noting = self._counting == "hybrid"
-        return Rule(self._salt, self._exact, noting, manual, deferring, 4 * self.workers, self._policy)
+        return DaltonRule(self._salt, self._exact, noting, manual, deferring, 4 * self.workers, self._policy)
 
     def _learned(self) -> Learned:
         return Learned(
@@ -397,7 +399,7 @@ class BanditPartitioner(Partitioner):
         at = None if now is None else int(within_reach(now))
         (home,) = workers_of(int(key), candidates(self.seed, 1, self.workers))
         stats, table, row = self._stats, self._split.table, self._split.row_of(int(key))
-        window, seen = int(stats["window"]), int(stats["seen"])
+        window, window_total = int(stats["window"]), int(stats["seen"])
         count = self._counts.count(int(key), window)
         if not self._exact:
             count = int(self._sketch.estimates(np.array([key]))[0])
@@ -409,7 +411,7 @@ class BanditPartitioner(Partitioner):
         enough = not ends and count >= 1 and (count + 1) * self.workers >= int(stats["previous"]) > 0
         becomes = enough and not hot and self._split.hot < 4 * self.workers
         holders = () if row is None else self._row_holders(row, at)
-        share = count / seen if seen else None
+        share = count / window_total if window_total else None
         if not hot and not becomes:
             rule = f"not hot (below 1/{self.workers} of a statistics window): its hash names the worker"
             return Explanation(rule=rule, workers=(home,), home=home, holders=holders, share=share)
@@ -434,10 +436,11 @@ class BanditPartitioner(Partitioner):
         clock, last = self._loads.clock, self._split.table.last[row]
         length = int(clock["length"])
         slide = now // length if now is not None and moves(clock, now) else int(clock["slide"])
-        held = np.flatnonzero(last >= slide - len(self._loads.ring) + 1)
-        held = held[np.argsort(-last[held], kind="stable")]
+        holders = np.flatnonzero(last >= slide - len(self._loads.ring) + 1)
+        holders = holders[np.argsort(-last[holders], kind="stable")]
         return tuple(
-            Holder(worker=int(w), load=float(self._loads.loads[w]), last=int(last[w]) * length) for w in held
+            Holder(worker=int(w), load=float(self._loads.loads[w]), last=int(last[w]) * length)
+            for w in holders
         )
 
     def _state(self) -> State:

@@ -14,7 +14,7 @@ statistics window and n of the last one. `most` is twice that, for windows of gr
 `most` rows for every two statistics windows that lie in a window (`split_keys.most_rows`), and that takes other hot keys
 in each of them. In practice there are a few more rows than hot keys.
 
-Kernels only. `split_keys.SplitKeys` owns the arrays and enlarges them.
+Kernels only. `split_keys.SplitKeyTable` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
 window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred. There is room for 1 to 2 times
 the rows that were in use at once.
@@ -88,13 +88,13 @@ def has_no_room(table: QTable) -> bool:
 
 
 @kernel
-def find(table: QTable, wanted: np.uint64) -> np.int64:
+def find(table: QTable, target: np.uint64) -> np.int64:
     """The key's row, or -1."""
     key, slots = table.key, table.slots
     mask = np.int64(slots.shape[0] - 1)
-    at = first_slot(wanted, mask)
+    at = first_slot(target, mask)
     row = np.int64(slots[at])
-    while row >= 0 and key[row] != wanted:
+    while row >= 0 and key[row] != target:
         at = (at + 1) & mask
         row = np.int64(slots[at])
     return row
@@ -165,19 +165,19 @@ def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -
 @kernel
 def defer(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
     """Note a reward to be learned later. Any number of rewards is one affine map Q -> kept*Q + gain."""
-    kept, gain = table.kept, table.gain
-    kept[r, worker] *= 1.0 - gamma
+    retention, gain = table.kept, table.gain
+    retention[r, worker] *= 1.0 - gamma
     gain[r, worker] += gamma * (reward - gain[r, worker])
 
 
 @kernel
 def apply_deferred(table: QTable) -> None:
     """Learn all deferred rewards and forget them."""
-    q, kept, gain = table.q, table.kept, table.gain
+    q, retention, gain = table.q, table.kept, table.gain
     for r in range(table.meta[()]["rows"]):
         for worker in range(q.shape[1]):
-            q[r, worker] = kept[r, worker] * q[r, worker] + gain[r, worker]
-            kept[r, worker] = 1.0
+            q[r, worker] = retention[r, worker] * q[r, worker] + gain[r, worker]
+            retention[r, worker] = 1.0
             gain[r, worker] = 0.0
         _scan(table.row, table.bound, table.q, np.int64(r))
 
@@ -195,10 +195,10 @@ def hold(table: QTable, r: Whole, worker: Whole, slide: Whole, oldest: Whole) ->
 
 
 @kernel
-def nth_holder(table: QTable, r: Whole, wanted: Whole, oldest: Whole) -> np.int64:
-    """The holder number `wanted` (from 0) in ascending order of workers. There must be so many holders."""
+def nth_holder(table: QTable, r: Whole, number: Whole, oldest: Whole) -> np.int64:
+    """The holder with this number (from 0) in ascending order of workers. There must be so many holders."""
     last = table.last
-    left = wanted
+    left = number
     for worker in range(last.shape[1]):
         if last[r, worker] >= oldest:
             if left == 0:
@@ -225,25 +225,25 @@ def slide_on(table: QTable, oldest: Whole) -> None:
     """The window has moved: count the holders of every row afresh."""
     row, last = table.row, table.last
     for r in range(table.meta[()]["rows"]):
-        held = 0
+        holder_count = 0
         for worker in range(last.shape[1]):
-            held += last[r, worker] >= oldest
-        row[r]["held"] = held
+            holder_count += last[r, worker] >= oldest
+        row[r]["held"] = holder_count
     count_capped(table)
 
 
 @kernel
 def _move(table: QTable, old: Whole, new: Whole) -> None:
-    q, last, kept, gain = table.q, table.last, table.kept, table.gain
+    q, last, retention, gain = table.q, table.last, table.kept, table.gain
     table.key[new] = table.key[old]
     table.bound[new] = table.bound[old]
     table.row[new] = table.row[old]
     for worker in range(q.shape[1]):
         q[new, worker] = q[old, worker]
         last[new, worker] = last[old, worker]
-    if kept.shape[0]:
+    if retention.shape[0]:
         for worker in range(q.shape[1]):
-            kept[new, worker] = kept[old, worker]
+            retention[new, worker] = retention[old, worker]
             gain[new, worker] = gain[old, worker]
 
 
@@ -305,28 +305,28 @@ def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) ->
 
 
 @kernel
-def adopt(table: QTable, told: Told, oldest: Whole, window: Whole) -> None:
+def adopt(table: QTable, hot_keys: Told, oldest: Whole, window: Whole) -> None:
     """Make exactly the told keys hot, with their values, in this statistics window and the next.
 
     Deferred rewards of these keys are learned on top. Those of other keys are dropped with their rows. There must be
     room for the keys.
     """
-    row, q, kept, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
-    many = told.keys.shape[0]
+    row, q, retention, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
+    many = hot_keys.keys.shape[0]
     for old in range(meta["rows"]):
         row[old]["expiry"] = COLD
     meta["hot"] = 0
     for at in range(many):
-        r = find(table, told.keys[at])
+        r = find(table, hot_keys.keys[at])
         if r < 0:
-            home = Home(np.int64(told.homes[at]), told.home_slides[at], oldest)
-            r = admit(table, told.keys[at], r, home, window + 1)
+            home = Home(np.int64(hot_keys.homes[at]), hot_keys.home_slides[at], oldest)
+            r = admit(table, hot_keys.keys[at], r, home, window + 1)
         row[r]["expiry"] = window + 1
         for worker in range(q.shape[1]):
-            q[r, worker] = kept[r, worker] * told.values[at, worker] + gain[r, worker]
+            q[r, worker] = retention[r, worker] * hot_keys.values[at, worker] + gain[r, worker]
         _scan(table.row, table.bound, table.q, r)
     for every in range(meta["rows"]):
         for worker in range(q.shape[1]):
-            kept[every, worker] = 1.0
+            retention[every, worker] = 1.0
             gain[every, worker] = 0.0
     purge(table, window, oldest)

@@ -68,14 +68,14 @@ class QTableReducer(Merger):
     def merge(self, messages: Sequence[Message]) -> bytes:
         """The bytes of the `GlobalTable`."""
         began = self._clock()
-        told = [SyncMessage.from_bytes(message.body) for message in messages]
-        total = sum(message.total for message in told)
-        keys = _hot_keys(told, total, self.workers)
-        values, learned = _weighted_mean(told, keys, self.workers)
+        reports = [SyncMessage.from_bytes(message.body) for message in messages]
+        total = sum(message.total for message in reports)
+        keys = _hot_keys(reports, total, self.workers)
+        values, learned = _weighted_mean(reports, keys, self.workers)
         if messages[0].round == 0:
             keys, values = keys[learned], values[learned]
-        self._adapt(max(message.late for message in told), began)
-        loads = _sum_of_loads(told, self.workers)
+        self._adapt(max(message.late for message in reports), began)
+        loads = _sum_of_loads(reports, self.workers)
         return GlobalTable(
             total=total, dsync_ms=self.dsync_ms, keys=keys, values=values, loads=loads
         ).to_bytes()
@@ -116,11 +116,12 @@ def _weighted_mean(messages: list[SyncMessage], keys: UInt64s, workers: int) -> 
     for message in messages:
         if message.values.shape[1] != workers:  # the message is from before a rescale
             continue
-        seen = dict(zip(message.keys.tolist(), message.frequencies.tolist(), strict=True))
+        # Of each reported key. A row may be of a key that had no tuple in the interval.
+        frequencies = dict(zip(message.keys.tolist(), message.frequencies.tolist(), strict=True))
         at = np.searchsorted(keys, message.row_keys)
         known = at < len(keys)
         known[known] = keys[at[known]] == message.row_keys[known]
-        weights = np.array([seen.get(key, 0) for key in message.row_keys[known].tolist()], np.float64)
+        weights = np.array([frequencies.get(key, 0) for key in message.row_keys[known].tolist()], np.float64)
         parts.append((at[known], weights, message.values[known]))
     rows, weight = np.zeros(len(keys), np.int64), np.zeros(len(keys))
     for at, weights, _ in parts:

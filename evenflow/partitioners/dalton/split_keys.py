@@ -1,6 +1,6 @@
 """The keys that are split or may be: a Q-table with its growth, its snapshot and its readings.
 
-Kernels work on `SplitKeys.table` by the rules of `q_table`. A kernel cannot enlarge the table. When it is `full`,
+Kernels work on `SplitKeyTable.table` by the rules of `q_table`. A kernel cannot enlarge the table. When it is `full`,
 Python calls `grow` between two kernel calls. `state` has the rows by ascending key, so it does not depend on the
 order in which keys got hot.
 """
@@ -19,7 +19,7 @@ VARIABLE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("row_key", "bound"), ("rows",)),
     **dict.fromkeys(("row", "q", "last", "kept", "gain"), ("rows", "")),
 }
-"""Arrays of `SplitKeys.state` whose size varies, as `Partitioner.variable_state` says it."""
+"""Arrays of `SplitKeyTable.state` whose size varies, as `Partitioner.variable_state` says it."""
 
 
 def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
@@ -49,7 +49,7 @@ def most_rows(most: int, windows: int) -> int:
     return most * -(-(windows + 2) // 2)
 
 
-class SplitKeys:
+class SplitKeyTable:
     """The table of the keys that are split or may be. `table` is what kernels take.
 
     `deferring`: rewards can be kept back (`defer`). `cap`: holders from which a row counts as capped.

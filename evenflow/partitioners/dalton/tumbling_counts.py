@@ -122,9 +122,9 @@ class TumblingCounts:
 
     def entries(self, window: int) -> Entries:
         """The keys of this window and their counts."""
-        found = self.table.cells[self.table.cells["window"] == window]
-        found = found[np.argsort(found["key"])]
-        return Entries(*(np.ascontiguousarray(found[name]) for name in ("key", "count", "last")))
+        cells = self.table.cells[self.table.cells["window"] == window]
+        cells = cells[np.argsort(cells["key"])]
+        return Entries(*(np.ascontiguousarray(cells[name]) for name in ("key", "count", "last")))
 
     def frequent(self, window: int, least: int) -> UInt64s:
         """Keys counted at least this often in this window, ascending."""

@@ -49,23 +49,23 @@ def coin_synopsis(p: float) -> CoinSynopsis:
 
 
 @inlined
-def place_of(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64) -> np.int64:
+def place_of(known: CoinSynopsis, spot: np.uint64, target: np.uint64) -> np.int64:
     """The key's place, or -1. `spot` is a hash of the key."""
     first = set_of(known.key, spot)
-    ways = equal(known.key, first, wanted)
+    ways = equal(known.key, first, target)
     # One bit more, because the lowest bit of 0 is undefined.
     at = np.int64(first) + lowest_bit(ways | np.int64(1 << WIDTH))
     return at if ways != 0 and known.bits[at] != 0 else np.int64(-1)
 
 
 @kernel
-def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Whole) -> None:
+def look(known: CoinSynopsis, spot: np.uint64, target: np.uint64, bit: Whole) -> None:
     """Set this bit of the key's bitmap. A new key is entered if its set has room."""
     key, bits, hot = known.key, known.bits, known.hot
     first = np.int64(set_of(key, spot))
     at = np.int64(-1)
     for way in range(WIDTH):
-        if key[first + way] == wanted:
+        if key[first + way] == target:
             at = first + way
             break
         if at < 0 and bits[first + way] == 0:
@@ -73,8 +73,8 @@ def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Whole) ->
     if at < 0:
         return
     # A free place may still bear the key's name, or another's: its old bits and hotness do not count.
-    if key[at] != wanted or bits[at] == 0:
-        key[at], bits[at], hot[at] = wanted, 0, 0
+    if key[at] != target or bits[at] == 0:
+        key[at], bits[at], hot[at] = target, 0, 0
     before = bits[at]
     bits[at] |= _FIRST << np.uint32(bit)
     if before != 0 and bits[at] != before:

@@ -94,15 +94,15 @@ def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: 
     best_score = -price * (loads[best] - average)
     home_score = -price * (loads[home] - average)
     # With alpha 0 affinity counts for nothing, so the holders need not be visited.
-    held = first_holder(pool, key) if alpha > 0 else np.int64(-1)
-    while held >= 0:
-        worker = worker_of(pool, held)
+    holder = first_holder(pool, key) if alpha > 0 else np.int64(-1)
+    while holder >= 0:
+        worker = worker_of(pool, holder)
         score = alpha - price * (loads[worker] - average)
         if score > best_score or (score == best_score and worker < best):
             best, best_score = worker, score
         if worker == home:
             home_score = score
-        held = next_holder(pool, held)
+        holder = next_holder(pool, holder)
     return home if home_score >= best_score else best
 
 

@@ -41,7 +41,7 @@ from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import DYNAMIC_KEY_GROUPING
 from evenflow.partitioners.window import Window
-from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
+from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, SpaceSavingSummary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 META = np.dtype([(name, np.int64) for name in ("total", "now", "begin")])
@@ -51,7 +51,7 @@ META = np.dtype([(name, np.int64) for name in ("total", "now", "begin")])
 class Neighbours(NamedTuple):
     """How many neighbouring workers each key of a summary has: what kernels take as one argument."""
 
-    summary: Summary
+    summary: SpaceSavingSummary
     window: WindowLoads
     owner: UInt64s
     """(counters,): the key that `width` and `changed` belong to. Another key may have taken over the counter since."""

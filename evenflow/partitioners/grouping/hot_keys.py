@@ -50,9 +50,9 @@ class HotTable(NamedTuple):
     """One of CLOCK."""
 
 
-def _capacity(kept: int) -> int:
+def _capacity(entries: int) -> int:
     """The capacity of a table that is made for so many entries: an eighth to a quarter of it is then in use."""
-    return max(_LEAST_CAPACITY, 4 << (kept - 1).bit_length())
+    return max(_LEAST_CAPACITY, 4 << (entries - 1).bit_length())
 
 
 @inlined
@@ -82,11 +82,11 @@ def roll(table: HotTable, time: Whole) -> None:
 
 
 @inlined
-def _entry(entries: Rows, wanted: np.int64) -> np.int64:
+def _entry(entries: Rows, target: np.int64) -> np.int64:
     """The key's entry, or the free entry where the key belongs."""
     mask = np.int64(entries.shape[0] - 1)
-    at = first_slot(np.uint64(wanted), mask)
-    while entries[at]["counted"] != 0 and entries[at]["key"] != wanted:
+    at = first_slot(np.uint64(target), mask)
+    while entries[at]["counted"] != 0 and entries[at]["key"] != target:
         at = (at + 1) & mask
     return at
 
@@ -95,13 +95,13 @@ def _entry(entries: Rows, wanted: np.int64) -> np.int64:
 def count(table: HotTable, share: float, key: np.uint64, cost: np.int64) -> bool:
     """Count a tuple of this key and cost in the present window. Returns whether the key is hot."""
     # int64: the fields of an entry have one type, so that `arrays.plain` can view them as numbers.
-    wanted, entries, clock = np.int64(key), table.entries, table.clock[()]
-    entry = entries[_entry(entries, wanted)]
+    target, entries, clock = np.int64(key), table.entries, table.clock[()]
+    entry = entries[_entry(entries, target)]
     ordinal = clock["ordinal"]
     clock["seen"] += cost
     if entry["counted"] != ordinal:
         clock["used"] += entry["counted"] == 0
-        entry["key"] = wanted
+        entry["key"] = target
         entry["counted"] = ordinal
         entry["count"] = 0
     entry["count"] += cost
@@ -115,10 +115,10 @@ def count(table: HotTable, share: float, key: np.uint64, cost: np.int64) -> bool
 
 
 @kernel
-def _fill(entries: Rows, kept: Rows) -> None:
-    for row in range(kept.shape[0]):
-        at = _entry(entries, kept[row]["key"])
-        entries[at] = kept[row]
+def _fill(entries: Rows, rows: Rows) -> None:
+    for row in range(rows.shape[0]):
+        at = _entry(entries, rows[row]["key"])
+        entries[at] = rows[row]
 
 
 class HotKeys:
@@ -155,11 +155,11 @@ class HotKeys:
         mine = entries[(entries["counted"] > 0) & (entries["key"] == np.uint64(key).astype(np.int64))]
         alone = HotTable(records(_LEAST_CAPACITY, ENTRY), clock.copy())
         _fill(alone.entries, mine)
-        seen = int(clock["seen"])
+        total = int(clock["seen"])
         counted = int(mine["count"][0]) if len(mine) and mine["counted"][0] == clock["ordinal"] else 0
         if now is not None and now >= int(clock["end"]):
             roll(alone, now)
-        return bool(count(alone, share, np.uint64(key), np.int64(1))), counted / seen if seen else None
+        return bool(count(alone, share, np.uint64(key), np.int64(1))), counted / total if total else None
 
     def make_room(self) -> None:
         """Drop the entries that mean nothing any more. The new table is at most a quarter full."""
@@ -167,12 +167,13 @@ class HotKeys:
 
     def snapshot(self) -> State:
         """The table in a form that does not depend on its history: entries ordered by key."""
-        kept = self._meaningful()
+        rows = self._meaningful()
         # Counts of earlier windows are never read again. As zeros they make equal states equal bytes.
-        kept["count"][kept["counted"] != self.table.clock["ordinal"]] = 0
+        rows["count"][rows["counted"] != self.table.clock["ordinal"]] = 0
         clock = self.table.clock.copy()
+        # `load` counts the used entries anew.
         clock["used"] = 0
-        return {"entries": kept[np.argsort(kept["key"])], "clock": clock}
+        return {"entries": rows[np.argsort(rows["key"])], "clock": clock}
 
     def load(self, state: State) -> None:
         """Take over what `snapshot` gave."""
@@ -184,8 +185,8 @@ class HotKeys:
         present = (entries["counted"] == ordinal) | (entries["until"] >= ordinal)
         return entries[(entries["counted"] > 0) & present]
 
-    def _keep(self, kept: Rows) -> None:
-        entries = records(_capacity(len(kept)), ENTRY)
-        _fill(entries, kept)
-        self.table.clock["used"] = len(kept)
+    def _keep(self, rows: Rows) -> None:
+        entries = records(_capacity(len(rows)), ENTRY)
+        _fill(entries, rows)
+        self.table.clock["used"] = len(rows)
         self.table = HotTable(entries, self.table.clock)

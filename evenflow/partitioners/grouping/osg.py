@@ -127,7 +127,7 @@ class Sketches(NamedTuple):
     """W of that sketch."""
 
 
-class Schedule(NamedTuple):
+class OsgState(NamedTuple):
     """Everything that the rule knows: what kernels take as one argument."""
 
     sketches: Sketches
@@ -184,7 +184,7 @@ def _is_stable(sketches: Sketches, worker: Whole, mu: float) -> bool:
 
 
 @kernel
-def _look(schedule: Schedule, worker: Whole, rule: OsgRule) -> None:
+def _look(schedule: OsgState, worker: Whole, rule: OsgRule) -> None:
     """A look of the worker at its sketch. The scheduler takes a stable one over."""
     sketches, state, meta = schedule.sketches, schedule.workers[worker], schedule.meta[()]
     counts, sums, means = sketches.counts, sketches.sums, sketches.means
@@ -215,14 +215,14 @@ def _look(schedule: Schedule, worker: Whole, rule: OsgRule) -> None:
 
 
 @kernel
-def _correct(schedule: Schedule) -> None:
+def _correct(schedule: OsgState) -> None:
     """Correct all sums by the answers."""
     for worker in range(schedule.expected.shape[0]):
         schedule.expected[worker] += schedule.workers[worker]["correction"]
 
 
 @inlined
-def _measure(schedule: Schedule, at: Whole, rule: OsgRule) -> None:
+def _measure(schedule: OsgState, at: Whole, rule: OsgRule) -> None:
     """The tuple of this entry is done: its worker counts it, answers if it was asked, and may look at its sketch."""
     sketches, meta, done = schedule.sketches, schedule.meta[()], schedule.sent[at]
     worker, columns = done["to"] - 1, np.uint64(sketches.counts.shape[2])
@@ -245,7 +245,7 @@ def _measure(schedule: Schedule, at: Whole, rule: OsgRule) -> None:
 
 
 @kernel
-def _route(block: Block, schedule: Schedule, rule: OsgRule) -> None:
+def _route(block: Block, schedule: OsgState, rule: OsgRule) -> None:
     keys, costs, out = block.keys, block.costs, block.out
     expected, workers, sent, meta = schedule.expected, schedule.workers, schedule.sent, schedule.meta[()]
     n = expected.shape[0]
@@ -273,6 +273,7 @@ def _route(block: Block, schedule: Schedule, rule: OsgRule) -> None:
             if meta["ran"] == rule.check * n:
                 _ask_all(meta)
         meta["at"] = meta["at"] + 1 if meta["at"] + 1 < sent.shape[0] else 0
+        # The ring has delay + 1 entries, so the next one holds the tuple that was sent `delay` tuples ago.
         if sent[meta["at"]]["to"] > 0:
             _measure(schedule, meta["at"], rule)
         out[row] = best
@@ -313,7 +314,7 @@ class OnlineShuffleGrouping(Partitioner):
                 f"sketches of {math.prod(shape):,} cells, and {_MOST_CELLS:,} are the most",
                 hint="lower columns or rows",
             )
-        self._schedule = Schedule(
+        self._schedule = OsgState(
             sketches=Sketches(
                 salts=salts(self.seed, options.rows),
                 counts=np.zeros(shape, np.int64),
@@ -334,8 +335,8 @@ class OnlineShuffleGrouping(Partitioner):
         after, stay = self._schedule, min(len(before.workers), self.workers)
         for old, new in zip(before.sketches[1:], after.sketches[1:], strict=True):
             new[:stay] = old[:stay]
-        for kept in ("seen", "known", "usual"):
-            after.workers[kept][:stay] = before.workers[kept][:stay]
+        for field in ("seen", "known", "usual"):
+            after.workers[field][:stay] = before.workers[field][:stay]
         after.meta["known"] = after.workers["known"].sum()
         if after.meta["known"] == self.workers:
             # All sums begin at 0 again, as do the costs that the workers have measured.
@@ -371,7 +372,7 @@ class OnlineShuffleGrouping(Partitioner):
 
     def _load_state(self, state: State) -> None:
         sketches = {name: state.pop(name) for name in Sketches._fields[1:]}
-        self._schedule = Schedule(sketches=Sketches(salts(self.seed, self.options.rows), **sketches), **state)
+        self._schedule = OsgState(sketches=Sketches(salts(self.seed, self.options.rows), **sketches), **state)
         meta, sent = self._schedule.meta, self._schedule.sent
         # Kernels do not check bounds.
         if not (

@@ -22,7 +22,7 @@ _LARGEST = np.int64(2**63 - 1)
 META = np.dtype([(name, np.int64) for name in ("moved", "all")])
 
 
-class Prices(NamedTuple):
+class PlacementPrices(NamedTuple):
     """What a placement costs, for kernels."""
 
     balance: float
@@ -61,13 +61,13 @@ def placing(weight: Int64s, former: Int32s, workers: int, *, moved: int, everyth
 
 
 @inlined
-def _cost(gap: int, placed: int, moved: int, p: Placing, prices: Prices) -> float:
+def _cost(gap: int, placed: int, moved: int, p: Placing, prices: PlacementPrices) -> float:
     n = p.loads.shape[0]
     return (gap * n) / (prices.balance * placed) + prices.migration * ((moved * n) / p.meta[()]["all"])
 
 
 @kernel
-def _best(p: Placing, key: int, placed: int, prices: Prices) -> tuple[int, float]:
+def _best(p: Placing, key: int, placed: int, prices: PlacementPrices) -> tuple[int, float]:
     """The worker on which the key costs least, the first on a tie, and the cost."""
     loads, weight, moved = p.loads, p.weight[key], p.meta[()]["moved"]
     highest, least, second = np.int64(0), _LARGEST, _LARGEST
@@ -99,7 +99,7 @@ def _put(p: Placing, key: int, worker: int) -> None:
 
 
 @kernel
-def scan(p: Placing, prices: Prices) -> None:
+def scan(p: Placing, prices: PlacementPrices) -> None:
     """Place each key, the most frequent first, on the worker on which it costs least."""
     placed = 0
     for key in range(p.weight.shape[0]):
@@ -108,7 +108,7 @@ def scan(p: Placing, prices: Prices) -> None:
 
 
 @kernel
-def redist(p: Placing, prices: Prices) -> None:
+def redist(p: Placing, prices: PlacementPrices) -> None:
     """Place the key and the worker that cost least per tuple of the key, again and again. The first key on a tie."""
     placed = 0
     for _ in range(p.weight.shape[0]):
@@ -151,8 +151,8 @@ def _extremes(loads: Int64s, ranked: Int64s) -> None:
 @kernel
 def _gap_after(loads: Int64s, ranked: Int64s, giver: int, taker: int, weight: int) -> int:
     """The gap once the giver has given so much to the taker."""
-    given, taken = loads[giver] - weight, loads[taker] + weight
-    highest, least = max(given, taken), min(given, taken)
+    giver_load, taker_load = loads[giver] - weight, loads[taker] + weight
+    highest, least = max(giver_load, taker_load), min(giver_load, taker_load)
     for at in range(3):
         if ranked[at] != _NONE and ranked[at] != giver and ranked[at] != taker:
             highest = max(highest, loads[ranked[at]])
@@ -163,7 +163,7 @@ def _gap_after(loads: Int64s, ranked: Int64s, giver: int, taker: int, weight: in
 
 
 @kernel
-def readj(p: Placing, prices: Prices, most: int, ranked: Int64s) -> None:
+def readj(p: Placing, prices: PlacementPrices, most: int, ranked: Int64s) -> None:
     """Leave all keys where they were, and readjust: move a key, or exchange two, as long as that makes the gap less.
 
     The readjustment with the greatest gain, in cost per tuple that changes its worker by it, comes first, and it must have a
@@ -192,9 +192,9 @@ def readj(p: Placing, prices: Prices, most: int, ranked: Int64s) -> None:
                         after = _gap_after(loads, ranked, giver, taker, weight[key])
                         moved = meta["moved"] - _away(p, key, giver) + _away(p, key, taker)
                         if after < gap:
-                            found = (now - _cost(after, placed, moved, p, prices)) / weight[key]
-                            if found > gain:
-                                first, second, target, gain = key, -1, taker, found
+                            rate = (now - _cost(after, placed, moved, p, prices)) / weight[key]
+                            if rate > gain:
+                                first, second, target, gain = key, -1, taker, rate
                 for other in range(key + 1, many):
                     taker, change = place[other], weight[key] - weight[other]
                     if (
@@ -207,9 +207,9 @@ def readj(p: Placing, prices: Prices, most: int, ranked: Int64s) -> None:
                         moved = meta["moved"] - _away(p, key, giver) + _away(p, key, taker)
                         moved += _away(p, other, giver) - _away(p, other, taker)
                         if after < gap:
-                            found = (now - _cost(after, placed, moved, p, prices)) / change
-                            if found > gain:
-                                first, second, target, gain = key, other, taker, found
+                            rate = (now - _cost(after, placed, moved, p, prices)) / change
+                            if rate > gain:
+                                first, second, target, gain = key, other, taker, rate
         going = first != -1
         if going:
             giver = place[first]

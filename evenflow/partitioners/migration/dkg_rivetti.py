@@ -45,7 +45,7 @@ from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import EFFICIENT_KEY_GROUPING
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
-from evenflow.sketches.space_saving import SpaceSaving, Summary, find, offer
+from evenflow.sketches.space_saving import SpaceSaving, SpaceSavingSummary, find, offer
 
 _MOST_COUNTERS = 1 << 24
 _MOST_CELLS = 1 << 24
@@ -55,7 +55,7 @@ _NOWHERE = -1
 class Mapping(NamedTuple):
     """What is learned of keys, and where they are placed: what kernels take as one argument."""
 
-    summary: Summary
+    summary: SpaceSavingSummary
     placed: Int32s
     """(counters,): the worker of each entry of the summary that is a heavy hitter, or -1."""
     weights: Int64s
@@ -170,6 +170,7 @@ class DKGRivetti(Partitioner):
         heavy = np.flatnonzero(sure >= math.ceil(self._theta * self.options.learning))
         heavy = heavy[np.argsort(keys[heavy])]
         cells = len(self._weights)
+        # A heavy hitter has a place of its own, so its cell is to weigh the other keys only.
         np.subtract.at(self._weights, candidate(keys[heavy], 1, cells, self.seed), sure[heavy])
         weights = np.concatenate([self._weights, sure[heavy]])
         chosen = np.zeros(len(weights), np.int32)

@@ -88,13 +88,13 @@ def _enter(who: Lists, key: int, worker: int) -> None:
 
 
 @kernel
-def _give_away(who: Lists, worker: int, most: int, lighter: int, kept: int) -> None:
-    """The worker gives away keys lighter than `lighter`, but for `kept`, until its load is at most `most`."""
+def _give_away(who: Lists, worker: int, most: int, lighter: int, anchor: int) -> None:
+    """The worker gives away keys lighter than `lighter`, but for `anchor`, until its load is at most `most`."""
     weight, loads, first, following = who.weight, who.loads, who.first, who.following
     before, key = np.int64(_END), first[worker]
     while key != _END and loads[worker] > most:
         after = following[key]
-        if weight[key] < lighter and key != kept and weight[key] > 0:
+        if weight[key] < lighter and key != anchor and weight[key] > 0:
             who.leaving[key] = 1
             loads[worker] -= weight[key]
             if before == _END:
@@ -121,12 +121,12 @@ def _can_give(who: Lists, worker: int, most: int, lighter: int) -> bool:
 @kernel
 def _exchanged(who: Lists, key: int, bound: int) -> bool:
     """Place a key that no worker has room for, if a worker can give lighter keys away for it."""
-    most, found, tries = bound - who.weight[key], False, 0
+    most, success, tries = bound - who.weight[key], False, 0
     if most >= 0:
         while tries < who.loads.shape[0]:
             worker = int(winner(who.tree))
             if _can_give(who, worker, most, int(who.weight[key])):
-                found = True
+                success = True
                 break
             who.tried[tries] = worker
             tries += 1
@@ -134,10 +134,10 @@ def _exchanged(who: Lists, key: int, bound: int) -> bool:
             raised(who.tree, who.shown, worker)
         for at in range(tries):
             _show(who, who.tried[at])
-        if found:
+        if success:
             _give_away(who, worker, int(most), int(who.weight[key]), _END)
             _enter(who, key, worker)
-    return found
+    return success
 
 
 @kernel
@@ -148,18 +148,19 @@ def rebalance(who: Lists, bound: int, heaviest: Int64s) -> None:
     where it is, because moving it would help nobody. A key that finds no place goes to the least loaded worker.
     """
     weight, first = who.weight, who.first
+    # Backwards, so that each list ends up in ascending order of keys, as `_enter` needs it.
     for key in range(weight.shape[0] - 1, -1, -1):
         who.following[key] = first[who.place[key]]
         first[who.place[key]] = key
     rebuild(who.tree, who.shown)
     for worker in range(first.shape[0]):
         if who.loads[worker] > bound:
-            kept, at = np.int64(_END), first[worker]
+            anchor, at = np.int64(_END), first[worker]
             while at != _END:
-                if weight[at] > bound and (kept == _END or weight[at] > weight[kept]):
-                    kept = at
+                if weight[at] > bound and (anchor == _END or weight[at] > weight[anchor]):
+                    anchor = at
                 at = who.following[at]
-            _give_away(who, worker, bound, _TRIED, int(kept))
+            _give_away(who, worker, bound, _TRIED, int(anchor))
     for row in range(heaviest.shape[0]):
         key = int(heaviest[row])
         if who.leaving[key]:

@@ -46,12 +46,12 @@ from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block, Options
 from evenflow.partitioners.explanation import Explanation, Holder
-from evenflow.partitioners.migration.constructions import Prices, placing, readj, redist, scan
+from evenflow.partitioners.migration.constructions import PlacementPrices, placing, readj, redist, scan
 from evenflow.partitioners.migration.planned import Planned
 from evenflow.partitioners.migration.ring import Ring, on_ring, ring_of, workers_on
-from evenflow.partitioners.migration.table import NOWHERE, Table, empty_table, fill, lookup
+from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_table, fill, lookup
 from evenflow.partitioners.papers import PARTITIONING_FUNCTIONS
-from evenflow.sketches.space_saving import SpaceSaving, Summary, offer
+from evenflow.sketches.space_saving import SpaceSaving, SpaceSavingSummary, offer
 from evenflow.sketches.window_loads import CLOCK, due, end_of
 
 _MOST = 1 << 24
@@ -60,9 +60,9 @@ _MOST = 1 << 24
 class Function(NamedTuple):
     """The partitioning function, and what counts tuples for the next one: what kernels take as one argument."""
 
-    table: Table
+    table: RoutingTable
     ring: Ring
-    summary: Summary
+    summary: SpaceSavingSummary
     clock: Rows
     """One of CLOCK."""
 
@@ -126,10 +126,10 @@ class Gedik(Planned):
     def _rescale(self) -> None:
         self._shape()
         self._counts = self._counts.resized(self._capacity)
-        there = self._targets < self.workers
+        in_range = self._targets < self.workers
         heaviest = np.lexsort((self._entries, -self._weights))
-        kept = np.sort(heaviest[there[heaviest]][: self._most])
-        self._set_table(self._entries[kept], self._targets[kept], self._weights[kept])
+        rows = np.sort(heaviest[in_range[heaviest]][: self._most])
+        self._set_table(self._entries[rows], self._targets[rows], self._weights[rows])
 
     def _shape(self) -> None:
         """What follows from the present number of workers alone."""
@@ -158,21 +158,22 @@ class Gedik(Planned):
         keys, weights = keys[frequent], weights[frequent]
         order = np.lexsort((keys, -weights))
         keys, weights = keys[order], weights[order]
-        gone = ~np.isin(self._entries, keys)
-        back = gone & (self._targets != workers_on(self._ring, self._entries))
-        made = placing(
+        infrequent = ~np.isin(self._entries, keys)
+        # Keys without an entry go back to the ring. Only those whose worker differs there move.
+        back = infrequent & (self._targets != workers_on(self._ring, self._entries))
+        placement = placing(
             weights,
             self._places(keys),
             n,
             moved=int(self._weights[back].sum()),
-            everything=int(self._weights[gone].sum() + weights.sum()),
+            everything=int(self._weights[infrequent].sum() + weights.sum()),
         )
-        prices = Prices(options.balance, options.migration)
+        prices = PlacementPrices(options.balance, options.migration)
         if options.construction == "readj":
-            readj(made, prices, options.readjustments, np.zeros(6, np.int64))
+            readj(placement, prices, options.readjustments, np.zeros(6, np.int64))
         else:
-            (scan if options.construction == "scan" else redist)(made, prices)
-        self._set_table(keys, made.place, weights)
+            (scan if options.construction == "scan" else redist)(placement, prices)
+        self._set_table(keys, placement.place, weights)
 
     def _places(self, keys: UInt64s) -> Int32s:
         """The worker of each key now."""

@@ -53,10 +53,10 @@ from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.fit import lists, rebalance
 from evenflow.partitioners.migration.planned import Planned
-from evenflow.partitioners.migration.table import NOWHERE, Table, empty_table, fill, lookup
+from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_table, fill, lookup
 from evenflow.partitioners.papers import SKEWNESS_AND_VARIANCE
 from evenflow.partitioners.window import Lengths
-from evenflow.sketches.space_saving import SpaceSaving, Summary, offer
+from evenflow.sketches.space_saving import SpaceSaving, SpaceSavingSummary, offer
 from evenflow.sketches.window_loads import CLOCK, due, end_of, passed
 
 _MOST = 1 << 24
@@ -65,8 +65,8 @@ _MOST = 1 << 24
 class Routing(NamedTuple):
     """What a tuple needs: what kernels take as one argument."""
 
-    table: Table
-    summary: Summary
+    table: RoutingTable
+    summary: SpaceSavingSummary
     """Of the tuples of the slide."""
     loads: Int64s
     """(n,): tuples of the slide on each worker."""
@@ -138,8 +138,8 @@ class Mixed(Planned):
     def _rescale(self) -> None:
         entries, targets = self._entries, self._targets
         self._shape()
-        there = (targets < self.workers) & (targets != self._homes(entries))
-        self._set_table(entries[there], targets[there], self._sizes_of(entries[there]))
+        in_range = (targets < self.workers) & (targets != self._homes(entries))
+        self._set_table(entries[in_range], targets[in_range], self._sizes_of(entries[in_range]))
 
     def _shape(self) -> None:
         """Everything but what is known of keys, for the present number of workers. The slide starts again."""
@@ -174,6 +174,7 @@ class Mixed(Planned):
         """Sizes of states lose their share of so many slides, and gain these tuples."""
         window = self.options.window_ms // self.options.slide_ms
         slides = min(slides, window)
+        # Rounded up, so that every size shrinks and in the end reaches 0.
         left = self._sizes - (self._sizes * slides + window - 1) // window
         self._sized, at = np.unique(np.concatenate([self._sized, keys]), return_inverse=True)
         self._sizes = np.zeros(len(self._sized), np.int64)
@@ -183,16 +184,16 @@ class Mixed(Planned):
     def _keep_largest(self) -> None:
         """Keep the sizes of as many keys as there are counters, the largest."""
         largest = np.lexsort((self._sized, -self._sizes))[: self._capacity]
-        kept = np.sort(largest[self._sizes[largest] > 0])
-        self._sized, self._sizes = self._sized[kept], self._sizes[kept]
+        rows = np.sort(largest[self._sizes[largest] > 0])
+        self._sized, self._sizes = self._sized[rows], self._sizes[rows]
 
     def _sizes_of(self, keys: UInt64s) -> Int64s:
         """S(k) of each key. 0 if it is not known."""
-        found = np.zeros(len(keys), np.int64)
+        sizes = np.zeros(len(keys), np.int64)
         if len(self._sized):
             at = np.minimum(np.searchsorted(self._sized, keys), len(self._sized) - 1)
-            found = np.where(self._sized[at] == keys, self._sizes[at], 0)
-        return found
+            sizes = np.where(self._sized[at] == keys, self._sizes[at], 0)
+        return sizes
 
     def _homes(self, keys: UInt64s) -> Int32s:
         return candidate(keys, 1, self.workers, self.seed)
@@ -223,14 +224,15 @@ class Mixed(Planned):
             excess = int(np.count_nonzero(moved)) - self._most
             if excess <= 0 or cleaned == len(entries) or options.plan == "min-mig":
                 break
+            # At least twice as many each time, so that a few rounds suffice.
             cleaned = min(len(entries), max(cleaned + excess, 2 * cleaned))
         self._set_table(known[moved], place[moved], weight[moved])
 
     def _set_table(self, keys: UInt64s, workers: Int32s, weight: Int64s) -> None:
         """Make these the entries of the table. If there are too many, the lightest are dropped."""
-        kept = np.lexsort((keys, -weight))[: self._most]
-        kept = kept[np.argsort(keys[kept])]
-        self._entries, self._targets = keys[kept], workers[kept]
+        rows = np.lexsort((keys, -weight))[: self._most]
+        rows = rows[np.argsort(keys[rows])]
+        self._entries, self._targets = keys[rows], workers[rows]
         fill(self._table, self._entries, self._targets)
 
     def _explain_now(self, key: np.uint64) -> Explanation:

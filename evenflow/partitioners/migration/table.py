@@ -20,7 +20,7 @@ NOWHERE = -1
 """The worker of a key that the table does not have."""
 
 
-class Table(NamedTuple):
+class RoutingTable(NamedTuple):
     """The routing table: what kernels take as one argument."""
 
     keys: UInt64s
@@ -28,14 +28,14 @@ class Table(NamedTuple):
     """The worker of the key in this slot, or NOWHERE if the slot is empty."""
 
 
-def empty_table(most: int) -> Table:
+def empty_table(most: int) -> RoutingTable:
     """A table for so many entries."""
     slots = 1 << (2 * most - 1).bit_length()
-    return Table(np.zeros(slots, np.uint64), np.full(slots, NOWHERE, np.int32))
+    return RoutingTable(np.zeros(slots, np.uint64), np.full(slots, NOWHERE, np.int32))
 
 
 @inlined
-def lookup(table: Table, key: np.uint64) -> np.int64:
+def lookup(table: RoutingTable, key: np.uint64) -> np.int64:
     """The worker of the key, or NOWHERE."""
     keys, workers = table.keys, table.workers
     mask = np.int64(keys.shape[0] - 1)
@@ -46,7 +46,7 @@ def lookup(table: Table, key: np.uint64) -> np.int64:
 
 
 @kernel
-def fill(table: Table, keys: UInt64s, workers: Int32s) -> None:
+def fill(table: RoutingTable, keys: UInt64s, workers: Int32s) -> None:
     """Replace all entries by these."""
     slots, owners = table.keys, table.workers
     mask = np.int64(slots.shape[0] - 1)

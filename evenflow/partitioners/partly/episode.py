@@ -172,19 +172,19 @@ def observe(episode: Episode, out: Float32s) -> None:
 @kernel
 def _first(episode: Episode, choice: Whole, piece: Whole) -> np.int64:
     """The first data block in the order of this choice. The lowest one wins a tie."""
-    found = np.int64(0)
+    first = np.int64(0)
     best = _score(episode, choice, 0, piece)
     for place in range(1, episode.sizes.shape[0]):
         score = _score(episode, choice, place, piece)
         if score < best:
-            found, best = np.int64(place), score
-    return found
+            first, best = np.int64(place), score
+    return first
 
 
 @kernel
-def _after(scores: Float64s, one: Whole, other: Whole) -> bool:
-    """Whether data block `one` comes after `other` in the order of the scores. The lower number is first on a tie."""
-    return bool(scores[one] > scores[other] or (scores[one] == scores[other] and one > other))
+def _after(scores: Float64s, block: Whole, other: Whole) -> bool:
+    """Whether data block `block` comes after `other` in the order of the scores. The lower number is first on a tie."""
+    return bool(scores[block] > scores[other] or (scores[block] == scores[other] and block > other))
 
 
 @kernel
@@ -203,23 +203,25 @@ def _sink(chosen: Int64s, scores: Float64s, at: Whole, length: Whole) -> None:
 
 
 @kernel
-def _choose(episode: Episode, choice: Whole, piece: Whole, wanted: Whole) -> None:
-    """Write the first `wanted` data blocks in the order of this choice to `chosen`. O(P log wanted)."""
+def _choose(episode: Episode, choice: Whole, piece: Whole, number: Whole) -> None:
+    """Write the first `number` data blocks in the order of this choice to `chosen`. O(P log number)."""
     chosen, scores = episode.chosen, episode.scores
-    if wanted == 1:
+    if number == 1:
         chosen[0] = _first(episode, choice, piece)
         return
     for place in range(scores.shape[0]):
         scores[place] = _score(episode, choice, place, piece)
-    for place in range(wanted):
+    for place in range(number):
         chosen[place] = place
-    for place in range(wanted // 2 - 1, -1, -1):
-        _sink(chosen, scores, place, wanted)
-    for place in range(wanted, scores.shape[0]):
+    # A heap of the first blocks: the one on top comes last in the order, and gives way to a better one.
+    for place in range(number // 2 - 1, -1, -1):
+        _sink(chosen, scores, place, number)
+    for place in range(number, scores.shape[0]):
         if _after(scores, chosen[0], place):
             chosen[0] = place
-            _sink(chosen, scores, 0, wanted)
-    for last in range(wanted - 1, 0, -1):
+            _sink(chosen, scores, 0, number)
+    # Heapsort in place: the top goes to the end of what is left.
+    for last in range(number - 1, 0, -1):
         chosen[0], chosen[last] = chosen[last], chosen[0]
         _sink(chosen, scores, 0, last)
 
@@ -230,27 +232,27 @@ def _cut(episode: Episode, cut: Whole, count: Whole) -> int:
     pieces = episode.pieces
     data_blocks = pieces.shape[0]
     again = _pieces_at_least(episode, count)
-    wanted = again * SHARES_OF[cut]
+    total = again * SHARES_OF[cut]
     # Where there are not enough data blocks or tuples for so many pieces, all pieces are equal.
-    if wanted > min(data_blocks, count) or SHARES[cut, 0] == SHARES[cut, SHARES_OF[cut] - 1]:
-        wanted = min(wanted, min(np.int64(data_blocks), count))
-        for piece in range(wanted):
-            pieces[piece] = count // wanted + (1 if piece < count % wanted else 0)
-        return wanted
-    made, left = 0, count
+    if total > min(data_blocks, count) or SHARES[cut, 0] == SHARES[cut, SHARES_OF[cut] - 1]:
+        total = min(total, min(np.int64(data_blocks), count))
+        for piece in range(total):
+            pieces[piece] = count // total + (1 if piece < count % total else 0)
+        return total
+    number, left = 0, count
     for share in range(SHARES_OF[cut]):
         part = np.int64(count * SHARES[cut, share]) // again
         for _ in range(again):
-            pieces[made] = part
+            pieces[number] = part
             left -= part
-            made += 1
+            number += 1
     # What rounding has left over goes to the first pieces, so that they stay in descending order.
-    for piece in range(made):
-        more = left // made + (1 if piece < left % made else 0)
+    for piece in range(number):
+        more = left // number + (1 if piece < left % number else 0)
         pieces[piece] += more
-    while pieces[made - 1] == 0:
-        made -= 1
-    return made
+    while pieces[number - 1] == 0:
+        number -= 1
+    return number
 
 
 @kernel
@@ -261,25 +263,25 @@ def act(episode: Episode, action: Whole) -> int:
     """
     facts = episode.facts
     count = episode.counts[facts[AT]]
-    made = _cut(episode, action // CHOICES, count)
-    _choose(episode, action % CHOICES, episode.pieces[0], made)
-    for piece in range(made):
+    fragments = _cut(episode, action // CHOICES, count)
+    _choose(episode, action % CHOICES, episode.pieces[0], fragments)
+    for piece in range(fragments):
         episode.sizes[episode.chosen[piece]] += episode.pieces[piece]
         episode.cardinalities[episode.chosen[piece]] += 1
     facts[AT] += 1
     facts[LEFT] -= count
-    facts[FRAGMENTS] += made
-    facts[SQUARES] += made * made
-    return made
+    facts[FRAGMENTS] += fragments
+    facts[SQUARES] += fragments * fragments
+    return fragments
 
 
 @kernel
-def within_bounds(episode: Episode, made: Whole) -> bool:
-    """Whether the data blocks of the key's `made` pieces hold at most ceil(N/P) tuples and ceil(K/P) keys."""
+def within_bounds(episode: Episode, fragments: Whole) -> bool:
+    """Whether the data blocks of the key's `fragments` pieces hold at most ceil(N/P) tuples and ceil(K/P) keys."""
     data_blocks = episode.sizes.shape[0]
     most = -(-episode.facts[TUPLES] // data_blocks)
     most_keys = -(-episode.facts[HEAD] // data_blocks)
-    for piece in range(made):
+    for piece in range(fragments):
         place = episode.chosen[piece]
         if episode.sizes[place] > most or episode.cardinalities[place] > most_keys:
             return False

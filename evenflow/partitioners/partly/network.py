@@ -39,7 +39,7 @@ _MOST_HEADER_BYTES = 4096
 _TRAIN = "train one with `evenflow train partly`"
 
 
-class Layers(NamedTuple):
+class NetworkLayers(NamedTuple):
     """Weights have the shape (inputs, outputs), and biases (outputs,)."""
 
     first: npt.NDArray[np.float32]
@@ -50,30 +50,30 @@ class Layers(NamedTuple):
     last_bias: Float32s
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Where the kernel works: an observation, and the output of each layer."""
 
-    seen: Float32s
+    observation: Float32s
     first: Float32s
     second: Float32s
     last: Float32s
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Policy:
+class TrainedPolicy:
     """A trained network, and the batches that it is for."""
 
-    layers: Layers
+    layers: NetworkLayers
     keys_each: int
     """The policy decides about so many keys for each data block, the most frequent ones of the batch."""
     data_blocks: int | None
     """The only number of data blocks that it was trained for. None: it was trained on many, and serves any."""
 
-    def room(self) -> Room:
+    def room(self) -> Workspace:
         """Room to work in, for one planner."""
         first, second, last = self._widths()[1:]
         sizes = (FEATURES, first, second, last)
-        return Room(*(np.zeros(size, np.float32) for size in sizes))
+        return Workspace(*(np.zeros(size, np.float32) for size in sizes))
 
     def serves(self, data_blocks: int) -> bool:
         """Whether the policy can plan so many data blocks."""
@@ -105,7 +105,7 @@ class Policy:
         return [layers.first.shape[0], *(len(bias) for bias in layers[1::2])]
 
 
-def read_policy(content: bytes) -> Policy:
+def read_policy(content: bytes) -> TrainedPolicy:
     """The policy of a file's content. ConfigError says why the content is none of this version."""
     body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if not body.startswith(_MAGIC):
@@ -126,7 +126,7 @@ def read_policy(content: bytes) -> Policy:
     )
 
 
-def load_policy(path: Path) -> Policy:
+def load_policy(path: Path) -> TrainedPolicy:
     """The policy in a file. ConfigError if there is none, or if it cannot be used."""
     try:
         content = path.read_bytes()
@@ -135,7 +135,7 @@ def load_policy(path: Path) -> Policy:
     return read_policy(content)
 
 
-def _policy(header: StrictObject, arrays: bytes) -> Policy:
+def _policy(header: StrictObject, arrays: bytes) -> TrainedPolicy:
     widths = header.wholes("widths", 1, MOST_WIDTH, most=4)
     data_blocks = header.whole("data_blocks", 0, MOST_DATA_BLOCKS)
     if len(widths) != 4 or (widths[0], widths[3]) != (FEATURES, ACTIONS):
@@ -148,19 +148,19 @@ def _policy(header: StrictObject, arrays: bytes) -> Policy:
     if not np.isfinite(flat).all():
         raise ValueError("some of its weights are not finite")
     parts = np.split(flat, np.cumsum(sizes)[:-1])
-    layers = Layers(*(part.reshape(shape).copy() for part, shape in zip(parts, shapes, strict=True)))
-    return Policy(
+    layers = NetworkLayers(*(part.reshape(shape).copy() for part, shape in zip(parts, shapes, strict=True)))
+    return TrainedPolicy(
         layers=layers, keys_each=header.whole("keys_each", 1, MOST_HEAD), data_blocks=data_blocks or None
     )
 
 
 @kernel
-def _weighted(seen: Float32s, weights: npt.NDArray[np.float32], bias: Float32s, out: Float32s) -> None:
+def _weighted(inputs: Float32s, weights: npt.NDArray[np.float32], bias: Float32s, out: Float32s) -> None:
     """out = seen * weights + bias, summed in the order of the inputs, so that every machine gets the same."""
     for unit in range(out.shape[0]):
         out[unit] = bias[unit]
-    for feature in range(seen.shape[0]):
-        value = seen[feature]
+    for feature in range(inputs.shape[0]):
+        value = inputs[feature]
         if value != np.float32(0.0):  # half of the rectified units are zero
             for unit in range(out.shape[0]):
                 out[unit] += value * weights[feature, unit]
@@ -173,9 +173,9 @@ def _rectified(values: Float32s) -> None:
 
 
 @kernel
-def best_action(layers: Layers, room: Room) -> np.int64:
-    """The action for the observation in `room.seen`."""
-    _weighted(room.seen, layers.first, layers.first_bias, room.first)
+def best_action(layers: NetworkLayers, room: Workspace) -> np.int64:
+    """The action for the observation in `room.observation`."""
+    _weighted(room.observation, layers.first, layers.first_bias, room.first)
     _rectified(room.first)
     _weighted(room.first, layers.second, layers.second_bias, room.second)
     _rectified(room.second)

@@ -38,7 +38,7 @@ from evenflow.arrays import Int64s, State
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
-from evenflow.partitioners.partly.network import Policy, load_policy
+from evenflow.partitioners.partly.network import TrainedPolicy, load_policy
 from evenflow.partitioners.partly.planner import plan_batch, plan_cost
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.buffered import Buffered
@@ -46,7 +46,7 @@ from evenflow.partitioners.prompt.data_blocks import KeyPlacement, plan_data_blo
 
 
 @cache
-def shipped_policy() -> Policy:
+def shipped_policy() -> TrainedPolicy:
     """The policy that ships with evenflow."""
     return load_policy(Path(__file__).with_name("policy.evenflow"))
 

@@ -17,7 +17,7 @@ from evenflow.kernels import kernel
 from evenflow.partitioners.partly.actions import MOST_SHARES
 from evenflow.partitioners.partly.cost import cost_of
 from evenflow.partitioners.partly.episode import FACTS, HEAD, MOST_HEAD, Episode, act, begin, observe
-from evenflow.partitioners.partly.network import Layers, Policy, Room, best_action
+from evenflow.partitioners.partly.network import NetworkLayers, TrainedPolicy, Workspace, best_action
 from evenflow.partitioners.partly.rest import Passes, place_rest
 from evenflow.partitioners.partly.task_times import Fragments, Prices, Variances, variances_of
 from evenflow.partitioners.prompt.data_blocks import KeyPlacement
@@ -46,17 +46,17 @@ class _Written(NamedTuple):
 
 
 @kernel
-def _place_head(episode: Episode, layers: Layers, room: Room, written: _Written) -> int:
+def _place_head(episode: Episode, layers: NetworkLayers, room: Workspace, written: _Written) -> int:
     """Place the head as the policy decides. Returns the number of split keys."""
     split, at = 0, 0
     for key in range(episode.facts[HEAD]):
-        observe(episode, room.seen)
-        made = act(episode, best_action(layers, room))
-        if made == 1:
+        observe(episode, room.observation)
+        fragments = act(episode, best_action(layers, room))
+        if fragments == 1:
             written.data_block[key] = episode.chosen[0]
             continue
         written.data_block[key] = -1 - split
-        for piece in range(made):
+        for piece in range(fragments):
             written.fragment_data_block[at] = episode.chosen[piece]
             written.fragment_size[at] = episode.pieces[piece]
             at += 1
@@ -65,7 +65,7 @@ def _place_head(episode: Episode, layers: Layers, room: Room, written: _Written)
     return split
 
 
-def plan_batch(counts: Int64s, data_blocks: int, policy: Policy) -> PartLyPlan:
+def plan_batch(counts: Int64s, data_blocks: int, policy: TrainedPolicy) -> PartLyPlan:
     """The plan for keys with these counts, which are at least 1 and in descending order.
 
     ConfigError if the policy is for another number of data blocks. ValueError without a key or a data block, or for
@@ -88,12 +88,12 @@ def plan_batch(counts: Int64s, data_blocks: int, policy: Policy) -> PartLyPlan:
     begin(episode, policy.keys_each)
     split = _place_head(episode, policy.layers, policy.room(), written)
     place_rest(episode, passes, written.data_block)
-    made = int(written.begin[split])
+    fragments = int(written.begin[split])
     return PartLyPlan(
         data_block=written.data_block,
         fragment_from=written.begin[: split + 1],
-        fragment_data_block=written.fragment_data_block[:made],
-        fragment_size=written.fragment_size[:made],
+        fragment_data_block=written.fragment_data_block[:fragments],
+        fragment_size=written.fragment_size[:fragments],
         sizes=episode.sizes,
         cardinalities=episode.cardinalities,
         head=most_head,

@@ -76,8 +76,8 @@ def play(episode: Episode, passes: Passes, data_block: Int32s, action: Whole, re
     data_block: room for the rest, shape (keys,). The episode is over when `facts[AT]` has reached `facts[HEAD]`.
     """
     facts = episode.facts
-    made = act(episode, action)
-    reward = 1.0 / facts[HEAD] if rewards.partial and within_bounds(episode, made) else 0.0
+    fragments = act(episode, action)
+    reward = 1.0 / facts[HEAD] if rewards.partial and within_bounds(episode, fragments) else 0.0
     if facts[AT] == facts[HEAD]:
         place_rest(episode, passes, data_block)
         reward -= FINAL * min(1.0, _final_cost(episode, rewards, data_block.shape[0]))

@@ -95,7 +95,7 @@ def _pace(capacity: int) -> _Pace:
     return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), records(capacity, STEPS))
 
 
-class _Order(NamedTuple):
+class _QuasiOrder(NamedTuple):
     """What order="quasi" keeps besides the counts."""
 
     tree: CountTree
@@ -142,12 +142,12 @@ def _rehash(known: _HTable) -> None:
 
 
 @kernel
-def _find(known: _HTable, wanted: np.uint64) -> np.int64:
+def _find(known: _HTable, target: np.uint64) -> np.int64:
     """The slot of the key, or the free slot where the key belongs."""
     key, table = known.key, known.table
     mask = np.int64(table.shape[0] - 1)
-    slot = first_slot(wanted, mask)
-    while table[slot] >= 0 and key[table[slot]] != wanted:
+    slot = first_slot(target, mask)
+    while table[slot] >= 0 and key[table[slot]] != target:
         slot = (slot + 1) & mask
     return slot
 
@@ -174,7 +174,7 @@ def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
 
 
 @kernel
-def _count_and_place(block: Block, begin: int, known: _HTable, order: _Order, budget: _Budget) -> int:
+def _count_and_place(block: Block, begin: int, known: _HTable, order: _QuasiOrder, budget: _Budget) -> int:
     """As `_count`, with the renewals of Algorithm 1."""
     meta, tree, pace = known.meta[()], order.tree, order.pace
     for row in range(begin, block.keys.shape[0]):
@@ -214,7 +214,7 @@ def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
 
 
 @kernel
-def _renews(entry: Whole, known: _HTable, order: _Order, budget: _Budget) -> bool:
+def _renews(entry: Whole, known: _HTable, order: _QuasiOrder, budget: _Budget) -> bool:
     """Whether the key has reached a step. If so, a renewal is used up and the next step is set."""
     meta, past, pace = known.meta[()], budget.past[()], order.pace
     step = pace.step[entry]
@@ -346,7 +346,7 @@ class Accumulator:
         if not self._quasi:
             return _count(block.keys, row, self._known, block.out)
         budget = _Budget(self._budget, float(end_ms), self.past)
-        return _count_and_place(block, row, self._known, _Order(self._tree, self._pace), budget)
+        return _count_and_place(block, row, self._known, _QuasiOrder(self._tree, self._pace), budget)
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:

@@ -81,13 +81,13 @@ def _place(counts: Int64s, cut: int, data_block: Int32s, large: Int64s, loads: I
     Writes the positions of large keys to `large`, and returns how many there are.
     """
     data_blocks = loads.shape[0]
-    found, turn = 0, 0
+    number, turn = 0, 0
     at, step = 0, 1
     for key in range(counts.shape[0]):
         count = counts[key]
         if count > cut:
-            large[found] = key
-            found += 1
+            large[number] = key
+            number += 1
             data_block[key] = turn
             loads[turn] += cut
             turn = turn + 1 if turn + 1 < data_blocks else 0
@@ -99,7 +99,7 @@ def _place(counts: Int64s, cut: int, data_block: Int32s, large: Int64s, loads: I
             if at == data_blocks or at < 0:
                 step = -step
                 at += step
-    return found
+    return number
 
 
 @kernel
@@ -126,7 +126,7 @@ class _DataBlocks(NamedTuple):
     """For "roomiest": the tournament of `loads`."""
 
 
-class _Keys(NamedTuple):
+class _BatchKeys(NamedTuple):
     counts: Int64s
     cut: int
     data_block: Int32s
@@ -161,31 +161,31 @@ def _fill(filled: _DataBlocks, into: Whole, amount: Whole) -> None:
 
 
 @kernel
-def _spread(keys: _Keys, filled: _DataBlocks, fragments: _Fragments) -> int:
+def _spread(keys: _BatchKeys, filled: _DataBlocks, fragments: _Fragments) -> int:
     """Do step 3. Returns the number of split keys."""
     split, at = 0, 0
     for i in range(keys.large.shape[0]):
         key = keys.large[i]
         into = np.int64(keys.data_block[key])
         rest = keys.counts[key] - keys.cut
-        taken = min(rest, max(0, filled.capacity - filled.loads[into]))
-        if taken > 0:
-            _fill(filled, into, taken)
-            rest -= taken
+        amount = min(rest, max(0, filled.capacity - filled.loads[into]))
+        if amount > 0:
+            _fill(filled, into, amount)
+            rest -= amount
         # All of the residual has joined its fragment: the key is whole.
         if rest == 0:
             continue
         keys.data_block[key] = -1 - split
         fragments.data_block[at] = into
-        fragments.size[at] = keys.cut + taken
+        fragments.size[at] = keys.cut + amount
         at += 1
         while rest > 0:
             into = _next_data_block(filled, rest)
-            taken = min(rest, filled.capacity - filled.loads[into])
-            _fill(filled, into, taken)
-            rest -= taken
+            amount = min(rest, filled.capacity - filled.loads[into])
+            _fill(filled, into, amount)
+            rest -= amount
             fragments.data_block[at] = into
-            fragments.size[at] = taken
+            fragments.size[at] = amount
             at += 1
         split += 1
         fragments.begin[split] = at
@@ -233,14 +233,14 @@ def plan_data_blocks(
         np.zeros(len(large) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
     )
     split = _spread(
-        _Keys(counts, cut, data_block, large), _DataBlocks(loads, capacity, room, tree), fragments
+        _BatchKeys(counts, cut, data_block, large), _DataBlocks(loads, capacity, room, tree), fragments
     )
-    made = int(fragments.begin[split])
+    fragment_count = int(fragments.begin[split])
     return DataBlockPlan(
         data_block=data_block,
         fragment_from=fragments.begin[: split + 1],
-        fragment_data_block=fragments.data_block[:made],
-        fragment_size=fragments.size[:made],
+        fragment_data_block=fragments.data_block[:fragment_count],
+        fragment_size=fragments.size[:fragment_count],
         cut=cut,
         large=len(large),
     )

@@ -34,7 +34,7 @@ from evenflow.keys import bucket_of
 from evenflow.partitioners.prompt.accumulator import descending
 
 
-class Clusters(NamedTuple):
+class MapOutput(NamedTuple):
     """The output of the map tasks: one row per (data block, key), ascending by data block and then by key."""
 
     data_block: Int32s
@@ -47,7 +47,7 @@ class Clusters(NamedTuple):
     """(tuples,): the row of each tuple's cluster."""
 
 
-def clusters_of(data_blocks: Int32s, keys: UInt64s) -> Clusters:
+def clusters_of(data_blocks: Int32s, keys: UInt64s) -> MapOutput:
     """Clusters and reference tables of a micro-batch, from the data block and key of each tuple."""
     distinct, index = np.unique(keys, return_inverse=True)
     # One number per (data block, key). max: without keys the division below would be by 0.
@@ -56,7 +56,7 @@ def clusters_of(data_blocks: Int32s, keys: UInt64s) -> Clusters:
     key_index = present % max(1, len(distinct))
     fragments = np.bincount(key_index, minlength=len(distinct))
     data_block = (present // max(1, len(distinct))).astype(np.int32)
-    return Clusters(
+    return MapOutput(
         data_block, distinct[key_index], sizes.astype(np.int64), fragments[key_index] > 1, of_tuple
     )
 
@@ -105,7 +105,7 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first:
     return out
 
 
-def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
+def allocate_all(clusters: MapOutput, buckets: int) -> Int32s:
     """The reduce bucket of each cluster. Every map task (data block) decides alone. Task i counts from bucket i."""
     out = np.empty(len(clusters.keys), np.int32)
     borders = [*np.flatnonzero(np.diff(clusters.data_block, prepend=-1)), len(out)]

@@ -13,13 +13,13 @@ from benchmarks.scale.pages import ADVICE, WORDS, figure
 from benchmarks.scale.setups import SETUPS, bill_of
 from benchmarks.scale.timing import cpu, fitted
 from evenflow.scale.costs import Units, by_place, terms
-from evenflow.scale.law import LAWS, Law
+from evenflow.scale.law import LAWS, ZipfLaw
 from evenflow.scale.measurements import MEASURED, Measurements
 from tests.unit.scale.test_costs import FREE, LOAD, SMALL
 
 
 def test_keys_that_are_hashed_to_groups_fill_one_more_than_the_others() -> None:
-    assert groups_skew(Law("one", 0.0, 1, "nothing"), 10) == pytest.approx(10)
+    assert groups_skew(ZipfLaw("one", 0.0, 1, "nothing"), 10) == pytest.approx(10)
 
 
 def test_costs_are_found_from_their_sums_and_are_never_negative() -> None:

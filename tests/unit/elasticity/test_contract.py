@@ -27,7 +27,7 @@ from evenflow.elasticity import (
     options_type,
     restore,
 )
-from evenflow.elasticity.checking import LAWS, Case
+from evenflow.elasticity.checking import LAWS, PolicyCase
 from evenflow.errors import ConfigError, IncompatibleStateError
 from tests.examples import examples
 from tests.hostile import BYTES
@@ -112,7 +112,7 @@ def test_the_same_seed_and_observations_give_the_same_decisions(name: str, seen:
     "law", [law for law in LAWS if "process" not in law.words], ids=lambda law: law.words
 )
 def test_a_law_that_a_policy_of_your_own_is_held_to_holds(name: str, law: Law) -> None:
-    law.hold(Case(name), who=name)
+    law.hold(PolicyCase(name), who=name)
 
 
 WALK = """

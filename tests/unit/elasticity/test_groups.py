@@ -31,7 +31,7 @@ def step(
 ) -> Plan | None:
     return planner.step(
         batch=batch,
-        wanted=wanted,
+        target=wanted,
         in_force=in_force,
         reason="W 1.80 is in zone 3",
         reached=batch * SECOND if reached == -1 else reached,
@@ -55,7 +55,7 @@ def spike(*, amend: bool) -> dict[int, float]:
         decision = policy.decide(plant.observe(settling=waits))
         plan = planner.step(
             batch=batch,
-            wanted=None if decision.held else (decision.p, decision.r),
+            target=None if decision.held else (decision.p, decision.r),
             in_force=(plant.p, plant.r),
             reason=decision.reason,
             reached=batch * SECOND - 1,
@@ -193,7 +193,7 @@ def test_where_no_event_time_can_be_told_a_plan_begins_at_the_next_slide(
     reached: int, batch_ms: float
 ) -> None:
     planner = GroupPlanner(slide_ms=1_000)
-    plan = planner.step(batch=1, wanted=(4, 2), in_force=(2, 2), reached=reached, batch_ms=batch_ms)
+    plan = planner.step(batch=1, target=(4, 2), in_force=(2, 2), reached=reached, batch_ms=batch_ms)
     assert plan is not None
     assert plan.effective_from == NO_MARK
     assert parse_plan(plan.encode("0" * 16)) == plan
@@ -203,6 +203,6 @@ def test_a_side_that_a_decision_leaves_alone_stays_as_the_newest_plan_has_it() -
     """A person has planned r 1 for later, then the policy wants one worker more."""
     planner = GroupPlanner(slide_ms=1_000)
     planner.learn(Plan(epoch=4, p=2, r=1, effective_from=10**9))
-    plan = planner.step(batch=7, wanted=(3, 2), in_force=(2, 2), reached=7_000, batch_ms=1_000)
+    plan = planner.step(batch=7, target=(3, 2), in_force=(2, 2), reached=7_000, batch_ms=1_000)
     assert plan is not None
     assert (plan.epoch, plan.p, plan.r) == (5, 3, 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenflow.contracts import Law
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
-from evenflow.partitioners.checking import EXPLAINED, OF_ALL, OF_MICRO_BATCH, OF_ONLINE, Case
+from evenflow.partitioners.checking import EXPLAINED, OF_ALL, OF_MICRO_BATCH, OF_ONLINE, PartitionerCase
 from tests.examples import examples
 from tests.unit.partitioners.cases import CASES, each, each_micro_batch, each_online, keeps_every_key, run
 from tests.unit.partitioners.streams import STREAMS, all_distinct, zipf
@@ -26,20 +26,20 @@ def words(law: Law) -> str:
 @each
 @pytest.mark.parametrize("law", OF_ALL, ids=words)
 def test_a_law_of_all_holds(name: str, options: dict, law: Law) -> None:
-    law.hold(Case(name, options), who=name)
+    law.hold(PartitionerCase(name, options), who=name)
 
 
 @pytest.mark.family
 @each_online
 @pytest.mark.parametrize("law", [*OF_ONLINE, EXPLAINED], ids=words)
 def test_a_law_of_those_that_decide_on_tuples_holds(name: str, options: dict, law: Law) -> None:
-    law.hold(Case(name, options), who=name)
+    law.hold(PartitionerCase(name, options), who=name)
 
 
 @each_micro_batch
 @pytest.mark.parametrize("law", OF_MICRO_BATCH, ids=words)
 def test_a_law_of_those_that_decide_on_batches_holds(name: str, options: dict, law: Law) -> None:
-    law.hold(Case(name, options), who=name)
+    law.hold(PartitionerCase(name, options), who=name)
 
 
 @pytest.mark.family

@@ -11,7 +11,13 @@ from evenflow.contracts import BrokenLawError, Law
 from evenflow.errors import ConfigError
 from evenflow.partitioners import PlainPartitioner, create, describe, names, restore
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.checking import OF_WEIGHING, REFUSES_COSTS, Case, check_partitioner, costs_of
+from evenflow.partitioners.checking import (
+    OF_WEIGHING,
+    REFUSES_COSTS,
+    PartitionerCase,
+    check_partitioner,
+    costs_of,
+)
 from evenflow.partitioners.costs import MAX_COST
 from evenflow.partitioners.simple.hashing import Hashing
 from tests.examples import examples
@@ -39,12 +45,12 @@ def test_every_algorithm_with_a_load_of_tuples_weighs_them() -> None:
 @each_weighing
 @pytest.mark.parametrize("law", OF_WEIGHING, ids=words)
 def test_a_law_of_those_that_weigh_tuples_holds(name: str, options: dict, law: Law) -> None:
-    law.hold(Case(name, options), who=name)
+    law.hold(PartitionerCase(name, options), who=name)
 
 
 @each_counting
 def test_those_that_count_tuples_refuse_costs(name: str, options: dict) -> None:
-    REFUSES_COSTS.hold(Case(name, options), who=name)
+    REFUSES_COSTS.hold(PartitionerCase(name, options), who=name)
 
 
 @pytest.mark.family
@@ -122,7 +128,7 @@ class Plain(PlainPartitioner):
 
 @pytest.mark.parametrize("law", OF_WEIGHING, ids=words)
 def test_one_in_plain_python_may_have_costs_in_its_figures(law: Law) -> None:
-    law.hold(Case(create(Plain, workers=2).name), who="Plain")
+    law.hold(PartitionerCase(create(Plain, workers=2).name), who="Plain")
 
 
 class ByBlock(Hashing):

@@ -19,9 +19,9 @@ from evenflow.scale.costs import (
     sync_values,
     terms,
 )
-from evenflow.scale.law import Law
+from evenflow.scale.law import ZipfLaw
 from evenflow.scale.runs import empty_batch
-from evenflow.scale.shape import Load, Shape, touched
+from evenflow.scale.shape import Shape, StreamLoad, touched
 
 SMALL = Shape(
     rate=8_000.0,
@@ -41,7 +41,7 @@ SMALL = Shape(
     executor_cores=8,
 )
 """Blocks of 1,000 tuples, eight a second; each goes to both workers."""
-LOAD = Load(law="flat", slide_keys=100, window_keys=500, ksr=1.5, imbalance=0.1, hot=3)
+LOAD = StreamLoad(law="flat", slide_keys=100, window_keys=500, ksr=1.5, imbalance=0.1, hot=3)
 FREE = Units(**dict.fromkeys((entry.name for entry in fields(Units)), 0.0))
 
 
@@ -191,22 +191,22 @@ def test_the_furthest_value_within_a_budget() -> None:
     assert furthest(SMALL, LOAD, units, *ask, Side(("routed",), 1, 1_000)) == 9
     found = furthest(SMALL, LOAD, units, *ask, Side(("commit",), 0.01, 60.0, whole=False))
     assert found == pytest.approx(2 * 3 * 2 * 0.01 / 0.8)
-    both = Side(("routed", "tasks"), 1, 1_000, given=(("instances", 1),))
+    both = Side(("routed", "tasks"), 1, 1_000, fixed=(("instances", 1),))
     assert furthest(SMALL, LOAD, units, *ask, both) == 19, "half of the transactions"
     assert furthest(SMALL, LOAD, replace(FREE, marker=9.0), *ask, Side(("routed",), 1, 1_000)) is None
     assert furthest(SMALL, LOAD, FREE, *ask, Side(("routed",), 1, 1_000)) == 1_000
 
 
 def test_laws_know_their_keys() -> None:
-    flat = Law("flat", 0.0, 4, "nothing")
+    flat = ZipfLaw("flat", 0.0, 4, "nothing")
     assert flat.shares.tolist() == [0.25] * 4
     assert flat.distinct(1) == pytest.approx(1)
     assert flat.distinct(2) == pytest.approx(1.75)
     assert flat.hot(4) == 4
     assert flat.hot(3) == 0
-    assert Law("two", 1.0, 2, "nothing").shares.tolist() == pytest.approx([2 / 3, 1 / 3])
-    assert sum(Law("long", 1.0, 200_000).shares) == pytest.approx(1)
-    many = Law("many", 0.9, 50_000)
+    assert ZipfLaw("two", 1.0, 2, "nothing").shares.tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert sum(ZipfLaw("long", 1.0, 200_000).shares) == pytest.approx(1)
+    many = ZipfLaw("many", 0.9, 50_000)
     alone = (1 - (1 - many.shares) ** 40_000).sum()
     assert many.distinct(40_000) == pytest.approx(alone, rel=1e-4), "blocks of ranks are as good as each rank"
 

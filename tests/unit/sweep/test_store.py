@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.simulation import KeyedStream, Origin, Scenario, from_columns
 from evenflow.sweep import Cell, Grid, Store, read_table, run
-from evenflow.sweep.run import Outcome
+from evenflow.sweep.run import CellOutcome
 from evenflow.sweep.table import ROWS, SERIES
 from tests.examples import examples
 
@@ -34,13 +34,13 @@ _number = count()
 
 
 @cache
-def outcomes() -> tuple[Outcome, ...]:
-    found: list[Outcome] = []
+def outcomes() -> tuple[CellOutcome, ...]:
+    found: list[CellOutcome] = []
     run(CELLS, processes=1, finish=found.append)
     return tuple(found)
 
 
-def sweep(file: Path, done: Sequence[Outcome], *, series: Path | None = None, whole: bool = True) -> None:
+def sweep(file: Path, done: Sequence[CellOutcome], *, series: Path | None = None, whole: bool = True) -> None:
     """Run what is left of the sweep with outcomes that are known, and write the table if it is whole."""
     with Store(CELLS, file, series) as store:
         left = {cell.key for cell in store.left}
@@ -83,7 +83,7 @@ def test_wherever_a_sweep_stops_it_goes_on_to_the_same_table(
 
 
 def test_two_processes_find_what_one_finds(tmp_path: Path) -> None:
-    found: list[Outcome] = []
+    found: list[CellOutcome] = []
     run(CELLS, processes=2, finish=found.append)
     sweep(tmp_path / "t.csv", found)
     untimed = [name for name in ROWS.names if name not in ("seconds", "ns_per_tuple")]
@@ -104,7 +104,7 @@ def test_two_processes_share_the_tuples_of_a_file() -> None:
 
 
 def file_rows(grid: Grid, stream: KeyedStream, processes: int) -> list[dict]:
-    found: list[Outcome] = []
+    found: list[CellOutcome] = []
     run(grid.cells(), file=stream, processes=processes, finish=found.append)
     return [outcome.row for outcome in found]
 

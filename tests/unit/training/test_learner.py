@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evenflow.partitioners.partly.actions import ACTIONS, actions_of
-from evenflow.partitioners.partly.network import Policy, load_policy
+from evenflow.partitioners.partly.network import TrainedPolicy, load_policy
 from evenflow.partitioners.partly.reward import FINAL, Rewards
 from evenflow.partitioners.partly.task_times import Prices
 from evenflow.training import learner as module
@@ -51,7 +51,7 @@ class Agent:
         self.earned = np.concatenate([self.episodes.step(row).rewards for row in drawn])
         self.calls += 1
 
-    def policy(self, *, keys_each: int, data_blocks: int | None) -> Policy:
+    def policy(self, *, keys_each: int, data_blocks: int | None) -> TrainedPolicy:
         return random_policy(self.calls, keys_each=keys_each)
 
     def save(self, path: Path) -> None:

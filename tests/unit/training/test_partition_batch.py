@@ -19,7 +19,7 @@ from evenflow.partitioners.partly.actions import ACTIONS, actions_of
 from evenflow.partitioners.partly.network import best_action
 from evenflow.partitioners.partly.planner import plan_batch, plan_cost
 from evenflow.partitioners.partly.reward import FINAL, Rewards
-from evenflow.training.batches import Batch, BatchLaw
+from evenflow.training.batches import BatchLaw, TrainingBatch
 from evenflow.training.environment import PartitionBatch
 from evenflow.training.episodes import Episodes
 from tests.examples import examples
@@ -64,7 +64,7 @@ def test_a_policy_gets_in_the_environment_the_plan_that_the_planner_makes(seed: 
     room = policy.room()
 
     def act(seen: np.ndarray) -> int:
-        room.seen[:] = seen
+        room.observation[:] = seen
         return int(best_action(policy.layers, room))
 
     steps = played(PartitionBatch(law=LAW), act, options={"batch": batch})
@@ -89,7 +89,7 @@ def test_partial_rewards_are_at_most_one_together_and_the_final_one_is_a_cost(
 
 
 def test_keys_that_fill_the_data_blocks_evenly_earn_every_partial_reward() -> None:
-    batch = Batch(np.full(12, 7), 4)
+    batch = TrainingBatch(np.full(12, 7), 4)
     steps = played(PartitionBatch(law=LAW), lambda _: 0, options={"batch": batch})
     assert sum(step[1] for step in steps) == pytest.approx(1)
 
@@ -129,7 +129,7 @@ def test_episodes_side_by_side_are_those_of_the_environment() -> None:
             assert stepped.ended[row] == over
             if over:
                 after, _ = one.reset(options={"batch": LAW.draw(rng)})
-            np.testing.assert_array_equal(stepped.seen[row], after)
+            np.testing.assert_array_equal(stepped.observations[row], after)
 
 
 def test_the_actions_grow_by_stages() -> None:

@@ -13,7 +13,7 @@ from evenflow.partitioners.dalton.cooperative import DaltonCooperative, _top
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.q_table import Home, admit, apply_deferred, defer, find, learn
 from evenflow.partitioners.dalton.reducer import dsync_bounds
-from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.split_keys import SplitKeyTable
 from tests.examples import examples
 from tests.unit.partitioners.dalton.cooperation import Cooperation, kept_back, member, reducer, table_of, told
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
@@ -129,7 +129,7 @@ def test_a_key_is_hot_from_its_share_of_the_common_load_in_proportion_to_the_new
 def test_rewards_kept_back_equal_rewards_learned_one_by_one(
     rewards: list[tuple[int, float]], gamma: float
 ) -> None:
-    tables = [SplitKeys(4, deferring=True) for _ in range(2)]
+    tables = [SplitKeyTable(4, deferring=True) for _ in range(2)]
     for made in tables:
         admit(made.table, np.uint64(9), -1, Home(2, 0, 0), 5)
     now, later = (made.table for made in tables)

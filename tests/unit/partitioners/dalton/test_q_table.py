@@ -21,13 +21,13 @@ from evenflow.partitioners.dalton.q_table import (
     purge,
     slide_on,
 )
-from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.split_keys import SplitKeyTable
 from tests.examples import examples
 
 few = examples(60)
 
 
-def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:
+def enter(made: SplitKeyTable, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:
     if made.full:
         made.grow()
     row = find(made.table, np.uint64(key))
@@ -44,7 +44,7 @@ def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, 
 def test_the_best_worker_is_the_argmax_home_first_on_a_tie(
     workers: int, home: int, rewards: list[tuple[int, float]], gamma: float
 ) -> None:
-    made = SplitKeys(workers)
+    made = SplitKeyTable(workers)
     home %= workers
     row = enter(made, 9, home=home)
     t = made.table
@@ -63,7 +63,7 @@ def test_the_best_worker_is_the_argmax_home_first_on_a_tie(
 def test_holders_are_the_workers_of_the_windows_slides(
     steps: list[tuple[int, int, int]], slides: int
 ) -> None:
-    made = SplitKeys(5, cap=2)
+    made = SplitKeyTable(5, cap=2)
     rows = [enter(made, key, home=key) for key in range(4)]
     t, now, sent = made.table, 0, []
     for key, worker, gap in steps:
@@ -85,7 +85,7 @@ def test_holders_are_the_workers_of_the_windows_slides(
 def test_a_new_window_keeps_hot_rows_and_those_held_away_from_home(
     entered: list[tuple[int, int]], window: int
 ) -> None:
-    made, expected = SplitKeys(3), {}
+    made, expected = SplitKeyTable(3), {}
     for key, expiry in entered:
         row = enter(made, key, expiry=expiry)
         made.table.row[row]["expiry"] = expiry
@@ -103,7 +103,7 @@ def test_a_new_window_keeps_hot_rows_and_those_held_away_from_home(
 
 
 def test_home_is_a_holder_from_the_start_when_it_had_the_key_in_the_window() -> None:
-    made = SplitKeys(4)
+    made = SplitKeyTable(4)
     for key, slide in ((1, NEVER), (2, -1), (3, 0), (4, 7)):
         enter(made, key, home=2, home_slide=slide)
     assert made.holders(0) == {1: set(), 2: set(), 3: {2}, 4: {2}}
@@ -111,11 +111,11 @@ def test_home_is_a_holder_from_the_start_when_it_had_the_key_in_the_window() -> 
 
 @pytest.mark.parametrize("deferring", [True, False])
 def test_state_is_the_same_after_growing_and_loading(deferring: bool) -> None:
-    made = SplitKeys(4, deferring=deferring, cap=3)
+    made = SplitKeyTable(4, deferring=deferring, cap=3)
     for key in range(100):
         row = enter(made, key * 7919, home=key % 4)
         learn(made.table, row, key % 3, -0.5, 0.1)
-    again = SplitKeys(4, deferring=deferring, cap=3)
+    again = SplitKeyTable(4, deferring=deferring, cap=3)
     again.load(made.state())
     for name, array in made.state().items():
         assert again.state()[name].tolist() == array.tolist()
@@ -126,7 +126,7 @@ def test_state_is_the_same_after_growing_and_loading(deferring: bool) -> None:
 
 @pytest.mark.parametrize("deferring", [False, True])
 def test_memory_stays_within_its_bound_row_by_row(deferring: bool) -> None:
-    made = SplitKeys(3, deferring=deferring)
+    made = SplitKeyTable(3, deferring=deferring)
     for rows in range(1, 70):
         enter(made, 7 * rows)
         if made.full:
@@ -135,7 +135,7 @@ def test_memory_stays_within_its_bound_row_by_row(deferring: bool) -> None:
         assert made.nbytes == made.bound(rows)
 
 
-def take_over(made: SplitKeys, values: dict[int, list[float]]) -> None:
+def take_over(made: SplitKeyTable, values: dict[int, list[float]]) -> None:
     """`adopt` these rows in statistics window 6, all at home on worker 0."""
     while len(made.table.key) < len(made) + len(values) + 1:
         made.grow()
@@ -146,7 +146,7 @@ def take_over(made: SplitKeys, values: dict[int, list[float]]) -> None:
 
 
 def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None:
-    made = SplitKeys(3, deferring=True)
+    made = SplitKeyTable(3, deferring=True)
     row = enter(made, 9)
     made.table.q[row] = -0.125
     made.table.kept[row] = 0.5, 1.0, 0.25
@@ -180,7 +180,7 @@ def test_a_table_taken_over_equals_one_held_all_along_that_learned_each_reward_a
     values: dict[int, list[float]],
     gamma: float,
 ) -> None:
-    waiting, knowing = SplitKeys(3, deferring=True), SplitKeys(3)
+    waiting, knowing = SplitKeyTable(3, deferring=True), SplitKeyTable(3)
     rows = {key: enter(waiting, key) for key in known}
     for key in values:
         knowing.table.q[enter(knowing, key)] = values[key]

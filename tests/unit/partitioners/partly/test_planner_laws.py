@@ -15,7 +15,7 @@ from evenflow.metrics import (
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.partly.actions import ACTIONS
 from evenflow.partitioners.partly.episode import MOST_HEAD
-from evenflow.partitioners.partly.network import Policy
+from evenflow.partitioners.partly.network import TrainedPolicy
 from evenflow.partitioners.partly.partly import shipped_policy
 from evenflow.partitioners.partly.planner import plan_batch, plan_cost
 from evenflow.partitioners.prompt.data_blocks import plan_data_blocks
@@ -44,7 +44,7 @@ def stream_of(counts: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @given(counts=counts_lists, data_blocks=data_blocks_drawn, policy=policies)
 @few
 def test_every_tuple_of_a_batch_has_one_data_block_whatever_the_policy_says(
-    counts: np.ndarray, data_blocks: int, policy: Policy
+    counts: np.ndarray, data_blocks: int, policy: TrainedPolicy
 ) -> None:
     plan = plan_batch(counts, data_blocks, policy)
     whole = plan.data_block >= 0
@@ -87,11 +87,11 @@ def test_the_cost_counts_what_the_metrics_count(counts: np.ndarray, data_blocks:
 @given(counts=counts_lists, data_blocks=st.integers(1, 12), policy=policies)
 @few
 def test_keys_behind_the_head_stay_whole_and_level_what_the_policy_left(
-    counts: np.ndarray, data_blocks: int, policy: Policy
+    counts: np.ndarray, data_blocks: int, policy: TrainedPolicy
 ) -> None:
     plan = plan_batch(counts, data_blocks, policy)
     assert (plan.data_block[plan.head :] >= 0).all()
-    head = Policy(layers=policy.layers, keys_each=policy.keys_each, data_blocks=None)
+    head = TrainedPolicy(layers=policy.layers, keys_each=policy.keys_each, data_blocks=None)
     alone = plan_batch(counts[: plan.head], data_blocks, head).cardinalities
     missing = data_blocks * alone.max() - alone.sum()
     if len(counts) - plan.head >= missing:
