@@ -18,7 +18,7 @@ from evenflow.rank_laws import (
     RankLaw,
     Replaced,
     Runs,
-    Sessions,
+    SessionKeys,
     Uniform,
     WanderingExponent,
     Zipf,
@@ -43,7 +43,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Law:
+class StreamLaw:
     """A named law with its settings. `made` makes a `RankLaw` of it."""
 
     what: str
@@ -99,7 +99,7 @@ def _flash(keys: int, seed: int, z: float, share: float, every: int) -> RankLaw:
 
 def _sessions(keys: int, seed: int, alive: int, life: int) -> RankLaw:
     # A key that leaves must not be among those that come next.
-    return Sessions(keys, min(alive, max(1, keys // 2)), life)
+    return SessionKeys(keys, min(alive, max(1, keys // 2)), life)
 
 
 def _disjoint(keys: int, seed: int, z: float, sources: int) -> RankLaw:
@@ -117,33 +117,33 @@ def _costly(keys: int, seed: int, z: float, share: float, rare: float, dearer: i
 
 
 _Z = {"z": Setting(1.0)}
-LAWS: dict[str, Law] = {
-    "zipf": Law("Zipf(z) over the keys", lambda keys, seed, z: Zipf(keys, z), _Z),
-    "uniform": Law("every key equally likely", lambda keys, seed: Uniform(keys)),
-    "alternating": Law(
+LAWS: dict[str, StreamLaw] = {
+    "zipf": StreamLaw("Zipf(z) over the keys", lambda keys, seed, z: Zipf(keys, z), _Z),
+    "uniform": StreamLaw("every key equally likely", lambda keys, seed: Uniform(keys)),
+    "alternating": StreamLaw(
         "uniform and Zipf(z) by turns, one period each", lambda keys, seed, z: Alternating(keys, z), _Z
     ),
-    "random-exponent": Law(
+    "random-exponent": StreamLaw(
         "Zipf with an exponent from [low, high], new each period",
         _random_exponent,
         {"low": Setting(0.5), "high": Setting(1.5)},
     ),
-    "wandering-exponent": Law(
+    "wandering-exponent": StreamLaw(
         "Zipf whose exponent walks between `low` and `high`, from z on, about `step` each period",
         _wandering_exponent,
         {**_Z, "low": Setting(0.5), "high": Setting(1.8), "step": Setting(0.15)},
     ),
-    "drift": Law(
+    "drift": StreamLaw(
         "Zipf(z) whose hot keys move on by `step` each period",
         lambda keys, seed, z, step: Drift(keys, z, step),
         {**_Z, "step": Setting(10, least=1, whole=True)},
     ),
-    "replaced": Law(
+    "replaced": StreamLaw(
         "Zipf(z) whose `hot` hottest keys are new ones each period, and come again after `generations` of them",
         lambda keys, seed, z, hot, generations: Replaced(keys, z, hot=hot, generations=generations),
         {**_Z, "hot": Setting(200, least=1, whole=True), "generations": Setting(500, least=1, whole=True)},
     ),
-    "flash-crowd": Law(
+    "flash-crowd": StreamLaw(
         "Zipf(z), but in the periods `first` to `last` the coldest key has `share` of the tuples",
         _flash_crowd,
         {
@@ -153,27 +153,27 @@ LAWS: dict[str, Law] = {
             "last": Setting("first", whole=True),
         },
     ),
-    "runs": Law(
+    "runs": StreamLaw(
         "`length` to `longest` tuples of one key in a row, then those of another",
         _runs,
         {"length": Setting(200, least=1, whole=True), "longest": Setting("length", least=1, whole=True)},
     ),
-    "flash": Law(
+    "flash": StreamLaw(
         "Zipf(z), but in one period of `every` a key that was cold has `share` of the tuples, another one each time",
         _flash,
         {**_Z, "share": Setting(0.3), "every": Setting(10, least=1, whole=True)},
     ),
-    "sessions": Law(
+    "sessions": StreamLaw(
         "`alive` keys at a time (at most half of the keys), which live for `life` periods and come back after all others",
         _sessions,
         {"alive": Setting(1000, least=1, whole=True), "life": Setting(6, least=1, whole=True)},
     ),
-    "disjoint": Law(
+    "disjoint": StreamLaw(
         "each of `sources` sources has keys of its own, Zipf(z): tuple t is of source t mod `sources`",
         _disjoint,
         {**_Z, "sources": Setting(5, least=1, whole=True)},
     ),
-    "costly": Law(
+    "costly": StreamLaw(
         "a hot key has `share` of the tuples, and a rare one has `rare` of them, each `dearer` times as costly as any "
         "other; Zipf(z) over all other keys",
         _costly,

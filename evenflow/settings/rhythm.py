@@ -35,7 +35,7 @@ _AGAIN = 1.25
 """How much longer than needed a new linger is, so that a slightly lower rate does not change it again."""
 
 
-class Wishes(Protocol):
+class RhythmWishes(Protocol):
     """What the settings say (`PartitionerSettings`): times in ms, None where they leave the choice."""
 
     @property
@@ -59,7 +59,12 @@ class Rhythm(NamedTuple):
 
 
 def rhythm(
-    wishes: Wishes, *, workers: int, rate: float = 0.0, before: Rhythm | None = None, batches: bool = False
+    wishes: RhythmWishes,
+    *,
+    workers: int,
+    rate: float = 0.0,
+    before: Rhythm | None = None,
+    batches: bool = False,
 ) -> Rhythm:
     """The rhythm of an instance. What the settings say is taken as it is.
 
@@ -80,7 +85,7 @@ def rhythm(
     return Rhythm(block, linger, commit)
 
 
-def commit_of(wishes: Wishes, workers: int) -> int:
+def commit_of(wishes: RhythmWishes, workers: int) -> int:
     """The length (ms) of a transaction that writes to this many workers."""
     if wishes.commit_interval is not None:
         return wishes.commit_interval
@@ -89,11 +94,11 @@ def commit_of(wishes: Wishes, workers: int) -> int:
     if wishes.linger is not None:
         # What was set may leave nothing of the delay. A transaction for each block would cost more than it saves.
         most = max(most, min(LEAST_COMMIT, wishes.max_delay))
-    wanted = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
-    return max(1, min(most, max(LEAST_COMMIT, math.ceil(wanted))))
+    length = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
+    return max(1, min(most, max(LEAST_COMMIT, math.ceil(length))))
 
 
-def most_frames(wishes: Wishes, workers: int) -> float:
+def most_frames(wishes: RhythmWishes, workers: int) -> float:
     """Most frames and markers a second that an instance can write while tuples come as fast as it can take them."""
     if wishes.linger is not None:
         frames = 1_000 * workers / max(1, wishes.linger)
@@ -104,19 +109,19 @@ def most_frames(wishes: Wishes, workers: int) -> float:
     return frames + 1_000 * workers / max(1, commit_of(wishes, workers))
 
 
-def shortest_transaction(wishes: Wishes) -> int:
+def shortest_transaction(wishes: RhythmWishes) -> int:
     """Milliseconds that a transaction takes with what is set, and with what may be chosen as short as it may be."""
     commit = min(LEAST_COMMIT, wishes.max_delay) if wishes.commit_interval is None else wishes.commit_interval
     linger = min(LEAST_LINGER, wishes.max_delay) if wishes.linger is None else wishes.linger
     return commit + linger + BLOCK_WORK
 
 
-def _delay(wishes: Wishes) -> int:
+def _delay(wishes: RhythmWishes) -> int:
     """Milliseconds for linger and commit interval together."""
     return max(2, min(wishes.max_delay, wishes.transaction_timeout - BLOCK_WORK))
 
 
-def _linger_bound(wishes: Wishes, commit: int) -> int:
+def _linger_bound(wishes: RhythmWishes, commit: int) -> int:
     rest = _delay(wishes) - commit
     if wishes.commit_interval is not None:
         # What was set may leave nothing of the delay. A block still has to wait for something.

@@ -19,7 +19,7 @@ def distinct(hashes: UInt64s) -> int:
 def _distinct(hashes: UInt64s, table: UInt64s) -> int:
     """table: all zeros. Its length is a power of two and larger than the number of hashes."""
     mask = np.uint64(len(table) - 1)
-    found, zero = 0, 0
+    count, zero = 0, 0
     for key in hashes:
         # The hash is mixed again, because the keys of a worker may have some bits of their hashes in common.
         at = mix64(key) & mask
@@ -29,5 +29,5 @@ def _distinct(hashes: UInt64s, table: UInt64s) -> int:
             zero = 1
         elif table[at] == 0:
             table[at] = key
-            found += 1
-    return found + zero
+            count += 1
+    return count + zero

@@ -84,8 +84,8 @@ def _of_segments(bucket: Bucket, blobs: Sequence[Blob], tables: Sequence[pa.Tabl
             row += segment.rows
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
-    taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
-    return picked(pa.concat_tables(tables), np.array(taken, np.int64)) if taken else None
+    ranges = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
+    return picked(pa.concat_tables(tables), np.array(ranges, np.int64)) if ranges else None
 
 
 def _of_pieces(
@@ -145,9 +145,9 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
         del bucket.meta.pending[segment.routed]
         bucket.merged[segment.routed] = segment.last
         # Marks count only now, because a pane may not close before all rows of a segment have come.
-        told = come.blob.header.marks[segment.marks]
-        marks = bucket.marks[segment.routed, : len(told)]
-        np.maximum(marks, told, out=marks)
+        segment_marks = come.blob.header.marks[segment.marks]
+        marks = bucket.marks[segment.routed, : len(segment_marks)]
+        np.maximum(marks, segment_marks, out=marks)
     return come.row + known, segment.rows - known
 
 
@@ -218,9 +218,9 @@ def checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
     return pa.Table.from_batches([blob.batch])
 
 
-def picked(table: pa.Table, taken: Int64s) -> pa.Table:
-    """The rows that `taken` names, in its order. `taken`: (first row, number of rows), shape (n, 2)."""
-    starts, counts = taken.T
+def picked(table: pa.Table, ranges: Int64s) -> pa.Table:
+    """The rows in these ranges, in their order. ranges: (first row, number of rows), shape (n, 2)."""
+    starts, counts = ranges.T
     before = np.cumsum(counts) - counts  # rows that come out before each range
     rows = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
     if len(rows) == table.num_rows and (np.diff(rows) == 1).all():
