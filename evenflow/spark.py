@@ -190,9 +190,9 @@ def _as_first_avro_row(records: DataFrame, settings: Settings) -> Settings:
     """These settings with the columns that the key has in the first record of results, which does not name them."""
     for row in records.select("value").limit(1).collect():
         parts = split_header(bytes(row["value"] or b""))
-        for form in (settings, settings.with_one_key_column()):
-            if parts is not None and decode_rows([parts[1]], _avro_form(form))[1]:
-                return form
+        for candidate in (settings, settings.with_one_key_column()):
+            if parts is not None and decode_rows([parts[1]], _avro_form(candidate))[1]:
+                return candidate
     return settings
 
 

@@ -36,6 +36,7 @@ _TYPE = pa.large_list(pa.uint32())
 def _encode(hashes: UInt64s, slots: int, out: Int64s) -> None:
     for row in range(hashes.shape[0]):
         hashed = sketch_hash(hashes[row])
+        # The register, and below it `_RANK_BITS` bits for the rank.
         out[row] = np.int64(register_of(hashed, slots)) * 64 + rank_of(hashed, slots)
 
 
@@ -50,6 +51,7 @@ def _estimate(codes: Int32s, ends: Int64s, rows: Registers, out: Float64s) -> No
         begin = entry
         total = np.int64(0)
         while entry < ends[group]:
+            # The low bits of an entry are its rank r, and `unit >> r` is 2^-r in these units.
             total += unit >> np.int64(codes[entry] & 63)
             entry += 1
         free = slots - (entry - begin)

@@ -86,6 +86,7 @@ def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
 
     An int64 that does not fit means nothing.
     """
+    # A value fits if its high word only repeats the sign of its low word.
     both = words(column).view(_SIGNED)
     return both["low"], both["high"] == both["low"] >> 63
 
@@ -99,6 +100,7 @@ def as_doubles(column: pa.Array) -> Float64s:
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64
         # Python's whole numbers have no bound, and its float() rounds them to the nearest double.
+        # The words are unsigned, and the first difference gives the high word its sign.
         low, high = words(column)[row].item()
         doubles[row] = float((high - (high >> 63 << 64) << 64) + low)
     return doubles

@@ -121,6 +121,7 @@ def _serve(tokens: TokenFile) -> TokenEndpoint:
 
         def do_POST(self) -> None:
             """A client asks for the token, by the client credentials grant (RFC 6749, 4.4)."""
+            # Compared in constant time, so that the time of a refusal tells nothing of the secret.
             if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), authorization):
                 self._answer(401, {"error": "invalid_client"})
                 return

@@ -11,6 +11,7 @@ from evenflow.keys import mix64
 
 def distinct(hashes: UInt64s) -> int:
     """How many different values `hashes` has (those of `keys.hash_keys`)."""
+    # More than twice as many slots as hashes: at most half are in use, so probing is short.
     slots = 1 << (2 * len(hashes)).bit_length()
     return int(_distinct(hashes, np.zeros(slots, np.uint64)))
 

@@ -66,6 +66,7 @@ class KeyIndex:
 
     def __init__(self, keys: pa.Array) -> None:
         self._known = _HashedKeys(hash_keys(keys), *_bytes_of(keys))
+        # At most half of the slots are in use, so probing is short.
         slots = 1 << max(4, (2 * len(keys)).bit_length())
         self._slots = np.full(slots, -1, np.int32)
         _place(self._known.hashes, self._slots)

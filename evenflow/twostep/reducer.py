@@ -100,7 +100,7 @@ def reduce_leaders(
 
     def report() -> BucketReport:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
-        arrivals = [(pane, arrivals) for pane, arrivals, _ in leading.arrivals]
+        arrivals = [(pane, arrival_time) for pane, arrival_time, _ in leading.arrivals]
         return BucketReport(bucket=meta.bucket, closed=meta.closed, came=arrivals, tuples=leading.tuples)
 
     tables = _reduced(plan, layout, bucket, decoded, leading, _none_emitted(on_tally))
@@ -127,7 +127,7 @@ def reduce_part(
     meta, emitted = bucket.meta, _Emitted()
 
     def report(tuples: dict[int, int]) -> BucketReport:
-        arrivals = [(pane, arrivals) for pane, arrivals, _ in emitted.arrivals if pane in tuples]
+        arrivals = [(pane, arrival_time) for pane, arrival_time, _ in emitted.arrivals if pane in tuples]
         # To the task that merges, a bucket of each part is a bucket of its own.
         of_all = number * layout.buckets + meta.bucket
         return BucketReport(bucket=of_all, closed=meta.closed, came=arrivals, tuples=sorted(tuples.items()))

@@ -131,6 +131,7 @@ class Sessions:
         self._routed = routed
         self._most = most
         self._partial = partial
+        # A row: the session, whether its beginning is missing, and by routed partition the frames read and the total told.
         width = 2 + 2 * routed
         rows = np.empty((0, width), np.int64) if saved is None else saved.reshape(-1, width)
         # How many sessions were named after it in the same range: the least of all ranges that were added.

@@ -273,6 +273,7 @@ class Bucket:
     def drop_node(self, node: Node) -> None:
         """Forget a node. The node need not exist."""
         appends = self.nodes.appends(node)
+        # Each bit that is set in the counter is a run that exists (`append`).
         for run in range(appends.bit_length()):
             if appends >> run & 1:
                 self._remove(node, run)

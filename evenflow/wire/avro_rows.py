@@ -216,6 +216,8 @@ def _decimals(values: list[bytes | None], kind: pa.DataType) -> pa.Array:
     zero = bytes(size)
     joined = b"".join(zero if value is None else value for value in values)
     digits = np.frombuffer(joined, np.uint8).reshape(-1, size)
+    # Avro has two's complement, the highest byte first. Arrow has 16 bytes, the lowest first: the sign fills the bytes in
+    # front, and then the order is reversed.
     whole = np.empty((len(values), 16), np.uint8)
     whole[:, :] = np.where(digits[:, :1] >= 128, 255, 0)
     whole[:, 16 - size :] = digits
@@ -347,6 +349,7 @@ def _longs(values: np.ndarray[Any, Any]) -> pa.Array:
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
+    # One pass for each byte of the longest number, over all numbers that have such a byte.
     for number in range(int(sizes.max(initial=0))):
         has = sizes > number
         part = (zigzag[has] >> np.uint64(7 * number)) & np.uint64(127)
@@ -364,6 +367,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
         byte = data[at + number]
         zigzag |= (byte & 127) << (7 * number)
         if byte < 128:
+            # Zigzag: 0, 1, 2, 3 stand for 0, -1, 1, -2.
             return (zigzag >> 1) ^ -(zigzag & 1), at + number + 1
     raise ValueError("no whole number")
 

@@ -179,6 +179,7 @@ class _LawCheck:
     def without_nulls(self, rows: _Sample) -> None:
         """Laws "nulls" and "type"."""
         present = rows.picked([i for i, value in enumerate(rows.values) if value is not None])
+        # The same values, and one null more for each key.
         more = _Sample(
             [*rows.keys, *range(_KEYS)], [*rows.values, *[None] * _KEYS], [*rows.times, *[0] * _KEYS]
         )

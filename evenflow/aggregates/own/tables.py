@@ -98,6 +98,7 @@ def _stacked(
 
 
 def _in_order(name: str, step: str, result: Any, type_: pa.StructType, count: int) -> pa.Array:
+    # at[group]: the row of the group's state, -1 if it has none.
     at = np.full(count, -1, np.int64)
     if result is None:
         return pa.nulls(count, type_)
