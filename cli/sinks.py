@@ -20,5 +20,5 @@ def sinks(
     from spark_consumers.sinks.registry import catalogue
 
     for entry in catalogue():
-        needs = [] if entry.thing is None else [f"results.{name}" for name in entry.thing.needs]
+        needs = [] if entry.plugin is None else [f"results.{name}" for name in entry.plugin.needs]
         show_entry(entry, {"needs": needs}, as_json=as_json)

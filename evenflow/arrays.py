@@ -40,11 +40,11 @@ LAST_TIME = 2**63 - 1
 
 
 def record(kind: np.dtype[Any], **values: int) -> Rows:
-    """One record, shape (), with these values. Other fields are 0. A kernel reads and writes it as `made[()]`."""
-    made = records((), kind)
+    """One record, shape (), with these values. Other fields are 0. A kernel reads and writes it as `row[()]`."""
+    row = records((), kind)
     for name, value in values.items():
-        made[name] = value
-    return made
+        row[name] = value
+    return row
 
 
 def records(shape: int | tuple[int, ...], kind: np.dtype[Any]) -> Rows:

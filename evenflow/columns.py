@@ -82,44 +82,44 @@ def time_column(times: Times) -> Int64s:
     return _numpy_times(values)
 
 
-def _values(what: str, given: Any) -> npt.NDArray[Any] | list[Any]:
+def _values(noun: str, column: Any) -> npt.NDArray[Any] | list[Any]:
     """The values as a list or a one-dimensional numpy array, in order.
 
-    TypeError if they are no sequence, ValueError for more than one dimension. `what` names them in messages.
+    TypeError if they are no sequence, ValueError for more than one dimension. `noun` names them in messages.
     """
-    if isinstance(given, str | bytes | bytearray | Set | Mapping) or not hasattr(given, "__len__"):
-        raise TypeError(f"{what} must be a sequence with one of them per tuple, not {type(given).__name__}")
-    values = given if isinstance(given, list | np.ndarray) else _listed(given)
+    if isinstance(column, str | bytes | bytearray | Set | Mapping) or not hasattr(column, "__len__"):
+        raise TypeError(f"{noun} must be a sequence with one of them per tuple, not {type(column).__name__}")
+    values = column if isinstance(column, list | np.ndarray) else _listed(column)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise ValueError(f"{what} must have one dimension, not {values.ndim}")
+            raise ValueError(f"{noun} must have one dimension, not {values.ndim}")
         return values.tolist() if values.dtype.kind == "O" else values
     return values
 
 
-def _listed(given: Any) -> npt.NDArray[Any] | list[Any]:
-    return list(given) if isinstance(given, Sequence) else np.asarray(given)
+def _listed(column: Any) -> npt.NDArray[Any] | list[Any]:
+    return list(column) if isinstance(column, Sequence) else np.asarray(column)
 
 
-def _kind(what: str, values: list[Any]) -> str:
+def _kind(noun: str, values: list[Any]) -> str:
     """The one kind of all values, or "" if there are none. ValueError for None, TypeError for two kinds."""
     # Kinds are looked up once per type, not once per value.
     types = dict.fromkeys(map(type, values))
-    kinds = {found: _kind_of(found) for found in types}
+    kinds = {type_: _kind_of(type_) for type_ in types}
     if "nothing" in kinds.values():
-        raise ValueError(f"{what}: {values.count(None)} of {len(values)} are None")
+        raise ValueError(f"{noun}: {values.count(None)} of {len(values)} are None")
     if len(set(kinds.values())) > 1:
         first = kinds[type(values[0])]
         row = next(row for row, value in enumerate(values) if kinds[type(value)] != first)
         raise TypeError(
-            f"{what} must be of one kind, but row 0 is {first} ({values[0]!r}) and row {row} is "
+            f"{noun} must be of one kind, but row 0 is {first} ({values[0]!r}) and row {row} is "
             f"{kinds[type(values[row])]} ({values[row]!r})"
         )
     return next(iter(kinds.values()), "")
 
 
-def _kind_of(found: type) -> str:
-    return next((kind for kind, types in _KINDS.items() if issubclass(found, types)), found.__name__)
+def _kind_of(type_: type) -> str:
+    return next((kind for kind, types in _KINDS.items() if issubclass(type_, types)), type_.__name__)
 
 
 def _from_values(values: npt.NDArray[Any] | list[Any]) -> pa.Array:

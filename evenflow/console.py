@@ -77,6 +77,6 @@ def _command() -> None:
 
 def _elsewhere(name: str) -> Callable[[], None]:
     def refuse() -> None:
-        room("cli.main", what=f"`evenflow {name}`")
+        room("cli.main", command=f"`evenflow {name}`")
 
     return refuse

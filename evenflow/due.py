@@ -129,11 +129,11 @@ def open_for_long(delays: ResultDelays, *, needs: int | None, now: int) -> Troub
     # Times that are not bound to the clock may be past that at any moment.
     waits = 0 if needs is None or not delays.by_clock else needs - now
     if needs is not None and waits > delays.far:
-        what = f"no window {does} before {moment(needs)}, in {span(waits)}"
+        sentence = f"no window {does} before {moment(needs)}, in {span(waits)}"
         if value > delays.far:
-            return Trouble("warning", f"{what}: {cause}, for windows of {length}; {_SMALLER}")
+            return Trouble("warning", f"{sentence}: {cause}, for windows of {length}; {_SMALLER}")
         ahead = "event times that were read lie ahead of the clock; look at the producers' clocks"
-        return Trouble("warning", f"{what}: {ahead}")
+        return Trouble("warning", f"{sentence}: {ahead}")
     if value <= delays.far:
         return None
     return Trouble(

@@ -63,8 +63,8 @@ def set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
 
 
 @_vector
-def equal(typing_context: Any, array: Any, first: Any, wanted: Any) -> _Codegen:
-    """A word in which bit i (0..7) is set if the i-th of the eight elements equals `wanted`."""
+def equal(typing_context: Any, array: Any, first: Any, value: Any) -> _Codegen:
+    """A word in which bit i (0..7) is set if the i-th of the eight elements equals `value`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = _load(context, builder, signature.args[0], *arguments[:2])

@@ -25,9 +25,9 @@ def in_charge(
     records are newer. So an older record counts only if the partitions that its instance owned
     can still be its own: they are no more than the instances with newer records leave over.
     """
-    free, found = partitions, []
-    for one in newest_first:
-        if anyway(one) or 0 < owned(one) <= free:
-            free -= owned(one)
-            found.append(one)
-    return found
+    free, instances = partitions, []
+    for instance in newest_first:
+        if anyway(instance) or 0 < owned(instance) <= free:
+            free -= owned(instance)
+            instances.append(instance)
+    return instances

@@ -64,10 +64,10 @@ def parts(texts: pa.StringArray, kinds: Sequence[pa.DataType]) -> list[pa.Array]
     # A number beyond int64 is an OverflowError, and too deep JSON a RecursionError.
     except (TypeError, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    made = arrays(columns)
-    if len(made) != len(texts):
+    round_trip = arrays(columns)
+    if len(round_trip) != len(texts):
         raise ValueError("a text is no array")
-    wrong = pc.fill_null(pc.not_equal(made, texts), True)
+    wrong = pc.fill_null(pc.not_equal(round_trip, texts), True)
     if pc.any(wrong).as_py():
         text = texts[pc.index(wrong, True).as_py()].as_py()
         raise ValueError(f"{text[:100]!r} is not an array of {', '.join(map(str, kinds))}")

@@ -46,23 +46,23 @@ _NJIT: Any = numba.njit  # Any: numba is not typed
 _OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 
-def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> str:
+def fingerprint(function: FunctionType, callers: frozenset[str] = frozenset()) -> str:
     """The digest of a kernel's code and of every kernel, intrinsic and global number that it reaches.
 
-    `seen`: functions that are in the digest already, so that recursion ends.
+    callers: functions that led here. They are in the digest already, so recursion ends.
     """
-    seen |= {f"{function.__module__}.{function.__qualname__}"}
-    return hashlib.sha256(b"\0".join(_parts(function.__code__, function.__globals__, seen))).hexdigest()
+    callers |= {f"{function.__module__}.{function.__qualname__}"}
+    return hashlib.sha256(b"\0".join(_parts(function.__code__, function.__globals__, callers))).hexdigest()
 
 
-def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> Iterator[bytes]:
+def _parts(code: CodeType, known: Mapping[str, Any], callers: frozenset[str]) -> Iterator[bytes]:
     """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory address."""
     yield code.co_code
     # Byte code names fields by their place in this tuple, so another field may leave it as it is.
     yield repr(code.co_names).encode()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _parts(constant, known, seen)
+            yield from _parts(constant, known, callers)
         else:
             yield repr(constant).encode()
     for name in sorted(set(code.co_names)):
@@ -71,8 +71,8 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
         inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)
         if inner is None and isinstance(value, FunctionType):
             inner = value
-        if inner is not None and f"{inner.__module__}.{inner.__qualname__}" not in seen:
-            yield fingerprint(inner, seen).encode()
+        if inner is not None and f"{inner.__module__}.{inner.__qualname__}" not in callers:
+            yield fingerprint(inner, callers).encode()
             yield repr(getattr(value, "targetoptions", {}).get("inline")).encode()
         elif isinstance(value, int | float | np.generic | tuple):
             yield f"{name}={value!r}".encode()
@@ -126,8 +126,8 @@ class _Prefilled(UserProvidedCacheLocator):
         """The locator of a kernel's folder. None if there is no such folder."""
         if not os.environ.get("NUMBA_CACHE_DIR"):
             return None
-        made: Any = cls(py_func, py_file)
-        return made if os.path.isdir(made.get_cache_path()) else None
+        locator: Any = cls(py_func, py_file)
+        return locator if os.path.isdir(locator.get_cache_path()) else None
 
     def ensure_cache_path(self) -> None:
         """Do nothing. numba would test here whether the folder can be written."""
@@ -139,7 +139,11 @@ class _Places(CompileResultCacheImpl):
     _locator_classes = [  # noqa: RUF012 - a list on the class, as in numba's base class
         UserProvidedCacheLocator,
         _Prefilled,
-        *(one for one in CompileResultCacheImpl._locator_classes if one is not UserProvidedCacheLocator),
+        *(
+            locator
+            for locator in CompileResultCacheImpl._locator_classes
+            if locator is not UserProvidedCacheLocator
+        ),
     ]
 
 

@@ -89,6 +89,7 @@ def _xxh64(data: UInt8s, start: Whole, end: Whole) -> np.uint64:
     else:
         acc = _P5
     acc += length
+    # What is left of the key: words of 8 bytes, then one of 4, then single bytes.
     while at + 8 <= end:
         acc = _rotate(acc ^ _round(np.uint64(0), _read64(data, at)), 27) * _P1 + _P4
         at += 8

@@ -18,7 +18,7 @@ from evenflow.rank_laws import (
     RankLaw,
     Replaced,
     Runs,
-    Sessions,
+    SessionKeys,
     Uniform,
     WanderingExponent,
     Zipf,
@@ -99,7 +99,7 @@ def _flash(keys: int, seed: int, z: float, share: float, every: int) -> RankLaw:
 
 def _sessions(keys: int, seed: int, alive: int, life: int) -> RankLaw:
     # A key that leaves must not be among those that come next.
-    return Sessions(keys, min(alive, max(1, keys // 2)), life)
+    return SessionKeys(keys, min(alive, max(1, keys // 2)), life)
 
 
 def _disjoint(keys: int, seed: int, z: float, sources: int) -> RankLaw:

@@ -70,10 +70,10 @@ class LookupTable:
 
     def find(self, keys: Sequence[pa.Array]) -> Match:
         """The columns of the file for n tuples. keys: the columns of `lookup.key`, each of n rows and of its type."""
-        asked = _as_key(keys)
+        key_column = _as_key(keys)
         # A null key has no row. As an empty text it is looked up with the others, and its row is not taken.
-        null = asked.is_null().to_numpy(zero_copy_only=False)
-        rows = self._index.find(asked.fill_null(b"") if null.any() else asked)
+        null = key_column.is_null().to_numpy(zero_copy_only=False)
+        rows = self._index.find(key_column.fill_null(b"") if null.any() else key_column)
         missing = null | (rows < 0)
         places = pa.array(rows, mask=missing)
         return Match({name: column.take(places) for name, column in self._columns.items()}, missing)
@@ -131,11 +131,11 @@ def _parquet(lookup: Lookup, data: bytes, types: Mapping[str, ColumnType]) -> pa
     schema = file.schema_arrow
     _refuse_absent(lookup, schema.names, types)
     for name, type_ in types.items():
-        held = schema.field(name).type
+        column_type = schema.field(name).type
         # pandas writes a column without any value as one of no type.
-        if not (pa.types.is_null(held) or _takes(type_)(held)):
+        if not (pa.types.is_null(column_type) or _takes(type_)(column_type)):
             raise ConfigError(
-                f"column {name!r} of the lookup file {lookup.file} is {held}, not {type_}",
+                f"column {name!r} of the lookup file {lookup.file} is {column_type}, not {type_}",
                 hint="give it another type in lookup.columns (of the key: in query.types), or write the file anew",
             )
     # A small file can hold very much, so the bound is held against what has been read so far.
@@ -160,14 +160,14 @@ def _cast(column: pa.Array, to: pa.DataType) -> pa.Array:
 def _takes(type_: ColumnType) -> Callable[[pa.DataType], bool]:
     """Whether a column of a Parquet file can be read as this type."""
     if decimal_scale(type_) is not None:
-        return lambda held: pa.types.is_decimal(held) or pa.types.is_integer(held)
+        return lambda column_type: pa.types.is_decimal(column_type) or pa.types.is_integer(column_type)
     if type_ == "float64":
-        return lambda held: pa.types.is_floating(held) or pa.types.is_integer(held)
+        return lambda column_type: pa.types.is_floating(column_type) or pa.types.is_integer(column_type)
     if type_ == "string":
-        return lambda held: (
-            pa.types.is_string(held)
-            or pa.types.is_large_string(held)
-            or (pa.types.is_dictionary(held) and pa.types.is_string(held.value_type))
+        return lambda column_type: (
+            pa.types.is_string(column_type)
+            or pa.types.is_large_string(column_type)
+            or (pa.types.is_dictionary(column_type) and pa.types.is_string(column_type.value_type))
         )
     kinds = {"int64": pa.types.is_integer, "bool": pa.types.is_boolean, "date": pa.types.is_date}
     return kinds[type_]

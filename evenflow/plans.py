@@ -83,8 +83,8 @@ def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
             p=fields.whole("p", 1, MAX_WORKERS),
             r=fields.whole("r", 1, MAX_WORKERS),
             effective_from=_effective_from(fields),
-            group=_given(fields, "group", fields.whole, 0, 2**62),
-            reason=_given(fields, "reason", fields.text, most=LONGEST_REASON) or "",
+            group=_optional(fields, "group", fields.whole, 0, 2**62),
+            reason=_optional(fields, "reason", fields.text, most=LONGEST_REASON) or "",
         )
     except ValueError as error:
         raise ValueError(f"no plan: {shown(value)} ({error})") from None
@@ -100,12 +100,12 @@ def _of_this_version(fields: StrictObject) -> None:
 
 
 def _effective_from(fields: StrictObject) -> int:
-    given = fields.optional("effective_from", fields.whole, NO_MARK, END_MARK)
-    return NO_MARK if given is None else given
+    mark = fields.optional("effective_from", fields.whole, NO_MARK, END_MARK)
+    return NO_MARK if mark is None else mark
 
 
 # Any: what is read is what `take`, a method of `fields`, returns.
-def _given(fields: StrictObject, name: str, take: Any, *words: Any, **more: Any) -> Any:
+def _optional(fields: StrictObject, name: str, take: Any, *words: Any, **more: Any) -> Any:
     return fields.optional(name, take, *words, **more) if name in fields.fields else None
 
 

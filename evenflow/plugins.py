@@ -36,12 +36,12 @@ starts in another folder. At the end of Python's path, so that its files hide no
 class Entry(Generic[Thing]):
     """A line of a list: a name that may be written, and what it stands for.
 
-    thing: None if it cannot be loaded. The summary then says what is wrong. package: which offers it, None for evenflow.
+    plugin: None if it cannot be loaded. The summary then says what is wrong. package: which offers it, None for evenflow.
     """
 
     name: str
     summary: str
-    thing: Thing | None
+    plugin: Thing | None
     package: str | None = None
 
     @property
@@ -79,7 +79,7 @@ class Plugins:
 
         load: the thing of a package's name, or ConfigError. summary: what a thing is.
         """
-        ours = [Entry(name=name, summary=summary(thing), thing=thing) for name, thing in own.items()]
+        ours = [Entry(name=name, summary=summary(plugin), plugin=plugin) for name, plugin in own.items()]
         return [*ours, *(self._entry(name, load, summary) for name in self.names(own=own))]
 
     def _entry(
@@ -87,10 +87,10 @@ class Plugins:
     ) -> Entry[Thing]:
         package = self.package(name)
         try:
-            thing = load(name)
+            plugin = load(name)
         except ConfigError as error:
-            return Entry(name=name, summary=what_is_wrong(error), thing=None, package=package)
-        return Entry(name=name, summary=summary(thing), thing=thing, package=package)
+            return Entry(name=name, summary=what_is_wrong(error), plugin=None, package=package)
+        return Entry(name=name, summary=summary(plugin), plugin=plugin, package=package)
 
     def listed(self, own: Collection[str]) -> str:
         """All names for a message: evenflow's `own`, and behind them those of packages, each with its package."""
@@ -133,28 +133,28 @@ class Plugins:
         return self._attribute(name, module, attribute)
 
     def _attribute(self, name: str, module: str, path: str) -> object:
-        thing: object = self._module(name, module)
+        target: object = self._module(name, module)
         for attribute in path.split("."):
             try:
-                thing = getattr(thing, attribute)
+                target = getattr(target, attribute)
             except AttributeError:
                 raise ConfigError(
                     f"the {self.noun} {name!r} is not there: module {module} has no {path}",
                     hint=f"the module is {getattr(sys.modules.get(module), '__file__', None) or 'not a file'}",
                 ) from None
-        return thing
+        return target
 
     def _module(self, name: str, module: str) -> object:
         try:
             try:
                 return importlib.import_module(module)
             except ModuleNotFoundError as error:
-                here = os.environ.get(CALLED_IN) or os.getcwd()
+                folder = os.environ.get(CALLED_IN) or os.getcwd()
                 # A command's own folder stands in sys.path, and not the folder where it was called.
-                known = here in sys.path or ("" in sys.path and here == os.getcwd())
+                known = folder in sys.path or ("" in sys.path and folder == os.getcwd())
                 if not _is_outer(error.name, module) or known:
                     raise
-                sys.path.append(here)
+                sys.path.append(folder)
                 importlib.invalidate_caches()
                 return importlib.import_module(module)
         except ModuleNotFoundError as error:
@@ -188,9 +188,9 @@ def marked(words: str, package: str | None) -> str:
     return words if package is None else f"({package}) {words}"
 
 
-def first_line(thing: object) -> str:
+def first_line(plugin: object) -> str:
     """What a class or function says of itself in the first line of its docstring."""
-    return next(iter((thing.__doc__ or "").strip().splitlines()), "It does not say what it does.")
+    return next(iter((plugin.__doc__ or "").strip().splitlines()), "It does not say what it does.")
 
 
 def what_is_wrong(error: ConfigError) -> str:
@@ -199,21 +199,21 @@ def what_is_wrong(error: ConfigError) -> str:
 
 
 def checked_class(
-    name: str, thing: object, base: type[Base], options: type[BaseModel], *, noun: str
+    name: str, candidate: object, base: type[Base], options: type[BaseModel], *, noun: str
 ) -> type[Base]:
-    """The thing, if it is a class derived from `base` that can make objects. ConfigError says what it lacks.
+    """The candidate, if it is a class derived from `base` that can make objects. ConfigError says what it lacks.
 
     name: as the user wrote it. options: what its `options_type` is derived from. noun: what messages call it.
     """
     hint = f"derive a class from {base.__name__} (docs/your-own.md)"
-    if not isinstance(thing, type):
-        raise ConfigError(f"{name} is no {noun}: it is no class but {_kind(thing)}", hint=hint)
-    if not issubclass(thing, base):
+    if not isinstance(candidate, type):
+        raise ConfigError(f"{name} is no {noun}: it is no class but {_kind(candidate)}", hint=hint)
+    if not issubclass(candidate, base):
         raise ConfigError(f"{name} is no {noun}: its class is not derived from {base.__name__}", hint=hint)
-    if inspect.isabstract(thing):
-        missing = ", ".join(sorted(getattr(thing, "__abstractmethods__", ())))
+    if inspect.isabstract(candidate):
+        missing = ", ".join(sorted(getattr(candidate, "__abstractmethods__", ())))
         raise ConfigError(f"{name} is no whole {noun}: it lacks {missing}", hint=f"write {missing}")
-    kind: object = getattr(thing, "options_type", None)
+    kind: object = getattr(candidate, "options_type", None)
     if not (isinstance(kind, type) and issubclass(kind, options)):
         raise ConfigError(
             f"options_type of {name} is {kind!r}, no class derived from {options.__module__}:Options"
@@ -223,18 +223,18 @@ def checked_class(
         raise ConfigError(
             f"the option {required[0]!r} of {name} has no default", hint="each option needs a default"
         )
-    return thing
+    return candidate
 
 
 @contextmanager
-def mistakes_told(what: str) -> Iterator[None]:
+def mistakes_told(message: str) -> Iterator[None]:
     """Turn an error of a user's code, raised within, into a ConfigError that begins with these words and has its line."""
     try:
         yield
     except EvenflowError:
         raise
     except Exception as error:
-        raise ConfigError(f"{what}: {in_words(error)}") from error
+        raise ConfigError(f"{message}: {in_words(error)}") from error
 
 
 def in_words(error: Exception) -> str:
@@ -244,21 +244,21 @@ def in_words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _kind(thing: object) -> str:
+def _kind(value: object) -> str:
     words = {"module": "a module", "function": "a function", "NoneType": "None"}
-    word = type(thing).__name__
+    word = type(value).__name__
     return words.get(word, f"an object of class {word}")
 
 
-def name_of(thing: type | FunctionType) -> str:
+def name_of(target: type | FunctionType) -> str:
     """`module:Name`, by which another process finds this class or function. Raises ConfigError for one inside a function."""
-    if "<locals>" in thing.__qualname__:
-        kind = "class" if isinstance(thing, type) else "function"
+    if "<locals>" in target.__qualname__:
+        kind = "class" if isinstance(target, type) else "function"
         raise ConfigError(
-            f"{thing.__qualname__} is a {kind} inside a function, so no other process can find it",
+            f"{target.__qualname__} is a {kind} inside a function, so no other process can find it",
             hint="define it at the top of a module",
         )
-    return f"{thing.__module__}:{thing.__qualname__}"
+    return f"{target.__module__}:{target.__qualname__}"
 
 
 def _points(group: str) -> list[EntryPoint]:

@@ -23,16 +23,16 @@ def own_namespace() -> str | None:
     return _NAMESPACE.read_text(encoding="utf-8").strip() if _NAMESPACE.exists() else None
 
 
-def connected(what: str) -> Any:
+def connected(users: str) -> Any:
     """The package `kubernetes`, configured for the API server by the pod's service account, or else by $KUBECONFIG.
 
-    what: who needs it, in the plural, for the message. ConfigError if the package or such a configuration is missing.
+    users: who needs it, in the plural, for the message. ConfigError if the package or such a configuration is missing.
     """
     try:
         import kubernetes
     except ImportError:
         raise ConfigError(
-            f"{what} need the package `kubernetes`",
+            f"{users} need the package `kubernetes`",
             hint="install evenflow[controller], or take the image of the controller or of Spark",
         ) from None
     try:
@@ -43,7 +43,7 @@ def connected(what: str) -> Any:
             kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
     except kubernetes.config.ConfigException as error:
         raise ConfigError(
-            f"{what} need a Kubernetes API server: {error}",
+            f"{users} need a Kubernetes API server: {error}",
             hint="run in a pod with a service account, set KUBECONFIG, or leave out what asks for it",
         ) from None
     return kubernetes
@@ -76,9 +76,9 @@ def missing(rights: Iterable[Right], namespace: str, kubernetes: Any) -> list[st
 
 def _has(right: Right, namespace: str, api: Any) -> bool:
     kind, _, part = right.kind.partition("/")
-    asked = {"namespace": namespace, "verb": right.verb, "group": right.group, "resource": kind}
-    asked |= {"subresource": part, "name": right.name}
-    review = {"spec": {"resourceAttributes": asked}}
+    attributes = {"namespace": namespace, "verb": right.verb, "group": right.group, "resource": kind}
+    attributes |= {"subresource": part, "name": right.name}
+    review = {"spec": {"resourceAttributes": attributes}}
     answer = api.create_self_subject_access_review(review, _request_timeout=ANSWER_SECONDS)
     return bool(answer.status.allowed)
 

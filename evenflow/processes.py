@@ -11,23 +11,23 @@ from threading import Thread
 
 
 def worker_processes(
-    count: int, *, begin: Callable[..., None] | None = None, given: tuple[object, ...] = ()
+    count: int, *, begin: Callable[..., None] | None = None, arguments: tuple[object, ...] = ()
 ) -> ProcessPoolExecutor:
-    """A pool of at most `count` processes, each of which calls `begin(*given)` before its first task."""
+    """A pool of at most `count` processes, each of which calls `begin(*arguments)` before its first task."""
     # "spawn": a forked child would inherit the threads of the libraries in use, which a fork leaves in an unknown state.
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin,
-        initargs=(begin, given),
+        initargs=(begin, arguments),
     )
 
 
-def _begin(begin: Callable[..., None] | None, given: tuple[object, ...]) -> None:
+def _begin(begin: Callable[..., None] | None, arguments: tuple[object, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     if begin is not None:
-        begin(*given)
+        begin(*arguments)
 
 
 def _end_with_parent() -> None:

@@ -413,7 +413,7 @@ def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -
         query.jump_confirmations,
         max_skew,
     )
-    _judge(np.ascontiguousarray(times, dtype=np.int64), memory, run, _Found(verdicts, marks), limits)
+    _judge(np.ascontiguousarray(times, dtype=np.int64), memory, run, _Judgements(verdicts, marks), limits)
     # The kernel has changed `memory` and `run` in place.
     largest, _, count, steady = memory.item()
     first = state.first_time
@@ -444,25 +444,25 @@ class _Limits(NamedTuple):
     """A larger step of the largest event time is a leap."""
 
 
-class _Found(NamedTuple):
+class _Judgements(NamedTuple):
     verdicts: UInt8s
     marks: Int64s
 
 
 @kernel
-def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Limits) -> None:
+def _judge(times: Int64s, memory: Rows, run: Int64s, judgements: _Judgements, limits: _Limits) -> None:
     """The lateness rule and jumps (rule "jumps need confirmation"), tuple by tuple.
 
     Numbers in `verdicts` are those of `Verdict`.
     """
-    state, verdicts = memory[()], found.verdicts
+    state, verdicts = memory[()], judgements.verdicts
     slide, max_jump, confirmations = limits.slide, limits.max_jump, limits.confirmations
     for i in range(times.size):
         time = times[i]
         largest = state["largest"]
         rule = limits.floor if largest == NO_MARK else max(limits.floor, largest - limits.delay)
         idle = state["idle"]
-        found.marks[i] = max(rule, idle)
+        judgements.marks[i] = max(rule, idle)
         if max_jump >= 0 and (largest == NO_MARK or time - largest > max_jump):
             # Too far ahead. It counts only once `confirmations` tuples in a row, this one included, lie
             # within `max_jump`.

@@ -173,8 +173,8 @@ class Runs(RankLaw):
         parts, end = [], first + len(draws)
         while first < end:
             keys, edges = self._stretch(first)
-            here = np.arange(first, min(end, int(edges[-1])))
-            parts.append(keys[np.searchsorted(edges, here, side="right") - 1])
+            indices = np.arange(first, min(end, int(edges[-1])))
+            parts.append(keys[np.searchsorted(edges, indices, side="right") - 1])
             first = int(edges[-1])
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
@@ -211,7 +211,7 @@ class Flash(RankLaw):
 
 
 @dataclass(frozen=True)
-class Sessions(RankLaw):
+class SessionKeys(RankLaw):
     """Keys that live for some periods and do not come again before all other keys have had their turn."""
 
     keys: int
@@ -326,8 +326,8 @@ def wandering_times(
     # before period j.
     wall, level, counts = float(np.log(most)), 0.0, [0]
     while counts[-1] < first + count:
-        here = rate * period_ms / 1000.0 * np.exp(folded(level, -wall, wall))
-        counts.append(counts[-1] + max(1, round(float(here))))
+        mean_count = rate * period_ms / 1000.0 * np.exp(folded(level, -wall, wall))
+        counts.append(counts[-1] + max(1, round(float(mean_count))))
         level += float(rng.normal(0.0, 0.3))
     if len(counts) * period_ms >= _TIMES:
         raise ConfigError("the event time of the last tuple is past int64 ms", hint="give a shorter period")

@@ -21,11 +21,11 @@ def beside(folder: Path = CHECKOUT) -> bool:
     return (folder / "pyproject.toml").is_file() and (folder / "cli" / "main.py").is_file()
 
 
-def room(module: str, *, what: str, folder: Path = CHECKOUT) -> ModuleType:
-    """The module of a service. what: the command that needs it, for the ConfigError if there are no services."""
+def room(module: str, *, command: str, folder: Path = CHECKOUT) -> ModuleType:
+    """The module of a service. command: the one that needs it, for the ConfigError if there are no services."""
     if not beside(folder):
         raise ConfigError(
-            f"{what} comes with the clone or image of evenflow, not with the wheel",
+            f"{command} comes with the clone or image of evenflow, not with the wheel",
             hint="clone the repository and run `make setup` in it; the wheel is the library, with simulate and advise",
         )
     return import_module(module)

@@ -128,10 +128,10 @@ def results(
     revision = _revision(settings, "revision")
     if sink == "parquet":
         path = str(settings.results.path)
-        given = dict(options or {})
+        reader_options = dict(options or {})
         if stream:
-            return spark.readStream.schema(spark_types(schema)).options(**given).parquet(path)
-        rows = spark.read.options(**given).parquet(path)
+            return spark.readStream.schema(spark_types(schema)).options(**reader_options).parquet(path)
+        rows = spark.read.options(**reader_options).parquet(path)
         return rows if revision is None else _newest(rows, ["window_end", *keys], revision)
     if sink == "delta":
         return _delta_rows(spark, settings, stream, options)
@@ -189,10 +189,10 @@ def _columns_of_records(records: DataFrame) -> list[str]:
 def _as_first_avro_row(records: DataFrame, settings: Settings) -> Settings:
     """These settings with the columns that the key has in the first record of results, which does not name them."""
     for row in records.select("value").limit(1).collect():
-        found = split_header(bytes(row["value"] or b""))
-        for one in (settings, settings.with_one_key_column()):
-            if found is not None and decode_rows([found[1]], _avro_form(one))[1]:
-                return one
+        parts = split_header(bytes(row["value"] or b""))
+        for candidate in (settings, settings.with_one_key_column()):
+            if parts is not None and decode_rows([parts[1]], _avro_form(candidate))[1]:
+                return candidate
     return settings
 
 
@@ -340,7 +340,7 @@ def _avro_rows_of(form: AvroForm) -> Callable[[Batches], Batches]:
     def read(batches: Batches) -> Batches:
         for batch in batches:
             split = [split_header(value) for value in batch["value"].to_pylist()]
-            table, places = decode_rows([b"" if found is None else found[1] for found in split], form)
+            table, places = decode_rows([b"" if parts is None else parts[1] for parts in split], form)
             if len(places) < batch.num_rows:
                 place = min(set(range(batch.num_rows)).difference(places))
                 error = ProtocolError("a record is no Avro row of this query's results")
@@ -365,9 +365,9 @@ def _each(batches: Batches) -> Iterable[tuple[int, int, pa.Buffer]]:
 
 
 def _at(
-    error: ProtocolError | IncompatibleStateError, what: str, partition: int, offset: int
+    error: ProtocolError | IncompatibleStateError, topic: str, partition: int, offset: int
 ) -> ProtocolError | IncompatibleStateError:
-    where = f"{what} partition {partition}, offset {offset}: {error.message}"
+    where = f"{topic} partition {partition}, offset {offset}: {error.message}"
     return type(error)(where, hint=error.hint or _OTHER_QUERY)
 
 

@@ -162,5 +162,5 @@ def _text(name: str, value: object, most: int) -> str:
     return value
 
 
-def _wrong(name: str, value: object, wanted: str) -> NotStrict:
-    return NotStrict(f"{name} is {shown(value)}, not {wanted}")
+def _wrong(name: str, value: object, expectation: str) -> NotStrict:
+    return NotStrict(f"{name} is {shown(value)}, not {expectation}")

@@ -39,4 +39,4 @@ def check_sink(sink: Any, **results: Any) -> None:
     that it needs. Raises AssertionError with the law that the sink breaks. ConfigError where only the wheel is installed.
     """
     # The library knows no Spark, so it gets the laws of sinks by name.
-    room("spark_consumers.sinks.checking", what="check_sink").check_sink(sink, **results)
+    room("spark_consumers.sinks.checking", command="check_sink").check_sink(sink, **results)

@@ -21,8 +21,8 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
     ConfigError for options that are not in this form. Whether the name and the options exist is checked by `create`.
     """
     name, rest = name_and_rest(text)
-    given = pairs(rest, of=name, normal=lambda option: option.replace("-", "_"))
-    return name, {option: _typed(value) for option, value in given.items()}
+    options = pairs(rest, owner=name, normal=lambda option: option.replace("-", "_"))
+    return name, {option: _typed(value) for option, value in options.items()}
 
 
 def name_of(text: str) -> str:
@@ -45,22 +45,22 @@ def _is_dotted(text: str) -> bool:
     return all(word.isidentifier() for word in text.strip().split("."))
 
 
-def pairs(text: str, *, of: str, normal: Callable[[str], str] = str) -> dict[str, str]:
+def pairs(text: str, *, owner: str, normal: Callable[[str], str] = str) -> dict[str, str]:
     """The options of a text: `"a=1, b=2"` -> {"a": "1", "b": "2"}.
 
-    of: what the options belong to, for messages. normal: turns an option's name into its usual form. ConfigError for a
+    owner: what the options belong to, for messages. normal: turns an option's name into its usual form. ConfigError for a
     piece that is no option, and for an option that is given twice.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         option, equals, value = part.partition("=")
         option = normal(option.strip())
         if not equals or not option:
-            raise ConfigError(f"{of}: {part!r} is no option", hint="write option=value,option=value")
-        if option in found:
-            raise ConfigError(f"{of}: the option {option!r} is given twice")
-        found[option] = value.strip()
-    return found
+            raise ConfigError(f"{owner}: {part!r} is no option", hint="write option=value,option=value")
+        if option in options:
+            raise ConfigError(f"{owner}: the option {option!r} is given twice")
+        options[option] = value.strip()
+    return options
 
 
 def _typed(text: str) -> int | float | bool | str | list[int | float] | None:

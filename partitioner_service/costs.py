@@ -157,7 +157,7 @@ class Pricing:
 
     def _size(self, name: str, own: Named, found: Named) -> pa.Array:
         """The sizes that this column of the cost holds."""
-        counted = self._sizes[name].of
+        counted = self._sizes[name].source
         column = own[counted.column] if counted.column in own else found[counted.column]
         # A column of lists is read as their sizes (`CellColumns`).
         return column if counted.way == "list" else sizes_of_texts(column, counted)

@@ -269,7 +269,7 @@ def parse_profile(text: str) -> Profile:
     if known is None:
         forms = "; ".join(f"{word}:{example}" for word, (example, _) in PROFILES.items() if word != "full")
         raise ConfigError(f"there is no profile {name!r}", hint=f"known: full; {forms}")
-    words = WordOptions(rest, of=f"profile {name}")
+    words = WordOptions(rest, owner=f"profile {name}")
     profile = known[1](words)
     words.done()
     return profile

@@ -77,7 +77,7 @@ def combine_stream(
         if layout.parts:
             blobs = _of_parts(layout, stretches, asked, clock)
         else:
-            blobs = combine_task(layout.plan, layout, stretches, told=asked, clock=clock)
+            blobs = combine_task(layout.plan, layout, stretches, on_tally=asked, clock=clock)
         yield blob_batch(blobs, layout.receivers)
 
     return task
@@ -97,7 +97,11 @@ def _of_parts(
         blob._replace(data=marked(blob.data, number))
         for number, part in enumerate(layout.parts)
         for blob in combine_task(
-            part.plan, part, held, told=told if number == 0 else None, clock=clock if number == 0 else None
+            part.plan,
+            part,
+            held,
+            on_tally=told if number == 0 else None,
+            clock=clock if number == 0 else None,
         )
     ]
 

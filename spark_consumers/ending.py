@@ -148,7 +148,7 @@ def check_complete(settings: Settings, tally: Tally, committed: Mapping[int, int
                 )
     if stage == "combine":
         return  # the buckets of this process may not have read yet what it has combined
-    for bucket, stand in sorted(tally.stands.items()):
+    for bucket, stand in sorted(tally.bucket_stands.items()):
         behind = [number for number, mark in enumerate(stand.marks) if mark < END_MARK]
         if behind:
             topic = settings.topic("partials" if stage == "reduce" else "routed")

@@ -76,8 +76,8 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
         rows=work.rows,
         keys=round(keys, 1),
         repeated=work.repeated,
-        replication=round(max(1.0, work.held / keys), 3) if work.held and keys else None,
-        latencies=_latencies(work.came, ended),
+        replication=round(max(1.0, work.key_replicas / keys), 3) if work.key_replicas and keys else None,
+        latencies=_latencies(work.arrivals, ended),
         result_latencies=_latencies(work.emitted, ended),
         routed=[(partition, rows, round(ms, 2)) for partition, (rows, ms) in sorted(work.routed.items())],
     )

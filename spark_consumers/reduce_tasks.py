@@ -39,7 +39,7 @@ def reduce_stream(layout: Layout, told: Told | None) -> Callable[[Batches], Batc
             for number, blob in zip(batch.column("bucket").to_pylist(), batch.column("blob"), strict=True):
                 blobs[number].append(blob.as_buffer())
         for number, mine in sorted(blobs.items()):
-            made = reduce_task(layout.plan, layout, number, mine, told=watch.telling(told))
+            made = reduce_task(layout.plan, layout, number, mine, on_tally=watch.telling(told))
             yield blob_batch(made, layout.buckets)
 
     return task

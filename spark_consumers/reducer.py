@@ -111,7 +111,7 @@ class ReduceBucket(_Processor):
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
-            reduce_windows(self._layout.plan, self._layout, state, blobs, told=told), bucket
+            reduce_windows(self._layout.plan, self._layout, state, blobs, on_tally=told), bucket
         )
 
 
@@ -123,7 +123,7 @@ class LeadBucket(_Processor):
     ) -> Iterator[pa.Table]:
         # All buckets send to one label, so that Spark brings all leaders to one task.
         label = bucket_labels(self._layout.buckets)[0]
-        for blob in reduce_leaders(self._layout.plan, self._layout, state, blobs, told=told):
+        for blob in reduce_leaders(self._layout.plan, self._layout, state, blobs, on_tally=told):
             yield pa.table({"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())})
 
 
@@ -134,7 +134,7 @@ class MergeLeaders(ReduceBucket):
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
-            merge_leaders(self._layout.plan, self._layout, state, blobs, told=told), bucket
+            merge_leaders(self._layout.plan, self._layout, state, blobs, on_tally=told), bucket
         )
 
 
@@ -155,11 +155,11 @@ class PartBuckets(_Processor):
             offset = number * layout.buckets
 
             def note(tally: Tally, offset: int = offset) -> None:
-                stands = {bucket + offset: stand for bucket, stand in tally.stands.items()}
-                tallies.append(replace(tally, stands=stands, closed={}))
+                stands = {bucket + offset: stand for bucket, stand in tally.bucket_stands.items()}
+                tallies.append(replace(tally, bucket_stands=stands, closed={}))
 
             within = Within(state, f"{number}/")
-            for blob in reduce_part(layout.summary, number, part, within, mine[number], told=note):
+            for blob in reduce_part(layout.summary, number, part, within, mine[number], on_tally=note):
                 yield pa.table(
                     {"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())}
                 )
@@ -174,7 +174,7 @@ class MergeParts(ReduceBucket):
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
-            merge_parts(self._layout.summary, self._layout, state, blobs, told=told), bucket
+            merge_parts(self._layout.summary, self._layout, state, blobs, on_tally=told), bucket
         )
 
 

@@ -86,7 +86,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class Documentation:
     """What docs/aggregates.md says of an aggregate: a text for each row of its table."""
 
     computes: str
@@ -123,7 +123,7 @@ class Aggregate:
     partials: Callable[[Call], tuple[PartialColumn, ...]]
     result_type: Callable[[Call], pa.DataType]
     finish: Callable[[pa.Table, Call], pa.Array]
-    said: Said
+    documentation: Documentation
     over: tuple[str, ...] = NUMBERS
     read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
@@ -134,7 +134,7 @@ class Aggregate:
 
     def bound_of(self, call: Call) -> str:
         """How far a result of this call may be from the truth, in words."""
-        return self.said.bound if self.bound is None else self.bound(call)
+        return self.documentation.bound if self.bound is None else self.bound(call)
 
     @property
     def takes_column(self) -> bool:
@@ -143,27 +143,27 @@ class Aggregate:
 
     def call(self, label: str, spec: AggregateSpec, column_type: ColumnType) -> Call:
         """The call that `label = spec` writes. Raises ConfigError if it cannot be computed as written."""
-        what = f"aggregate {label} = {str(spec)!r}"
+        subject = f"aggregate {label} = {str(spec)!r}"
         if spec.column is None:
             if self.name in self.forms:
                 return Call()
-            raise ConfigError(f"{what} names no column", hint=f"write {self._forms()}")
+            raise ConfigError(f"{subject} names no column", hint=f"write {self._forms()}")
         if not self.takes_column:
             raise ConfigError(
-                f"{what}: {self.name} takes no column, it is over tuples", hint=f"write {self._forms()}"
+                f"{subject}: {self.name} takes no column, it is over tuples", hint=f"write {self._forms()}"
             )
         written = "decimal(S)" if decimal_scale(column_type) is not None else column_type
         # A column has values of any kind only if every aggregate of it takes them (`Query.any_columns`).
         if column_type != ANY_VALUE and written not in self.over:
             needs = "a number" if self.over == NUMBERS else f"one of {', '.join(self.over)}"
             raise ConfigError(
-                f"{what}: column {spec.column!r} is a {column_type}, but {self.name} needs {needs}",
+                f"{subject}: column {spec.column!r} is a {column_type}, but {self.name} needs {needs}",
                 hint=f"declare it in [query.types] as one of: {', '.join(self.over)}",
             )
         try:
             options = self.read(spec.options)
         except ValueError as error:
-            raise ConfigError(f"{what}: {error}", hint=f"write {self._forms()}") from None
+            raise ConfigError(f"{subject}: {error}", hint=f"write {self._forms()}") from None
         return Call(column=spec.column, type=arrow_type(column_type), options=options)
 
     def _forms(self) -> str:

@@ -79,8 +79,8 @@ class CountBins:
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counts of each group."""
-        of, values, ones = present(column, groups)
-        return bounded(counted(of, pa.array(_bins(values)), ones), groups.count, self.room)
+        group_ids, values, ones = present(column, groups)
+        return bounded(counted(group_ids, pa.array(_bins(values)), ones), groups.count, self.room)
 
 
 def _bins(values: pa.Array) -> Int64s:

@@ -27,13 +27,13 @@ import pyarrow as pa
 from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.lists import (
-    Counted,
+    ValueCounts,
     as_lists,
     bounds,
     entry_groups,
     entry_groups_of_rows,
     null_if,
-    taken,
+    take_rows,
 )
 from evenflow.aggregates.multisets import counted, lost, present, within
 from evenflow.aggregates.similarity import similarities
@@ -74,9 +74,9 @@ class Vote:
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The clusters of each group."""
-        found, large = within(counted(*present(column, groups)), groups.count, self.room)
-        labels = [vote(_weights(texts, counts)) for texts, counts in _each(found, groups.count)]
-        return null_if(_as_partials(found, labels, groups.count), large)
+        text_counts, large = within(counted(*present(column, groups)), groups.count, self.room)
+        labels = [vote(_weights(texts, counts)) for texts, counts in _each(text_counts, groups.count)]
+        return null_if(_as_partials(text_counts, labels, groups.count), large)
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,16 @@ class Improve:
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The clusters of each group."""
         assert column is not None
-        gone = lost(column, groups)
-        entries, of = column.flatten(), entry_groups(column, groups)
-        whole = counted(of, entries.field("value"), entries.field("count").to_numpy())
-        found, large = within(whole, groups.count, self.room, gone=gone)
-        began = _first_labels(column, of, found, groups.count)
+        lost_groups = lost(column, groups)
+        entries, group_ids = column.flatten(), entry_groups(column, groups)
+        whole = counted(group_ids, entries.field("value"), entries.field("count").to_numpy())
+        text_counts, large = within(whole, groups.count, self.room, lost_groups=lost_groups)
+        began = _first_labels(column, group_ids, text_counts, groups.count)
         labels = [
             improved(_weights(texts, counts), start)
-            for (texts, counts), start in zip(_each(found, groups.count), began, strict=True)
+            for (texts, counts), start in zip(_each(text_counts, groups.count), began, strict=True)
         ]
-        return null_if(_as_partials(found, labels, groups.count), large)
+        return null_if(_as_partials(text_counts, labels, groups.count), large)
 
 
 def improved_alone(partials: pa.Array, room: int) -> pa.Array:
@@ -137,8 +137,8 @@ def improved(weights: Float64s, labels: Int64s) -> Int64s:
         # joined: what the objective gains if clusters i and j become one. Each pair counts once.
         joined = np.triu(inside.T @ to_clusters, 1)
         if joined.size and joined.max() > step:
-            one, other = np.unravel_index(joined.argmax(), joined.shape)
-            labels[labels == names[other]] = names[one]
+            cluster, other = np.unravel_index(joined.argmax(), joined.shape)
+            labels[labels == names[other]] = names[cluster]
             continue
         # moved: what the objective gains if text i moves to cluster j. The last column is a new cluster of its own.
         own = (to_clusters * inside).sum(axis=1, keepdims=True)
@@ -161,7 +161,7 @@ def _numbered(labels: Int64s) -> Int64s:
     return first[which]
 
 
-def _first_labels(column: pa.Array, of: Int64s, found: Counted, count: int) -> list[Int64s]:
+def _first_labels(column: pa.Array, group_ids: Int64s, text_counts: ValueCounts, count: int) -> list[Int64s]:
     """Clusters of the merged texts of each group before the first step.
 
     If several partials have a text, its cluster is that of the first of these partials.
@@ -171,26 +171,28 @@ def _first_labels(column: pa.Array, of: Int64s, found: Counted, count: int) -> l
     named = zip(partial, entries.field("cluster").to_pylist(), strict=True)
     first: dict[tuple[int, str], tuple[int, int]] = {}
     for at, name in zip(
-        zip(of.tolist(), entries.field("value").to_pylist(), strict=True), named, strict=True
+        zip(group_ids.tolist(), entries.field("value").to_pylist(), strict=True), named, strict=True
     ):
         first.setdefault(at, name)
     numbers: dict[tuple[int, int], int] = {}
     labels = [
         numbers.setdefault(first[at], len(numbers))
-        for at in zip(found.of.tolist(), found.values.to_pylist(), strict=True)
+        for at in zip(text_counts.group_ids.tolist(), text_counts.values.to_pylist(), strict=True)
     ]
-    return np.split(np.array(labels, np.int64), bounds(found.of, count)[1:-1])
+    return np.split(np.array(labels, np.int64), bounds(text_counts.group_ids, count)[1:-1])
 
 
-def _each(found: Counted, count: int) -> list[tuple[pa.Array, Int64s]]:
+def _each(text_counts: ValueCounts, count: int) -> list[tuple[pa.Array, Int64s]]:
     """(texts, counts) of each group, in group order."""
-    ends = bounds(found.of, count).tolist()
-    return [(taken(found.values, np.arange(a, b)), found.counts[a:b]) for a, b in pairwise(ends)]
+    ends = bounds(text_counts.group_ids, count).tolist()
+    return [
+        (take_rows(text_counts.values, np.arange(a, b)), text_counts.counts[a:b]) for a, b in pairwise(ends)
+    ]
 
 
-def _as_partials(found: Counted, labels: list[Int64s], count: int) -> pa.Array:
+def _as_partials(text_counts: ValueCounts, labels: list[Int64s], count: int) -> pa.Array:
     flat = np.concatenate([np.empty(0, np.int64), *labels])
     entries = pa.StructArray.from_arrays(
-        [found.values, pa.array(found.counts), pa.array(flat)], ["value", "count", "cluster"]
+        [text_counts.values, pa.array(text_counts.counts), pa.array(flat)], ["value", "count", "cluster"]
     )
-    return as_lists(found.of, entries, count)
+    return as_lists(text_counts.group_ids, entries, count)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import Aggregate, Call, Said
+from evenflow.aggregates.aggregate import Aggregate, Call, Documentation
 from evenflow.aggregates.clustering import MOST_BYTES, clusters_column, clusters_room, improved_alone
-from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if, taken
+from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if, take_rows
 from evenflow.arrays import one_chunk
 
 
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
     lists = improved_alone(one_chunk(partials[clusters_column(call).name]), clusters_room(call))
-    entries, of = lists.flatten(), entry_groups_of_rows(lists)
+    entries, rows = lists.flatten(), entry_groups_of_rows(lists)
     clusters = entries.field("cluster").to_numpy()
-    order = np.lexsort((clusters, of))
-    of, clusters = of[order], clusters[order]
+    order = np.lexsort((clusters, rows))
+    rows, clusters = rows[order], clusters[order]
     # begins: the first entry of each cluster. `[: len(of)]` removes the leading True if there is no entry at all.
-    begins = np.flatnonzero(np.append(True, (np.diff(of) != 0) | (np.diff(clusters) != 0))[: len(of)])
-    number = np.searchsorted(begins, np.arange(len(of)), side="right") - 1
-    texts = [taken(entries.field(name), order) for name in ("value", "count")]
+    begins = np.flatnonzero(np.append(True, (np.diff(rows) != 0) | (np.diff(clusters) != 0))[: len(rows)])
+    number = np.searchsorted(begins, np.arange(len(rows)), side="right") - 1
+    texts = [take_rows(entries.field(name), order) for name in ("value", "count")]
     inner = as_lists(number, pa.StructArray.from_arrays(texts, ["value", "count"]), len(begins))
-    return null_if(as_lists(of[begins], inner, len(lists)), lengths(lists) == 0)
+    return null_if(as_lists(rows[begins], inner, len(lists)), lengths(lists) == 0)
 
 
 def _unfit(partials: pa.Table, call: Call) -> int:
@@ -37,7 +37,7 @@ CLUSTERS = Aggregate(
     result_type=lambda call: pa.list_(pa.list_(pa.struct([("value", call.type), ("count", pa.int64())]))),
     finish=_finish,
     unfit=_unfit,
-    said=Said(
+    documentation=Documentation(
         computes="clusters of similar texts (correlation clustering, VOTE in combiners, GREEDY in reducers): lists of the "
         "different texts with their `count`. Two texts attract each other where their edit distance is less than half "
         "of the longer one, in bytes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentation
 from evenflow.aggregates.earliest import earliest_column
 from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if
 from evenflow.aggregates.options import whole
@@ -49,7 +49,7 @@ COLLECT = Aggregate(
     result_type=lambda call: pa.list_(call.type),
     finish=_finish,
     unfit=_unfit,
-    said=Said(
+    documentation=Documentation(
         computes="a list of the values, repeated ones too, in the order of event time, those of one time in the order of "
         "the values; of more than the number given (1 to 10,000) the first ones stay",
         nulls="left out; null where there is no value, and where the list takes more than its room",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import ANYTHING, ROWS, ROWS_COLUMN, Aggregate, Call, Said, count_column
+from evenflow.aggregates.aggregate import (
+    ANYTHING,
+    ROWS,
+    ROWS_COLUMN,
+    Aggregate,
+    Call,
+    Documentation,
+    count_column,
+)
 
 COUNT = Aggregate(
     name="count",
@@ -13,7 +21,7 @@ COUNT = Aggregate(
     partials=lambda call: (count_column(call.column) if call.column else ROWS_COLUMN,),
     result_type=lambda call: pa.int64(),
     finish=lambda partials, call: partials[_name(call)],
-    said=Said(
+    documentation=Documentation(
         computes="how many tuples; of a column, how many values",
         nulls="`count` counts every tuple, `count(column)` no null; never null itself",
         bound="exact",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentation, PartialColumn
 from evenflow.aggregates.lists import lengths, null_if
 from evenflow.aggregates.multisets import multiset_column
 from evenflow.aggregates.registers import estimated, registers_column
@@ -44,7 +44,7 @@ COUNT_DISTINCT = Aggregate(
     bound=lambda call: (
         "exact" if call.options else "standard error 1.6 %; verify allows six of them and 4 more: 10 % + 4"
     ),
-    said=Said(
+    documentation=Documentation(
         computes="how many different values (HyperLogLog with 4,096 registers)",
         nulls="not counted; 0 where there is no value; with `exact` null where the values take more than their room",
         bound="standard error 1.6 %; verify allows six of them and 4 more: 10 % + 4. With `exact` exact",

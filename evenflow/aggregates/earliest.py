@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn, stored
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import as_lists, entry_groups, places, taken
+from evenflow.aggregates.lists import as_lists, entry_groups, places, take_rows
 from evenflow.aggregates.multisets import present
 from evenflow.aggregates.orders import order_keys
 from evenflow.aggregates.picks import moment_type
@@ -30,10 +30,10 @@ class KeepEarliest:
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The list of each group. Values that are null are left out."""
         assert column is not None
-        of, values, _ = present(column.field("value"), groups)
-        there = column.field("value").is_valid().to_numpy(zero_copy_only=False)
-        times = column.field("time").to_numpy()[there]
-        return _earliest(of, times, cut_texts(values, self.room), groups.count, (self.most, self.room))
+        group_ids, values, _ = present(column.field("value"), groups)
+        valid = column.field("value").is_valid().to_numpy(zero_copy_only=False)
+        times = column.field("time").to_numpy()[valid]
+        return _earliest(group_ids, times, cut_texts(values, self.room), groups.count, (self.most, self.room))
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class JoinEarliest:
         """The list of each group."""
         assert column is not None
         entries = column.flatten()
-        of = entry_groups(column, groups)
+        group_ids = entry_groups(column, groups)
         return _earliest(
-            of,
+            group_ids,
             entries.field("time").to_numpy(),
             entries.field("value"),
             groups.count,
@@ -69,15 +69,17 @@ def earliest_column(call: Call, most: int) -> PartialColumn:
     )
 
 
-def _earliest(of: Int64s, times: Int64s, values: pa.Array, count: int, most: tuple[int, int]) -> pa.Array:
+def _earliest(
+    group_ids: Int64s, times: Int64s, values: pa.Array, count: int, most: tuple[int, int]
+) -> pa.Array:
     """most: entries of a list, and the bytes after which it has no more of them."""
     entries_most, room = most
     # `lexsort` sorts by its last key first: group, then time, then value.
-    order = np.lexsort((order_keys(values), times, of))
-    kept = order[places(of[order]) < entries_most]
+    order = np.lexsort((order_keys(values), times, group_ids))
+    rows = order[places(group_ids[order]) < entries_most]
     # The first entry that does not fit stays: it says that the list is too large (room.py).
-    kept = kept[sums_before(of[kept], entry_bytes(taken(values, kept))) <= room]
+    rows = rows[sums_before(group_ids[rows], entry_bytes(take_rows(values, rows))) <= room]
     entries = pa.StructArray.from_arrays(
-        [pa.array(times[kept]), taken(values, kept).cast(stored(values.type))], ["time", "value"]
+        [pa.array(times[rows]), take_rows(values, rows).cast(stored(values.type))], ["time", "value"]
     )
-    return as_lists(of[kept], entries, count)
+    return as_lists(group_ids[rows], entries, count)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import Aggregate, Call, Said
+from evenflow.aggregates.aggregate import Aggregate, Call, Documentation
 from evenflow.arrays import Bools, one_chunk
 from evenflow.errors import ConfigError
 from evenflow.expressions.columns import Columns, resolved
@@ -63,9 +63,11 @@ class ResultExpression:
         rows = partials.num_rows
         if not rows:
             return pa.nulls(0, arrow_type(self.typed.type)), np.zeros(0, np.bool_)
-        columns = {label: _one(function.finish(partials, call)) for label, function, call in self.reads}
-        made, wrong, _ = self._engine.compute(columns, rows)
-        return made[_NAME], wrong[_NAME]
+        columns = {
+            label: _single_chunk(function.finish(partials, call)) for label, function, call in self.reads
+        }
+        results, wrong, _ = self._engine.compute(columns, rows)
+        return results[_NAME], wrong[_NAME]
 
 
 def expressed(label: str, text: str, others: Mapping[str, Output]) -> Output:
@@ -79,13 +81,13 @@ def expressed(label: str, text: str, others: Mapping[str, Output]) -> Output:
 
 def condition(text: str, outputs: Sequence[Output]) -> ResultExpression:
     """The condition `having = text` over these result columns. Raises ConfigError for a text that is no such condition."""
-    found = _expression("having", text, {output.label: output for output in outputs})
-    if found.typed.kind.name != "truth":
+    expression = _expression("having", text, {output.label: output for output in outputs})
+    if expression.typed.kind.name != "truth":
         raise ConfigError(
-            f"having = {text!r} is {found.typed.kind.words}, but a condition is needed",
+            f"having = {text!r} is {expression.typed.kind.words}, but a condition is needed",
             hint="compare it with something",
         )
-    return found
+    return expression
 
 
 def expression_of(output: Output) -> ResultExpression | None:
@@ -105,14 +107,14 @@ def column_type(type_: pa.DataType) -> ColumnType | None:
 def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultExpression:
     from evenflow.expressions.checked import read
 
-    what = label if label == "having" else f"aggregate {label}"
-    names = read(text, what).columns
+    subject = label if label == "having" else f"aggregate {label}"
+    names = read(text, subject).columns
     types: dict[str, str] = {}
     for name in names:
         if name not in others:
             known = ", ".join(others) or "there is none"
             raise ConfigError(
-                f"{what} = '= {text}' reads {name!r}, which is no aggregate beside it{did_you_mean(name, others)}",
+                f"{subject} = '= {text}' reads {name!r}, which is no aggregate beside it{did_you_mean(name, others)}",
                 hint=f"an expression over results reads aggregates of the same query or view: {known}",
             )
         _, function, call = others[name]
@@ -120,7 +122,7 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
         type_ = column_type(result)
         if type_ is None:
             raise ConfigError(
-                f"{what} = '= {text}' reads {name!r}, a {result}, which no expression can read",
+                f"{subject} = '= {text}' reads {name!r}, a {result}, which no expression can read",
                 hint="declare the column of a sum as float64 or int64 in [query.types]"
                 if pa.types.is_decimal(result)
                 else "take an aggregate that gives one value",
@@ -131,13 +133,13 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
             {_NAME: text}, None, {name: {"a result": type_} for name, type_ in types.items()}, types
         )
     except ConfigError as error:
-        raise ConfigError(error.message.replace(f"columns.{_NAME}", what), hint=error.hint) from None
+        raise ConfigError(error.message.replace(f"columns.{_NAME}", subject), hint=error.hint) from None
     except ValueError as error:
-        raise ConfigError(f"{what}: {error}") from None
+        raise ConfigError(f"{subject}: {error}") from None
     typed = columns.derived[_NAME]
     if typed.type == "string" or typed.kind.scale > MOST_SCALE:
         raise ConfigError(
-            f"{what} = '= {text}' gives {typed.kind.words}",
+            f"{subject} = '= {text}' gives {typed.kind.words}",
             hint=f"an expression over results gives a number with up to {MOST_SCALE} digits behind the point, a date, or "
             "true or false",
         )
@@ -155,15 +157,15 @@ def _aggregate(expression: ResultExpression) -> Aggregate:
         result_type=lambda call: arrow_type(expression.typed.type),
         finish=lambda partials, call: expression.values(partials)[0],
         unfit=unfit,
-        said=_SAID,
+        documentation=_DOCUMENTATION,
     )
 
 
-def _one(column: Any) -> pa.Array:
+def _single_chunk(column: Any) -> pa.Array:
     return one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
 
 
-_SAID = Said(
+_DOCUMENTATION = Documentation(
     computes="an expression over other result columns of the same row",
     nulls="as in SQL",
     bound="exact for what the row holds",

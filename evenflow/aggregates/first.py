@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentation
 from evenflow.aggregates.picks import fitting, in_time_column, unfit_texts
 from evenflow.arrays import one_chunk
 
@@ -21,7 +21,7 @@ FIRST = Aggregate(
     result_type=lambda call: call.type,
     finish=lambda partials, call: fitting(_values(partials, call), call.room.result),
     unfit=lambda partials, call: unfit_texts(_values(partials, call), call.room.result),
-    said=Said(
+    documentation=Documentation(
         computes="the first value by event time; of several at one time the least",
         nulls="ignored; null where there is no value, and where a text is longer than its room",
         bound="exact",

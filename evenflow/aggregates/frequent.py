@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import Counted, entry_groups, places, taken
+from evenflow.aggregates.lists import ValueCounts, entry_groups, places, take_rows
 from evenflow.aggregates.multisets import added, as_multisets, counted, multiset_type, present
 from evenflow.aggregates.room import entry_bytes, sums_before
 from evenflow.arrays import Int64s
@@ -37,8 +37,8 @@ class CountFrequent:
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counters of each group."""
-        found = counted(*present(column, groups))
-        return _bounded(found, np.zeros(groups.count, np.int64), self.capacity, self.room)
+        value_counts = counted(*present(column, groups))
+        return _bounded(value_counts, np.zeros(groups.count, np.int64), self.capacity, self.room)
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,20 @@ def frequent_column(call: Call, capacity: int) -> PartialColumn:
     )
 
 
-def _bounded(found: Counted, errors: Int64s, capacity: int, room: int) -> pa.Array:
+def _bounded(value_counts: ValueCounts, errors: Int64s, capacity: int, room: int) -> pa.Array:
     """At most `capacity` counters of at most `room` bytes for each group. errors: of each group so far."""
-    order = np.lexsort((-found.counts, found.of))
-    of = found.of[order]
-    sizes = entry_bytes(found.values)[order]
-    fit = (places(of) < capacity) & (sums_before(of, sizes) + sizes <= room)
+    order = np.lexsort((-value_counts.counts, value_counts.group_ids))
+    group_ids = value_counts.group_ids[order]
+    sizes = entry_bytes(value_counts.values)[order]
+    fit = (places(group_ids) < capacity) & (sums_before(group_ids, sizes) + sizes <= room)
     # Of each group with more values than fit, the first that does not: it is the most frequent of those.
     none = np.flatnonzero(~fit)
-    beyond = order[none[np.unique(of[none], return_index=True)[1]]]
+    beyond = order[none[np.unique(group_ids[none], return_index=True)[1]]]
     off = np.zeros(len(errors), np.int64)
-    off[found.of[beyond]] = found.counts[beyond]
-    counts = found.counts - off[found.of]
-    kept = np.flatnonzero(counts > 0)
-    left = Counted(found.of[kept], taken(found.values, kept), counts[kept])
+    off[value_counts.group_ids[beyond]] = value_counts.counts[beyond]
+    counts = value_counts.counts - off[value_counts.group_ids]
+    rows = np.flatnonzero(counts > 0)
+    left = ValueCounts(value_counts.group_ids[rows], take_rows(value_counts.values, rows), counts[rows])
     return pa.StructArray.from_arrays(
         [pa.array(errors + off), as_multisets(left, len(errors))], ["error", "entries"]
     )

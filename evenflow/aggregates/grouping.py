@@ -31,7 +31,7 @@ class Grouping:
         return len(self.first)
 
 
-class _Rows(NamedTuple):
+class _KeyRows(NamedTuple):
     """What tells the groups of rows apart."""
 
     hashes: UInt64s
@@ -42,12 +42,12 @@ class _Rows(NamedTuple):
     """The bytes of row r's key are offsets[r] to offsets[r + 1]."""
 
 
-class _Found(NamedTuple):
-    of: Int32s
+class _Groups(NamedTuple):
+    group_ids: Int32s
     first: Int64s
 
 
-class _Table(NamedTuple):
+class _GroupTable(NamedTuple):
     """A hash table with open addressing and linear probing. The number of slots is a power of two."""
 
     hash: UInt64s
@@ -56,7 +56,7 @@ class _Table(NamedTuple):
 
 
 @kernel
-def _rehash(old: _Table, new: _Table) -> None:
+def _rehash(old: _GroupTable, new: _GroupTable) -> None:
     """Copy a table into a larger one that is empty (all groups -1)."""
     mask = np.uint64(new.hash.shape[0] - 1)
     for slot in range(old.hash.shape[0]):
@@ -69,7 +69,7 @@ def _rehash(old: _Table, new: _Table) -> None:
 
 
 @kernel
-def _same_key(rows: _Rows, row: Whole, other: Whole) -> bool:
+def _same_key(rows: _KeyRows, row: Whole, other: Whole) -> bool:
     """Whether two rows have the same pane and the same bytes."""
     offsets, data = rows.offsets, rows.data
     start, other_start = offsets[row], offsets[other]
@@ -82,8 +82,8 @@ def _same_key(rows: _Rows, row: Whole, other: Whole) -> bool:
 
 
 @kernel
-def _group(rows: _Rows, table: _Table, found: _Found, begin: int, count: int) -> tuple[int, int]:
-    """Fill `found` from row `begin` on, until the table is half full. `count` groups are known already.
+def _group(rows: _KeyRows, table: _GroupTable, groups: _Groups, begin: int, count: int) -> tuple[int, int]:
+    """Fill `groups` from row `begin` on, until the table is half full. `count` groups are known already.
 
     Returns the next row, or the number of rows if all are done, and the number of groups. The caller then
     enlarges the table, because a kernel cannot allocate.
@@ -104,12 +104,12 @@ def _group(rows: _Rows, table: _Table, found: _Found, begin: int, count: int) ->
             if group < 0:
                 table.hash[slot] = h
                 table.group[slot] = count
-                found.first[count] = row
-                found.of[row] = count
+                groups.first[count] = row
+                groups.group_ids[row] = count
                 count += 1
                 break
-            if table.hash[slot] == h and _same_key(rows, row, found.first[group]):
-                found.of[row] = group
+            if table.hash[slot] == h and _same_key(rows, row, groups.first[group]):
+                groups.group_ids[row] = group
                 break
             slot = (slot + np.uint64(1)) & mask
     return rows.hashes.shape[0], count
@@ -123,25 +123,25 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
     rows = len(keys)
     if hashes is None:
         hashes = hash_keys(keys)
-    found = _Found(np.empty(rows, np.int32), np.empty(rows, np.int64))
+    groups = _Groups(np.empty(rows, np.int32), np.empty(rows, np.int64))
     if rows == 0:
-        return Grouping(*found)
+        return Grouping(*groups)
     _, offset_buffer, data_buffer = keys.buffers()
     wide = pa.types.is_large_binary(keys.type)
     offsets = viewed(offset_buffer, np.int64 if wide else np.int32, keys.offset, rows + 1)
     offsets = offsets.astype(np.int64, copy=False)  # one compiled kernel for both widths
     offsets.flags.writeable = False
     data = viewed(data_buffer, np.uint8, 0, data_buffer.size if data_buffer is not None else 0)
-    columns = _Rows(hashes, viewed(None, np.int64, 0, 0) if panes is None else panes, offsets, data)
+    columns = _KeyRows(hashes, viewed(None, np.int64, 0, 0) if panes is None else panes, offsets, data)
     table = _empty_table(1_024)
-    row, count = _group(columns, table, found, 0, 0)
+    row, count = _group(columns, table, groups, 0, 0)
     while row < rows:
         larger = _empty_table(4 * len(table.hash))
         _rehash(table, larger)
         table = larger
-        row, count = _group(columns, table, found, row, count)
-    return Grouping(found.of, found.first[:count].copy())
+        row, count = _group(columns, table, groups, row, count)
+    return Grouping(groups.group_ids, groups.first[:count].copy())
 
 
-def _empty_table(slots: int) -> _Table:
-    return _Table(np.empty(slots, np.uint64), np.full(slots, -1, np.int32))
+def _empty_table(slots: int) -> _GroupTable:
+    return _GroupTable(np.empty(slots, np.uint64), np.full(slots, -1, np.int32))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentation, PartialColumn
 from evenflow.aggregates.picks import extreme_column, fitting, unfit_texts
 from evenflow.arrays import one_chunk
 
@@ -28,7 +28,7 @@ MAX = Aggregate(
     result_type=lambda call: call.type,
     finish=lambda partials, call: fitting(_values(partials, call), call.room.result),
     unfit=lambda partials, call: unfit_texts(_values(partials, call), call.room.result),
-    said=Said(
+    documentation=Documentation(
         computes="the largest value; of text by its UTF-8 bytes, of booleans false before true",
         nulls="ignored; null where there is no value, and where a text is longer than its room",
         bound="exact",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import Aggregate, Call, Said, count_column, sum_column
+from evenflow.aggregates.aggregate import Aggregate, Call, Documentation, count_column, sum_column
 from evenflow.aggregates.wide import as_doubles
 from evenflow.arrays import one_chunk
 
@@ -38,7 +38,7 @@ MEAN = Aggregate(
     bound=lambda call: (
         "1e-9 of the mean of their sizes" if pa.types.is_floating(call.type) else "2^-51 of its size"
     ),
-    said=Said(
+    documentation=Documentation(
         computes="sum divided by count, a double",
         nulls="ignored; null where there is no value",
         bound="of whole numbers and decimals 2^-51 of its size; of floats 1e-9 of the mean of their sizes",

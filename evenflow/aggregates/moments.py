@@ -32,11 +32,11 @@ class _Moments(NamedTuple):
 
 
 @kernel
-def _take_in(of: Int64s, values: Float64s, into: _Moments) -> None:
+def _take_in(group_ids: Int64s, values: Float64s, into: _Moments) -> None:
     """Welford: mean' = mean + (x - mean) / n, M2' = M2 + (x - mean) (x - mean')."""
     n, mean, m2 = into
-    for row in range(of.shape[0]):
-        group, value = of[row], values[row]
+    for row in range(group_ids.shape[0]):
+        group, value = group_ids[row], values[row]
         n[group] += 1
         off = value - mean[group]
         mean[group] += off / n[group]
@@ -44,12 +44,12 @@ def _take_in(of: Int64s, values: Float64s, into: _Moments) -> None:
 
 
 @kernel
-def _join(of: Int32s, given: _Moments, into: _Moments) -> None:
+def _join(group_ids: Int32s, others: _Moments, into: _Moments) -> None:
     """Chan, Golub and LeVeque, d being the difference of the means: M2 = M2_a + M2_b + d^2 n_a n_b / (n_a + n_b)."""
-    ns, means, m2s = given
+    ns, means, m2s = others
     n, mean, m2 = into
-    for row in range(of.shape[0]):
-        group, more = of[row], ns[row]
+    for row in range(group_ids.shape[0]):
+        group, more = group_ids[row], ns[row]
         if more == 0:
             continue
         if n[group] == 0:
@@ -72,10 +72,12 @@ def moments_column(call: Call) -> PartialColumn:
 
 def variances(partials: pa.Table, call: Call) -> pa.Array:
     """M2 / (n - 1), or M2 / n with the option `population`. Null if the divisor is not above 0."""
-    found = one_chunk(partials[f"mom_{call.column}"])
-    divisor = found.field("n").to_numpy() - (0 if "population" in call.options else 1)
+    moments = one_chunk(partials[f"mom_{call.column}"])
+    divisor = moments.field("n").to_numpy() - (0 if "population" in call.options else 1)
     known = divisor > 0
-    return pc.divide(found.field("m2"), pa.array(np.where(known, divisor, 1).astype(np.float64), mask=~known))
+    return pc.divide(
+        moments.field("m2"), pa.array(np.where(known, divisor, 1).astype(np.float64), mask=~known)
+    )
 
 
 def sample_or_population(written: tuple[str, ...]) -> tuple[str, ...]:
@@ -86,22 +88,22 @@ def sample_or_population(written: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    of, values, _ = present(column, groups)
-    found = _empty(groups.count)
-    _take_in(of, as_floats(values), found)
-    return _structs(found)
+    group_ids, values, _ = present(column, groups)
+    moments = _empty(groups.count)
+    _take_in(group_ids, as_floats(values), moments)
+    return _structs(moments)
 
 
 def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
-    found = _empty(groups.count)
-    _join(groups.of, _Moments(*(column.field(name).to_numpy() for name in _Moments._fields)), found)
-    return _structs(found)
+    moments = _empty(groups.count)
+    _join(groups.of, _Moments(*(column.field(name).to_numpy() for name in _Moments._fields)), moments)
+    return _structs(moments)
 
 
 def _empty(count: int) -> _Moments:
     return _Moments(np.zeros(count, np.int64), np.zeros(count), np.zeros(count))
 
 
-def _structs(found: _Moments) -> pa.Array:
-    return pa.StructArray.from_arrays([pa.array(column) for column in found], list(_Moments._fields))
+def _structs(moments: _Moments) -> pa.Array:
+    return pa.StructArray.from_arrays([pa.array(column) for column in moments], list(_Moments._fields))

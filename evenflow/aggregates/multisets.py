@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn, stored
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import Counted, as_lists, bounds, entry_groups, null_if, places, taken
+from evenflow.aggregates.lists import ValueCounts, as_lists, bounds, entry_groups, null_if, places, take_rows
 from evenflow.aggregates.orders import order_keys, plain
 from evenflow.aggregates.room import entry_bytes, group_sums
 from evenflow.arrays import Bools, Int64s
@@ -58,96 +58,109 @@ class AddUp:
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The multiset of each group."""
         assert column is not None
-        found = added(column, entry_groups(column, groups))
-        return bounded(found, groups.count, self.room, gone=lost(column, groups))
+        value_counts = added(column, entry_groups(column, groups))
+        return bounded(value_counts, groups.count, self.room, lost_groups=lost(column, groups))
 
 
 def lost(column: pa.Array, groups: Grouping) -> Bools:
     """Which groups have a list that is null. Shape (groups,)."""
-    found = np.zeros(groups.count, np.bool_)
+    is_lost = np.zeros(groups.count, np.bool_)
     if column.null_count:
-        found[groups.of[column.is_null().to_numpy(zero_copy_only=False)]] = True
-    return found
+        is_lost[groups.of[column.is_null().to_numpy(zero_copy_only=False)]] = True
+    return is_lost
 
 
-def bounded(found: Counted, count: int, room: int, *, gone: Bools | None = None) -> pa.Array:
-    """As `as_multisets`, with null for groups whose entries take more than `room` bytes, and for those in `gone`."""
-    left, large = within(found, count, room, gone=gone)
+def bounded(
+    value_counts: ValueCounts, count: int, room: int, *, lost_groups: Bools | None = None
+) -> pa.Array:
+    """As `as_multisets`, with null for groups whose entries take more than `room` bytes, and for those in `lost_groups`."""
+    left, large = within(value_counts, count, room, lost_groups=lost_groups)
     return null_if(as_multisets(left, count), large)
 
 
-def within(found: Counted, count: int, room: int, *, gone: Bools | None = None) -> tuple[Counted, Bools]:
-    """The values of the groups that have room for them, and which groups have not. gone: groups that lost theirs before."""
-    large = group_sums(found.of, entry_bytes(found.values), count) > room
-    if gone is not None:
-        large |= gone
+def within(
+    value_counts: ValueCounts, count: int, room: int, *, lost_groups: Bools | None = None
+) -> tuple[ValueCounts, Bools]:
+    """The values of the groups that have room for them, and which groups have not. lost_groups: lost theirs before."""
+    large = group_sums(value_counts.group_ids, entry_bytes(value_counts.values), count) > room
+    if lost_groups is not None:
+        large |= lost_groups
     if not large.any():
-        return found, large
-    kept = np.flatnonzero(~large[found.of])
-    return Counted(found.of[kept], taken(found.values, kept), found.counts[kept]), large
+        return value_counts, large
+    rows = np.flatnonzero(~large[value_counts.group_ids])
+    return ValueCounts(
+        value_counts.group_ids[rows], take_rows(value_counts.values, rows), value_counts.counts[rows]
+    ), large
 
 
 def present(column: pa.Array | None, groups: Grouping) -> tuple[Int64s, pa.Array, Int64s]:
     """(group, value, count 1) of each value that is not null, as three arrays of shape (values,)."""
     assert column is not None
     values = plain(column)
-    of = groups.of.astype(np.int64)
+    group_ids = groups.of.astype(np.int64)
     if column.null_count:
-        of = of[column.is_valid().to_numpy(zero_copy_only=False)]
-    return of, values, np.ones(len(of), np.int64)
+        group_ids = group_ids[column.is_valid().to_numpy(zero_copy_only=False)]
+    return group_ids, values, np.ones(len(group_ids), np.int64)
 
 
-def added(column: pa.Array, of: Int64s) -> Counted:
+def added(column: pa.Array, group_ids: Int64s) -> ValueCounts:
     """The entries of a column of multisets. Entries of one value and group become one, with the sum of their counts."""
     entries = column.flatten()
-    return counted(of, entries.field("value"), entries.field("count").to_numpy())
+    return counted(group_ids, entries.field("value"), entries.field("count").to_numpy())
 
 
-def counted(of: Int64s, values: pa.Array, counts: Int64s) -> Counted:
-    """The different values of each group, each with the sum of its counts. of, values, counts: shape (n,), in any order."""
+def counted(group_ids: Int64s, values: pa.Array, counts: Int64s) -> ValueCounts:
+    """The different values of each group, each with the sum of its counts. All three have shape (n,), in any order."""
     values = values.cast(stored(values.type))
     if not len(values):
-        return Counted(of, values, counts)
+        return ValueCounts(group_ids, values, counts)
     keys = order_keys(values)
-    order = _order(of, keys)
-    of, keys = of[order], keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], (np.diff(of) != 0) | (keys[1:] != keys[:-1])]))
-    return Counted(of[starts], taken(values, order[starts]), np.add.reduceat(counts[order], starts))
+    order = _order(group_ids, keys)
+    group_ids, keys = group_ids[order], keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], (np.diff(group_ids) != 0) | (keys[1:] != keys[:-1])]))
+    return ValueCounts(
+        group_ids[starts], take_rows(values, order[starts]), np.add.reduceat(counts[order], starts)
+    )
 
 
-def _order(of: Int64s, keys: Int64s) -> Int64s:
+def _order(group_ids: Int64s, keys: Int64s) -> Int64s:
     """Order of the rows by group, then by key. Equal rows are in any order.
 
     If group and key fit into one int64, these numbers are sorted, which is twice as fast.
     """
     least = int(keys.min())
     span = int(keys.max()) - least + 1
-    if span * (int(of.max()) + 1) >= 2**63:
-        return np.lexsort((keys, of))
-    return np.argsort(of * span + (keys - least))
+    if span * (int(group_ids.max()) + 1) >= 2**63:
+        return np.lexsort((keys, group_ids))
+    return np.argsort(group_ids * span + (keys - least))
 
 
-def as_multisets(found: Counted, count: int) -> pa.Array:
+def as_multisets(value_counts: ValueCounts, count: int) -> pa.Array:
     """One list of (value, count) for each of `count` groups."""
-    entries = pa.StructArray.from_arrays([found.values, pa.array(found.counts)], ["value", "count"])
-    return as_lists(found.of, entries, count)
+    entries = pa.StructArray.from_arrays(
+        [value_counts.values, pa.array(value_counts.counts)], ["value", "count"]
+    )
+    return as_lists(value_counts.group_ids, entries, count)
 
 
-def largest(found: Counted, k: int) -> Counted:
+def largest(value_counts: ValueCounts, k: int) -> ValueCounts:
     """The k most frequent values of each group, the most frequent first. Ties keep the order of the values."""
-    order = np.lexsort((-found.counts, found.of))  # a stable sort, and `found` is ordered by value
-    kept = order[places(found.of[order]) < k]
-    return Counted(found.of[kept], taken(found.values, kept), found.counts[kept])
+    # `lexsort` is stable, and the entries are ordered by value already.
+    order = np.lexsort((-value_counts.counts, value_counts.group_ids))
+    rows = order[places(value_counts.group_ids[order]) < k]
+    return ValueCounts(
+        value_counts.group_ids[rows], take_rows(value_counts.values, rows), value_counts.counts[rows]
+    )
 
 
-def ranked(found: Counted, q: float, count: int) -> tuple[Int64s, Int64s]:
+def ranked(value_counts: ValueCounts, q: float, count: int) -> tuple[Int64s, Int64s]:
     """(number of the entry with the value of rank ceil(q n), n) of each of `count` groups. Two arrays of shape (count,).
 
     n is the number of values of the group. The least value has rank 1. If n is 0, the entry means nothing.
     """
     # before[i]: how many values entries 0 to i - 1 stand for, over all groups.
-    before = np.concatenate([[0], np.cumsum(found.counts)])
-    ends = before[bounds(found.of, count)]
+    before = np.concatenate([[0], np.cumsum(value_counts.counts)])
+    ends = before[bounds(value_counts.group_ids, count)]
     sizes = np.diff(ends)
     rank = np.clip(np.ceil(q * sizes), 1, np.maximum(sizes, 1)).astype(np.int64)
     return np.searchsorted(before[1:], ends[:-1] + rank), sizes

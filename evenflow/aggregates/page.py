@@ -1,4 +1,4 @@
-"""Makes docs/aggregates.md of what each aggregate says of itself (`Said`): `evenflow aggregates --markdown`."""
+"""Makes docs/aggregates.md of what each aggregate says of itself (`Documentation`): `evenflow aggregates --markdown`."""
 
 from __future__ import annotations
 
@@ -97,21 +97,21 @@ the table of each says. `verify` looks at each tuple once for each window that i
 def page() -> str:
     """The text of the page."""
     head = _HEAD.format(types=_listed(ANYTHING), numbers=_listed(NUMBERS))
-    sections = [_section(known.thing, known.package) for known in catalogue() if known.thing is not None]
+    sections = [_section(known.plugin, known.package) for known in catalogue() if known.plugin is not None]
     return head + "".join(sections) + _FOOT
 
 
 def _section(aggregate: Aggregate, package: str | None) -> str:
     words = {ANYTHING: "any column", NUMBERS: "numbers", ("string",): "text"}
     over = words.get(aggregate.over) or ", ".join(f"`{kind}`" for kind in aggregate.over)
-    said = aggregate.said
+    documentation = aggregate.documentation
     lines = [
         ("written", ", ".join(f"`{form}`" for form in aggregate.forms)),
         ("over", over if aggregate.takes_column else "tuples"),
-        ("computes", marked(" ".join(said.computes.split()), package)),
-        ("nulls", said.nulls),
-        ("bound", said.bound),
-        ("state of a key in a pane", said.state),
+        ("computes", marked(" ".join(documentation.computes.split()), package)),
+        ("nulls", documentation.nulls),
+        ("bound", documentation.bound),
+        ("state of a key in a pane", documentation.state),
     ]
     rows = "".join(f"| {name} | {text} |\n" for name, text in lines)
     return f"\n## {aggregate.name}\n\n| | |\n|---|---|\n{rows}"

@@ -17,20 +17,20 @@ from evenflow.arrays import Bools, Int32s, Int64s
 from evenflow.kernels import kernel
 
 
-class _Order(NamedTuple):
+class _SortKeys(NamedTuple):
     majors: Int64s
     minors: Int64s
     """What decides between equal majors."""
 
 
 @kernel
-def _pick(of: Int32s, order: _Order, valid: Bools, sign: int, out: Int64s) -> None:
+def _pick(group_ids: Int32s, order: _SortKeys, valid: Bools, sign: int, out: Int64s) -> None:
     """The row of each group with the largest (sign 1) or least (-1) numbers. `out` begins with -1 for "none yet"."""
     majors, minors = order
-    for row in range(of.shape[0]):
+    for row in range(group_ids.shape[0]):
         if not valid[row]:
             continue
-        group = of[row]
+        group = group_ids[row]
         best = out[group]
         if best < 0:
             out[group] = row
@@ -52,7 +52,7 @@ def picked(
     majors decide, and minors decide between equal majors. A group without a valid row gets null.
     """
     rows = np.full(groups.count, -1, np.int64)
-    _pick(groups.of, _Order(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
+    _pick(groups.of, _SortKeys(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
     return column.take(pa.array(rows, mask=rows < 0))
 
 
@@ -94,8 +94,8 @@ def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
     """
     orders = order_keys(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    found = picked(column, groups, majors=orders, minors=orders, valid=valid, sign=sign)
-    return found.cast(stored(column.type))
+    extremes = picked(column, groups, majors=orders, minors=orders, valid=valid, sign=sign)
+    return extremes.cast(stored(column.type))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class InTime:
         valid = (column.is_valid().to_numpy(zero_copy_only=False)) & values.is_valid().to_numpy(
             zero_copy_only=False
         )
-        found = picked(
+        moments = picked(
             pa.StructArray.from_arrays([times, values], ["time", "value"]),
             groups,
             majors=times.fill_null(0).to_numpy(zero_copy_only=False),
@@ -124,7 +124,7 @@ class InTime:
             valid=valid,
             sign=self.sign,
         )
-        return found.cast(moment_type(values.type))
+        return moments.cast(moment_type(values.type))
 
 
 def moment_type(value: pa.DataType) -> pa.DataType:

@@ -312,9 +312,9 @@ def _check_order(emission: Emission, outputs: Sequence[Output]) -> None:
     column = emission.column
     if column in ordered:
         return
-    what = f"a {types[column]}" if column in types else "no result column"
+    description = f"a {types[column]}" if column in types else "no result column"
     raise ConfigError(
-        f"emit = '{emission}': {column!r} is {what}",
+        f"emit = '{emission}': {column!r} is {description}",
         hint=f"order by an aggregate that gives numbers, decimals, dates or text: {', '.join(ordered) or 'there is none'}"
         f"{did_you_mean(column, ordered)}",
     )
@@ -344,11 +344,11 @@ def _output(
 def outputs_of(query: Asked, room: Room | None = None) -> list[Output]:
     """The result columns in the order of the settings: aggregates, and expressions over these."""
     kinds, specs = query.value_columns, query.aggregates
-    made = {
+    outputs = {
         label: _output(label, spec, kinds, room) for label, spec in specs.items() if spec.expression is None
     }
     return [
-        made[label] if spec.expression is None else expressed(label, spec.expression, made)
+        outputs[label] if spec.expression is None else expressed(label, spec.expression, outputs)
         for label, spec in specs.items()
     ]
 

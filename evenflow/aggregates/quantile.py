@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.aggregate import Aggregate, Call, Documentation, PartialColumn
 from evenflow.aggregates.bins import bins_column, middles
-from evenflow.aggregates.lists import Counted, entry_groups_of_rows, null_if, taken
+from evenflow.aggregates.lists import ValueCounts, entry_groups_of_rows, null_if, take_rows
 from evenflow.aggregates.multisets import multiset_column, ranked
 from evenflow.arrays import one_chunk
 
@@ -33,12 +33,14 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     q, exact = call.options
     lists = one_chunk(partials[_partial(call).name])
     entries = lists.flatten()
-    found = Counted(entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy())
-    at, sizes = ranked(found, q, len(lists))
+    value_counts = ValueCounts(
+        entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy()
+    )
+    at, sizes = ranked(value_counts, q, len(lists))
     if not len(entries):
         return pa.nulls(len(lists), call.type)
     # In a group of no values `at` may lie beyond the last entry. `null_if` makes the value null.
-    values = taken(found.values, at.clip(max=len(entries) - 1))
+    values = take_rows(value_counts.values, at.clip(max=len(entries) - 1))
     return null_if(values if exact else middles(values.to_numpy(), call.type), sizes == 0)
 
 
@@ -55,7 +57,7 @@ QUANTILE = Aggregate(
     finish=_finish,
     unfit=_unfit,
     bound=lambda call: "exact" if call.options[1] else "1/256 (0.4 %) of its size",
-    said=Said(
+    documentation=Documentation(
         computes="the value of rank ceil(q n) of n (DDSketch, 128 bins for each factor of two), of the column's type",
         nulls="ignored; null where there is no value, and where the bins or values take more than their room",
         bound="1/256 (0.4 %) of its size; whole numbers below 256, and decimals of as few last digits, are exact. "

@@ -36,30 +36,30 @@ _NO_MASK = np.empty(0, np.bool_)
 
 
 @kernel
-def _count_all(of: Int32s, out: npt.NDArray[Any]) -> None:
-    for row in range(of.shape[0]):
-        out[of[row]] += 1
+def _count_all(group_ids: Int32s, out: npt.NDArray[Any]) -> None:
+    for row in range(group_ids.shape[0]):
+        out[group_ids[row]] += 1
 
 
 @kernel
-def _count_valid(of: Int32s, valid: Bools, out: npt.NDArray[Any]) -> None:
-    for row in range(of.shape[0]):
+def _count_valid(group_ids: Int32s, valid: Bools, out: npt.NDArray[Any]) -> None:
+    for row in range(group_ids.shape[0]):
         if valid[row]:
-            out[of[row]] += 1
+            out[group_ids[row]] += 1
 
 
 @kernel
-def _sum_counts(of: Int32s, values: npt.NDArray[Any], sign: int, out: npt.NDArray[Any]) -> None:
-    for row in range(of.shape[0]):
-        out[of[row]] += sign * values[row]
+def _sum_counts(group_ids: Int32s, values: npt.NDArray[Any], sign: int, out: npt.NDArray[Any]) -> None:
+    for row in range(group_ids.shape[0]):
+        out[group_ids[row]] += sign * values[row]
 
 
 @kernel
-def _sum_float(of: Int32s, values: npt.NDArray[Any], valid: Bools, out: npt.NDArray[Any]) -> None:
+def _sum_float(group_ids: Int32s, values: npt.NDArray[Any], valid: Bools, out: npt.NDArray[Any]) -> None:
     masked = valid.shape[0] > 0
-    for row in range(of.shape[0]):
+    for row in range(group_ids.shape[0]):
         if not masked or valid[row]:
-            out[of[row]] += values[row]
+            out[group_ids[row]] += values[row]
 
 
 class _Column(NamedTuple):
@@ -70,17 +70,17 @@ class _Column(NamedTuple):
 
 
 @kernel
-def _extreme(of: Int32s, column: _Column, sign: int, out: npt.NDArray[Any], found: Bools) -> None:
+def _extreme(group_ids: Int32s, column: _Column, sign: int, out: npt.NDArray[Any], has_value: Bools) -> None:
     """Largest (sign 1) or least (-1) value of each group. A NaN gives way to any number."""
     values, valid = column
     masked = valid.shape[0] > 0
-    for row in range(of.shape[0]):
+    for row in range(group_ids.shape[0]):
         if masked and not valid[row]:
             continue
-        group, value = of[row], values[row]
-        if not found[group]:
+        group, value = group_ids[row], values[row]
+        if not has_value[group]:
             out[group] = value
-            found[group] = True
+            has_value[group] = True
         # The second condition: a number replaces a NaN, which is the only value that differs from itself.
         elif (value > out[group] if sign > 0 else value < out[group]) or (
             out[group] != out[group] and value == value
@@ -111,16 +111,16 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
 
     This is exact. It is for `sum_counts`, and for `sum` of 128-bit sums, only.
     """
-    kept, gone = column.slice(0, begin), column.slice(begin)
+    addends, subtrahends = column.slice(0, begin), column.slice(begin)
     if name == "sum_counts":
         counts = np.zeros(groups.count, np.int64)
-        _sum_counts(groups.of[:begin], _values(kept, np.int64), 1, counts)
-        _sum_counts(groups.of[begin:], _values(gone, np.int64), -1, counts)
+        _sum_counts(groups.of[:begin], _values(addends, np.int64), 1, counts)
+        _sum_counts(groups.of[begin:], _values(subtrahends, np.int64), -1, counts)
         return pa.array(counts)
     assert name == "sum", name
     sums = no_sums(groups.count)
-    add_wide(groups.of[:begin], words(kept), _valid(kept), sums)
-    subtract_wide(groups.of[begin:], words(gone), _valid(gone), sums)
+    add_wide(groups.of[:begin], words(addends), _valid(addends), sums)
+    subtract_wide(groups.of[begin:], words(subtrahends), _valid(subtrahends), sums)
     return from_words(sums, column.type.scale)
 
 
@@ -181,9 +181,9 @@ def _extreme_reduction(sign: int) -> Reduction:
         if not (pa.types.is_int64(column.type) or pa.types.is_floating(column.type)):
             return extreme_value(column, groups, sign)
         values = _values(column, np.int64 if pa.types.is_integer(column.type) else np.float64)
-        out, found = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
-        _extreme(groups.of, _Column(values, _valid(column)), sign, out, found)
-        return pa.array(out, mask=None if found.all() else ~found)
+        out, has_value = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
+        _extreme(groups.of, _Column(values, _valid(column)), sign, out, has_value)
+        return pa.array(out, mask=None if has_value.all() else ~has_value)
 
     return reduce_extreme
 

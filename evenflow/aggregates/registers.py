@@ -36,6 +36,7 @@ _TYPE = pa.large_list(pa.uint32())
 def _encode(hashes: UInt64s, slots: int, out: Int64s) -> None:
     for row in range(hashes.shape[0]):
         hashed = sketch_hash(hashes[row])
+        # The register, and below it `_RANK_BITS` bits for the rank.
         out[row] = np.int64(register_of(hashed, slots)) * 64 + rank_of(hashed, slots)
 
 
@@ -50,6 +51,7 @@ def _estimate(codes: Int32s, ends: Int64s, rows: Registers, out: Float64s) -> No
         begin = entry
         total = np.int64(0)
         while entry < ends[group]:
+            # The low bits of an entry are its rank r, and `unit >> r` is 2^-r in these units.
             total += unit >> np.int64(codes[entry] & 63)
             entry += 1
         free = slots - (entry - begin)
@@ -76,21 +78,23 @@ def estimated(partials: pa.Table, column: str) -> pa.Array:
 
 
 def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    of, values, _ = present(column, groups)
+    group_ids, values, _ = present(column, groups)
     codes = np.empty(len(values), np.int64)
     _encode(_hashes(values), 1 << PRECISION, codes)
-    return _kept(of, codes, groups.count)
+    return _highest_ranks(group_ids, codes, groups.count)
 
 
 def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
-    return _kept(entry_groups(column, groups), column.flatten().to_numpy().astype(np.int64), groups.count)
+    return _highest_ranks(
+        entry_groups(column, groups), column.flatten().to_numpy().astype(np.int64), groups.count
+    )
 
 
-def _kept(of: Int64s, codes: Int64s, count: int) -> pa.Array:
+def _highest_ranks(group_ids: Int64s, codes: Int64s, count: int) -> pa.Array:
     """The entries of each group, one for each register: that with the highest rank."""
     # Group, register and rank lie in one int64 in this order. Sorted, the highest rank of a register comes last.
-    both = np.sort(of << 32 | codes)
+    both = np.sort(group_ids << 32 | codes)
     registers_of = both >> _RANK_BITS
     last = registers_of != np.append(registers_of[1:], -1)
     both = both[last]

@@ -78,7 +78,7 @@ def known_aggregates() -> list[str]:
 def catalogue() -> list[plugins.Entry[Aggregate]]:
     """All aggregates by name, and behind evenflow's those that installed packages offer."""
     return plugins.AGGREGATES.entries(
-        AGGREGATES, aggregate, lambda known: known.said.computes.partition("\n")[0]
+        AGGREGATES, aggregate, lambda known: known.documentation.computes.partition("\n")[0]
     )
 
 

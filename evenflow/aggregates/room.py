@@ -44,8 +44,8 @@ def text_bytes(values: pa.Array) -> Int64s:
     lengths = pc.binary_length(values)
     if lengths.null_count:
         lengths = pc.fill_null(lengths, 0)
-    found: Int64s = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    sizes: Int64s = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    return sizes
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -78,16 +78,16 @@ def too_long(texts: pa.Array, room: int) -> Bools:
     return text_bytes(texts) > room
 
 
-def sums_before(of: Int64s, sizes: Int64s) -> Int64s:
-    """The sum of the sizes before each entry within its group. `of` ascends. Shape (n,)."""
+def sums_before(group_ids: Int64s, sizes: Int64s) -> Int64s:
+    """The sum of the sizes before each entry within its group. `group_ids` ascends. Shape (n,)."""
     before = np.cumsum(sizes) - sizes
-    if not len(of):
+    if not len(group_ids):
         return before
-    starts = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
-    return before - np.repeat(before[starts], np.diff(starts, append=len(of)))
+    starts = np.flatnonzero(np.diff(group_ids, prepend=group_ids[0] - 1))
+    return before - np.repeat(before[starts], np.diff(starts, append=len(group_ids)))
 
 
-def group_sums(of: Int64s, sizes: Int64s, count: int) -> Int64s:
+def group_sums(group_ids: Int64s, sizes: Int64s, count: int) -> Int64s:
     """The sum of the sizes of each of `count` groups. Shape (count,)."""
     # The sums are whole numbers below 2^53, which doubles hold exactly.
-    return np.bincount(of, sizes, minlength=count).astype(np.int64)
+    return np.bincount(group_ids, sizes, minlength=count).astype(np.int64)

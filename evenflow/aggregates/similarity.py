@@ -14,10 +14,10 @@ from evenflow.kernels import kernel
 
 @kernel
 def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) -> None:
-    for one in range(offsets.shape[0] - 1):
-        out[one, one] = 1.0
-        begin, size = offsets[one], offsets[one + 1] - offsets[one]
-        for other in range(one + 1, offsets.shape[0] - 1):
+    for text in range(offsets.shape[0] - 1):
+        out[text, text] = 1.0
+        begin, size = offsets[text], offsets[text + 1] - offsets[text]
+        for other in range(text + 1, offsets.shape[0] - 1):
             start, length = offsets[other], offsets[other + 1] - offsets[other]
             # Dynamic programming over one line of the table: line[j] is the distance from the first `row` bytes of one
             # text to the first j bytes of the other, and `diagonal` is the value of line[j - 1] a row before.
@@ -32,8 +32,8 @@ def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) ->
                     line[at + 1] = min(changed, diagonal + 1, line[at] + 1)
             longest = max(size, length)
             alike = 1.0 if longest == 0 else 1.0 - line[length] / longest
-            out[one, other] = alike
-            out[other, one] = alike
+            out[text, other] = alike
+            out[other, text] = alike
 
 
 def similarities(texts: pa.LargeStringArray) -> Float64s:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import Aggregate, Said
+from evenflow.aggregates.aggregate import Aggregate, Documentation
 from evenflow.aggregates.moments import moments_column, sample_or_population, variances
 
 STDDEV = Aggregate(
@@ -15,7 +15,7 @@ STDDEV = Aggregate(
     partials=lambda call: (moments_column(call),),
     result_type=lambda call: pa.float64(),
     finish=lambda partials, call: pc.sqrt(variances(partials, call)),
-    said=Said(
+    documentation=Documentation(
         computes="the standard deviation of a sample (divided by n - 1); with `population`, divided by n",
         nulls="ignored; null where there are fewer than two values (`population`: none)",
         bound="1e-9 (s + |mean|) for a deviation s",

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import Aggregate, Call, Said, count_column, sum_column
+from evenflow.aggregates.aggregate import Aggregate, Call, Documentation, count_column, sum_column
 from evenflow.aggregates.wide import narrowed
 from evenflow.arrays import one_chunk
 
@@ -42,7 +42,7 @@ SUM = Aggregate(
     finish=_finish,
     unfit=_unfit,
     bound=lambda call: "1e-9 of the sum of their sizes" if pa.types.is_floating(call.type) else "exact",
-    said=Said(
+    documentation=Documentation(
         computes="the sum, of the column's type; of `decimal(S)` a decimal of 38 digits",
         nulls="ignored; null where there is no value, and where a sum of whole numbers does not fit into int64",
         bound="exact for whole numbers and decimals; for floats 1e-9 of the sum of their sizes",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentation, PartialColumn
 from evenflow.aggregates.frequent import frequent_column
-from evenflow.aggregates.lists import Counted, as_lists, entry_groups_of_rows, lengths, null_if
+from evenflow.aggregates.lists import ValueCounts, as_lists, entry_groups_of_rows, lengths, null_if
 from evenflow.aggregates.multisets import largest, multiset_column
 from evenflow.aggregates.options import whole
 from evenflow.aggregates.room import entry_bytes, group_sums
@@ -39,23 +39,28 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     column = one_chunk(partials[_partial(call).name])
     lists = _lists(column, call)
     entries = lists.flatten()
-    found = Counted(entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy())
-    top = largest(found, k)
-    gone = lengths(lists) == 0
+    value_counts = ValueCounts(
+        entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy()
+    )
+    top = largest(value_counts, k)
+    nulls = lengths(lists) == 0
     fields = {"value": top.values, "count": pa.array(top.counts)}
     if counters:
         errors = column.field("error").to_numpy()
         # A counter is a lower bound, and counter + error is the upper bound that comes out as `count`.
-        fields |= {"count": pa.array(top.counts + errors[top.of]), "error": pa.array(errors[top.of])}
+        fields |= {
+            "count": pa.array(top.counts + errors[top.group_ids]),
+            "error": pa.array(errors[top.group_ids]),
+        }
         # An error above 0 says that there were values, even if no counter is left. The list is empty then, not null.
-        gone &= errors == 0
+        nulls &= errors == 0
     rows = pa.StructArray.from_arrays(list(fields.values()), list(fields))
-    return null_if(as_lists(top.of, rows, len(column)), gone | _too_large(top, len(column), call))
+    return null_if(as_lists(top.group_ids, rows, len(column)), nulls | _too_large(top, len(column), call))
 
 
-def _too_large(top: Counted, count: int, call: Call) -> Bools:
+def _too_large(top: ValueCounts, count: int, call: Call) -> Bools:
     """Which of `count` lists take more than a result has room for."""
-    return group_sums(top.of, entry_bytes(top.values), count) > call.room.result
+    return group_sums(top.group_ids, entry_bytes(top.values), count) > call.room.result
 
 
 def _unfit(partials: pa.Table, call: Call) -> int:
@@ -64,9 +69,11 @@ def _unfit(partials: pa.Table, call: Call) -> int:
     some = np.flatnonzero(sizes > call.room.result)  # rare: only in these the first k can be too large
     picked = lists.take(pa.array(some))
     entries = picked.flatten()
-    found = Counted(entry_groups_of_rows(picked), entries.field("value"), entries.field("count").to_numpy())
+    value_counts = ValueCounts(
+        entry_groups_of_rows(picked), entries.field("value"), entries.field("count").to_numpy()
+    )
     return lists.null_count + int(
-        np.count_nonzero(_too_large(largest(found, call.options[0]), len(some), call))
+        np.count_nonzero(_too_large(largest(value_counts, call.options[0]), len(some), call))
     )
 
 
@@ -88,7 +95,7 @@ TOP_K = Aggregate(
         if call.options[1]
         else "exact"
     ),
-    said=Said(
+    documentation=Documentation(
         computes="the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of equally "
         "frequent ones the smaller. With a number of counters (k to 100,000) from so many a key, by SpaceSaving: each value "
         "has its `error` too",

@@ -22,13 +22,13 @@ _SIGNED = np.dtype([("low", np.int64), ("high", np.int64)])
 
 
 @kernel
-def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: Rows) -> None:
+def add_int64s(group_ids: Int32s, values: UInt64s, valid: Bools, out: Rows) -> None:
     """Add int64 values, seen as uint64, to the 128-bit sum of their row's group."""
     masked = valid.shape[0] > 0
-    for row in range(of.shape[0]):
+    for row in range(group_ids.shape[0]):
         if masked and not valid[row]:
             continue
-        total, value = out[of[row]], values[row]
+        total, value = out[group_ids[row]], values[row]
         low = total["low"] + value
         carry = np.uint64(1) if low < value else np.uint64(0)  # the sum has wrapped around
         total["low"] = low
@@ -36,13 +36,13 @@ def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: Rows) -> None:
 
 
 @kernel
-def add_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
+def add_wide(group_ids: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
     """Add 128-bit values to the sum of their row's group."""
     masked = valid.shape[0] > 0
-    for row in range(of.shape[0]):
+    for row in range(group_ids.shape[0]):
         if masked and not valid[row]:
             continue
-        total, value = out[of[row]], values[row]["low"]
+        total, value = out[group_ids[row]], values[row]["low"]
         low = total["low"] + value
         carry = np.uint64(1) if low < value else np.uint64(0)
         total["low"] = low
@@ -50,13 +50,13 @@ def add_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
 
 
 @kernel
-def subtract_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
+def subtract_wide(group_ids: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
     """Subtract 128-bit values from the sum of their row's group. This is the exact inverse of `add_wide`."""
     masked = valid.shape[0] > 0
-    for row in range(of.shape[0]):
+    for row in range(group_ids.shape[0]):
         if masked and not valid[row]:
             continue
-        total, value = out[of[row]], values[row]["low"]
+        total, value = out[group_ids[row]], values[row]["low"]
         low = total["low"]
         borrow = np.uint64(1) if low < value else np.uint64(0)
         total["low"] = low - value
@@ -86,6 +86,7 @@ def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
 
     An int64 that does not fit means nothing.
     """
+    # A value fits if its high word only repeats the sign of its low word.
     both = words(column).view(_SIGNED)
     return both["low"], both["high"] == both["low"] >> 63
 
@@ -99,6 +100,7 @@ def as_doubles(column: pa.Array) -> Float64s:
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64
         # Python's whole numbers have no bound, and its float() rounds them to the nearest double.
+        # The words are unsigned, and the first difference gives the high word its sign.
         low, high = words(column)[row].item()
         doubles[row] = float((high - (high >> 63 << 64) << 64) + low)
     return doubles

@@ -146,17 +146,18 @@ def advise(
         )
         source = opened(input, options, timed=time is not None)
         far_ms = max(_FAR_MS, _FAR_WINDOWS * (window_ms or 0))
-        found = first_tuples(source, sample, timed=time is not None, far_ms=far_ms, cost=cost)
+        stream_sample = first_tuples(source, sample, timed=time is not None, far_ms=far_ms, cost=cost)
         # As many partitions as a topic that is made for the file would get.
         inputs = settings.input.partitions or DEFAULT_PARTITIONS
     else:
         for_files = {"--no-header": no_header, "--format": format, "--encoding": encoding != "utf-8"}
-        if given := [word for word, value in for_files.items() if value]:
+        if file_options := [word for word, value in for_files.items() if value]:
             raise ConfigError(
-                f"{given[0]} is for a file", hint="input.format and input.columns say what the records are"
+                f"{file_options[0]} is for a file",
+                hint="input.format and input.columns say what the records are",
             )
         settings = _settings_for_topic(context, topic, key, time, time_unit, delimiter, cost)
-        found, inputs = _from_topic(settings, sample, first=oldest)
+        stream_sample, inputs = _from_topic(settings, sample, first=oldest)
         window_ms = settings.query.window if window_ms is None else window_ms
         slide_ms = settings.query.slide_ms if slide_ms is None else slide_ms
     wishes = Wishes(
@@ -178,7 +179,7 @@ def advise(
     )
     say_plain(map(name_of, filter(None, wishes.also)))
     with _progress("simulating the candidates") as watch:
-        advice = run(found, wishes, processes=jobs, watch=watch)
+        advice = run(stream_sample, wishes, processes=jobs, watch=watch)
     if as_json:
         import json
 
@@ -209,14 +210,14 @@ def _settings_for_topic(
     query = {"time": time, "time_unit": time_unit}
     records = {"topic": topic, "delimiter": delimiter}
     overrides = {
-        section: given
+        section: values
         for section, fields in {"query": query, "input": records, "partitioner": {"cost": cost}}.items()
-        if (given := {name: value for name, value in fields.items() if value is not None})
+        if (values := {name: value for name, value in fields.items() if value is not None})
     }
     settings = settings_of(context, **overrides)
     if key is None:
         return settings
-    applied = room("workbench.look.propose", what="--key on a topic").applied
+    applied = room("workbench.look.propose", command="--key on a topic").applied
     names = [name.strip() for name in key.split(",")]
     try:
         rekeyed: Settings = applied(settings, {"query": {"key": names if len(names) > 1 else key}})
@@ -231,24 +232,24 @@ def _settings_for_topic(
 def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample, int]:
     from evenflow.rooms import room
 
-    topic_sample = room("workbench.samples", what="advice on a topic (without --input)").topic_sample
+    topic_sample = room("workbench.samples", command="advice on a topic (without --input)").topic_sample
     with _progress(f"reading {settings.topic('input')}") as watch:
-        found = topic_sample(
+        reading = topic_sample(
             settings, tuples=tuples, first=first, progress=lambda records: watch(records, tuples)
         )
-    return found.sample, found.partitions
+    return reading.sample, reading.partitions
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error. Nothing is shown if standard error is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(file=sys.stderr)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _print(advice: Advice) -> None:
@@ -268,9 +269,9 @@ def _print(advice: Advice) -> None:
         Text(f"simulated on the sample with {advice.workers:,} worker{'s' if advice.workers > 1 else ''}")
     )
     console.print(_candidates(advice))
-    of = "the sample as one window" if advice.window_ms is None else "means over windows"
+    scope = "the sample as one window" if advice.window_ms is None else "means over windows"
     console.print(
-        Text(f"{of}; cost and fullest worker: of the worst placement; -: not considered", style="dim")
+        Text(f"{scope}; cost and fullest worker: of the worst placement; -: not considered", style="dim")
     )
     console.print(Text(f"recommended: {advice.chosen.partitioner}", style="bold green"))
     for sentence in (*advice.reasons, *advice.size_reasons):
@@ -336,17 +337,17 @@ def _candidates(advice: Advice) -> Any:
     titles = ("cost", "fullest/mean", "window imbalance", "replication", "most holders", "ns/tuple")
     for title in titles:
         table.add_column(title, justify="right")
-    for one in advice.candidates:
-        cost = f"{one.cost:,.3f}" if one.considered else "-"
-        mark = " (does not weigh)" if one.weighs is False else ""
+    for candidate in advice.candidates:
+        cost = f"{candidate.cost:,.3f}" if candidate.considered else "-"
+        mark = " (does not weigh)" if candidate.weighs is False else ""
         table.add_row(
-            f"{one.partitioner}{mark}",
+            f"{candidate.partitioner}{mark}",
             cost,
-            f"{one.slowest_worker:,.3f}",
-            f"{one.window_imbalance:.3g}",
-            f"{one.ksr:,.4f}",
-            f"{one.max_holders:,.1f}",
-            f"{one.ns_per_tuple:,.0f}",
-            style="bold green" if one is advice.chosen else None,
+            f"{candidate.slowest_worker:,.3f}",
+            f"{candidate.window_imbalance:.3g}",
+            f"{candidate.ksr:,.4f}",
+            f"{candidate.max_holders:,.1f}",
+            f"{candidate.ns_per_tuple:,.0f}",
+            style="bold green" if candidate is advice.chosen else None,
         )
     return table

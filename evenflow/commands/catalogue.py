@@ -72,11 +72,11 @@ def queries(
     from evenflow.settings.query import Query
 
     for entry in catalogue():
-        query = entry.thing
+        query = entry.plugin
         if query is None:
             show_entry(entry, {}, as_json=as_json)
             continue
-        said = {
+        fields = {
             "name": entry.name,
             "what": query.what,
             "source": query.source,
@@ -89,14 +89,14 @@ def queries(
             "slide": format_duration(loaded.slide_ms),
         }
         if as_json:
-            typer.echo(json.dumps({**said, "key": loaded.key, **windows}))
+            typer.echo(json.dumps({**fields, "key": loaded.key, **windows}))
         else:
-            told = {
+            lines = {
                 "key": f"{loaded.key_name}, {windows['window']} sliding by {windows['slide']}",
                 "source": query.source,
                 "data": query.data,
             }
-            _show(entry.name, entry.marked, told, width=18)
+            _show(entry.name, entry.marked, lines, width=18)
 
 
 def sources(
@@ -121,7 +121,7 @@ def aggregates(
         typer.echo(page(), nl=False)
         return
     for entry in catalogue():
-        written = [] if entry.thing is None else list(entry.thing.forms)
+        written = [] if entry.plugin is None else list(entry.plugin.forms)
         show_entry(entry, {"written": written}, as_json=as_json, width=14)
 
 
@@ -132,8 +132,8 @@ def show_entry(
     if as_json:
         typer.echo(json.dumps({**entry.as_json(), **further}))
     else:
-        told = {name: ", ".join(texts) for name, texts in further.items() if texts}
-        _show(entry.name, entry.marked, told, width=width)
+        lines = {name: ", ".join(texts) for name, texts in further.items() if texts}
+        _show(entry.name, entry.marked, lines, width=width)
 
 
 def _show(name: str, summary: str, options: Mapping[str, str], *, width: int = 12) -> None:

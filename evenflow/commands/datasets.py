@@ -42,25 +42,25 @@ def check(
     """Compare a downloaded file with its data set. Exit status 1 if it does not fit, or has a wrong checksum."""
     from evenflow.sources.downloads import check_download
 
-    found = check_download(name, path)
-    typer.echo(json.dumps(found.as_json()) if as_json else _in_words(found))
-    if found.problem is not None or found.checksum == "wrong":
+    download = check_download(name, path)
+    typer.echo(json.dumps(download.as_json()) if as_json else _in_words(download))
+    if download.problem is not None or download.checksum == "wrong":
         raise typer.Exit(1)
 
 
-def _in_words(found: Download) -> str:
+def _in_words(download: Download) -> str:
     from evenflow.sources.downloads import data_set
     from evenflow.talking.words import moment
 
-    if found.checksum == "right":
-        checksum = f"right: that of {found.known_as}"
-    elif found.checksum == "wrong":
-        files = " or ".join(data_set(found.data_set).sha256.values())
+    if download.checksum == "right":
+        checksum = f"right: that of {download.known_as}"
+    elif download.checksum == "wrong":
+        files = " or ".join(data_set(download.data_set).sha256.values())
         checksum = f"wrong: this is not {files}"
     else:
         checksum = "no checksum of this data set is known to compare it with"
-    fits = f"{found.rows:,} rows fit" if found.problem is None else f"does not fit: {found.problem}"
-    if found.same_time is not None:
-        time = data_set(found.data_set).time
-        fits += f"\nwarning: all of them have the same time in {time!r}, {moment(found.same_time)}: no slide ever ends"
-    return f"{found.data_set}: {fits}\ncolumns {', '.join(found.columns)}\nsha256 {found.sha256} ({checksum})"
+    fits = f"{download.rows:,} rows fit" if download.problem is None else f"does not fit: {download.problem}"
+    if download.same_time is not None:
+        time = data_set(download.data_set).time
+        fits += f"\nwarning: all of them have the same time in {time!r}, {moment(download.same_time)}: no slide ever ends"
+    return f"{download.data_set}: {fits}\ncolumns {', '.join(download.columns)}\nsha256 {download.sha256} ({checksum})"

@@ -47,8 +47,8 @@ def application() -> typer.Typer:
     return app
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(show: bool) -> None:
+    if show:
         typer.echo(f"evenflow {__version__}")
         raise typer.Exit
 

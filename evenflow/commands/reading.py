@@ -105,8 +105,8 @@ def opened(text: str, options: SourceOptions, *, timed: bool = True) -> Source:
     from evenflow.sources.source import TableSource
 
     reading = reading_of(text, options)
-    if reading.told is not None:
-        typer.echo(reading.told, err=True)
+    if reading.remark is not None:
+        typer.echo(reading.remark, err=True)
     source = reading.open()
     same = source.same_time if isinstance(source, TableSource) else None
     if timed and same is not None and source.time is not None:

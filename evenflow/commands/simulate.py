@@ -226,10 +226,10 @@ def simulate(
             origin = origin_of(kind, **law)
         with _progress_bars(entrants, len(routed)) as watch:
             results = run(routed, entrants, scenario, processes=jobs, watch=watch)
-        made = [provenance_of(origin, scenario, who, routed) for who in entrants]
-    _show(results, made, scenario, as_json=as_json)
+        provenances = [provenance_of(origin, scenario, who, routed) for who in entrants]
+    _show(results, provenances, scenario, as_json=as_json)
     if plot is not None:
-        draw(results, plot, about=made[0], stress=stress)
+        draw(results, plot, about=provenances[0], stress=stress)
         typer.echo(f"charts: {plot}", err=True)
 
 
@@ -265,11 +265,11 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
 
 
 def _show(
-    results: Sequence[SimulationResult], made: Sequence[Provenance], scenario: Scenario, *, as_json: bool
+    results: Sequence[SimulationResult], provenances: Sequence[Provenance], scenario: Scenario, *, as_json: bool
 ) -> None:
     """Print the figures: as JSON lines, or as a table."""
     if as_json:
-        for result, provenance in zip(results, made, strict=True):
+        for result, provenance in zip(results, provenances, strict=True):
             typer.echo(json.dumps(result.figures.as_json() | {"provenance": provenance.as_json()}))
         return
     _print_table(results, scenario)
@@ -332,8 +332,8 @@ def _who_exchanged(results: Sequence[SimulationResult], channel: Channel) -> str
     how = (
         f" ({channel.delay_ms} ms late, {channel.loss:.3g} lost)" if channel.delay_ms or channel.loss else ""
     )
-    told = f"exchange between sources every slide{how}: {', '.join(able)}"
-    return told if len(able) == len(results) else f"{told}; the others cannot and are as without it"
+    sentence = f"exchange between sources every slide{how}: {', '.join(able)}"
+    return sentence if len(able) == len(results) else f"{sentence}; the others cannot and are as without it"
 
 
 def _marked(figures: Figures) -> str:
@@ -346,13 +346,15 @@ def _table(results: Sequence[SimulationResult], shown: Sequence[str], scenario: 
 
     first = results[0].figures
     windowed = scenario.window_ms is not None
-    of = "Gamma, keys, replication, holders: mean over windows" if windowed else "figures of the whole stream"
+    caption = (
+        "Gamma, keys, replication, holders: mean over windows" if windowed else "figures of the whole stream"
+    )
     if first.total_cost is not None:
-        of += "; loads and imbalance are of costs"
+        caption += "; loads and imbalance are of costs"
     less = len(shown) < len(_columns(scenario))
     table = Table(
         title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
-        caption=of + ("; more of them in a wider terminal, or with --json" if less else ""),
+        caption=caption + ("; more of them in a wider terminal, or with --json" if less else ""),
     )
     table.add_column("partitioner", overflow="fold")
     for title in shown:

@@ -145,9 +145,15 @@ def _show(planned: Sizes) -> None:
     table = Table(title="What breaks first, as the rate grows and nothing is added")
     for column in ("place", "busy now", "full at", "mostly by", "what to do"):
         table.add_column(column)
-    for one in breaks(planned):
-        at = "over 100 times" if one.times is None else f"{one.times:.3g} times" if one.times > 1 else "now"
-        table.add_row(one.place, f"{one.busy:.1%}", at, one.topic, one.remedy)
+    for limit in breaks(planned):
+        at = (
+            "over 100 times"
+            if limit.times is None
+            else f"{limit.times:.3g} times"
+            if limit.times > 1
+            else "now"
+        )
+        table.add_row(limit.place, f"{limit.busy:.1%}", at, limit.topic, limit.remedy)
     console.print(table)
     typer.echo(f"With the same machines a delay of {shortest_delay(planned):.2g} s is the shortest.")
     for term in over_budget(planned):

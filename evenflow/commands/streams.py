@@ -32,8 +32,8 @@ def channel_of(exchange: bool, delay: str | None, loss: float | None, seed: int)
     if exchange:
         delay_ms = 0 if delay is None else milliseconds("--exchange-delay", delay)
         return Channel(delay_ms=delay_ms, loss=loss or 0.0, seed=abs(seed))
-    said = {"--exchange-delay": delay, "--exchange-loss": loss}
-    refuse(said, "says how the messages of an exchange travel", "give --exchange too")
+    options = {"--exchange-delay": delay, "--exchange-loss": loss}
+    refuse(options, "says how the messages of an exchange travel", "give --exchange too")
     return None
 
 
@@ -80,16 +80,16 @@ def disorder_of(text: str | None, scenario: Scenario) -> int:
 
 def refuse_words_of_file(words: Mapping[str, Any], max_disorder: str | None) -> None:
     """ConfigError if an option that describes a file was given. words: as of `stream_of_file`."""
-    given = {f"--{name.replace('_', '-')}": value for name, value in words.items()}
-    given["--no-header"] = words["no_header"] or None
-    given["--encoding"] = None if words["encoding"] == "utf-8" else words["encoding"]
-    given["--max-disorder"] = max_disorder
-    refuse(given, "describes a file", "name it with --input")
+    options = {f"--{name.replace('_', '-')}": value for name, value in words.items()}
+    options["--no-header"] = words["no_header"] or None
+    options["--encoding"] = None if words["encoding"] == "utf-8" else words["encoding"]
+    options["--max-disorder"] = max_disorder
+    refuse(options, "describes a file", "name it with --input")
 
 
-def refuse(given: dict[str, Any], why: str, hint: str) -> None:
+def refuse(options: dict[str, Any], why: str, hint: str) -> None:
     from evenflow.errors import ConfigError
 
-    for option, value in given.items():
+    for option, value in options.items():
         if value is not None:
             raise ConfigError(f"{option} {why}", hint=hint)

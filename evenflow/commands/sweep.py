@@ -284,13 +284,13 @@ def plot(
     typer.echo(f"chart: {picture}", err=True)
 
 
-def _exponents(kind: str, given: tuple[float, ...] | None) -> tuple[float, ...]:
+def _exponents(kind: str, exponents: tuple[float, ...] | None) -> tuple[float, ...]:
     """The exponents of a stream. Empty if it has none that can be set."""
     from evenflow.simulation import kind_of
 
-    if given is None and kind_of(kind).has_exponent:
+    if exponents is None and kind_of(kind).has_exponent:
         return (1.0,)
-    return given or ()
+    return exponents or ()
 
 
 @contextmanager
@@ -343,15 +343,15 @@ def _print(lines: Sequence[Comparison] | Sequence[ConditionSummary], title: str)
     console.print(shown)
 
 
-def _cells(one: Comparison | ConditionSummary) -> list[str]:
+def _cells(row: Comparison | ConditionSummary) -> list[str]:
     from evenflow.sweep.comparing import ConditionSummary
 
-    if isinstance(one, ConditionSummary):
-        return [one.partitioner, _interval(one.value), f"{one.seeds}"]
-    intervals = (one.first_value, one.second_value, one.difference)
+    if isinstance(row, ConditionSummary):
+        return [row.partitioner, _interval(row.value), f"{row.seeds}"]
+    intervals = (row.first_value, row.second_value, row.difference)
     return [
         *(_interval(value) for value in intervals),
-        *(f"{count}" for count in (one.seeds, one.first_wins, one.second_wins, one.ties)),
+        *(f"{count}" for count in (row.seeds, row.first_wins, row.second_wins, row.ties)),
     ]
 
 

@@ -27,10 +27,10 @@ def apart(columns: Columns, elements: Container[str]) -> tuple[Columns, Columns]
         for part in _conjuncts(columns.where.tree):
             parts[any(name in elements or name in own or name in inner for name in _names(part))].append(part)
     read = {name: type_ for name, type_ in columns.read.items() if name not in elements}
-    seen = {**columns.read, **{name: derived.type for name, derived in outer.items()}}
+    inner_read = {**columns.read, **{name: derived.type for name, derived in outer.items()}}
     wheres = [_together(columns.where, some) for some in parts]
     looked_up = columns.looked_up
-    return Columns(read, outer, wheres[0], looked_up), Columns(seen, inner, wheres[1], looked_up)
+    return Columns(read, outer, wheres[0], looked_up), Columns(inner_read, inner, wheres[1], looked_up)
 
 
 def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:

@@ -64,61 +64,62 @@ def kind_at(node: exp.Expression) -> Kind | None:
 
 
 @lru_cache(maxsize=256)
-def read(text: str, what: str, *, sizes: bool = False) -> Expression:
+def read(text: str, setting: str, *, sizes: bool = False) -> Expression:
     """The expression in `text`. Raises ConfigError, which says what is wrong.
 
-    what: name of the setting, for messages. sizes: whether it may count elements, as `size(items)` does (`sizes`).
+    setting: its name, for messages. sizes: whether it may count elements, as `size(items)` does (`sizes`).
     """
     hint = f"{_HINT}, {SAID_OF_SIZES}" if sizes else _HINT
     try:
         trees = sqlglot.parse(text, read=DIALECT)
         if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
-            raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=hint)
+            raise ConfigError(f"{setting} = {text!r} is not one SQL expression", hint=hint)
         tree = from_below(trees[0], _column)
         if sizes:
             tree = from_below(tree, as_column)
     except SqlglotError as error:
-        raise ConfigError(f"{what} = {text!r} is no SQL expression{_place(error)}", hint=hint) from None
+        raise ConfigError(f"{setting} = {text!r} is no SQL expression{_place(error)}", hint=hint) from None
     except Unfit as error:
-        raise ConfigError(f"{what} = {text!r}: {error}", hint=hint) from None
+        raise ConfigError(f"{setting} = {text!r}: {error}", hint=hint) from None
     except RecursionError:  # sqlglot's parser recurses, and so does `from_below`
-        raise ConfigError(f"{what} is nested too deeply", hint=hint) from None
+        raise ConfigError(f"{setting} is nested too deeply", hint=hint) from None
     nodes: list[Any] = list(tree.walk())
     if len(nodes) > _MOST_NODES:
-        raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
+        raise ConfigError(f"{setting} has {len(nodes)} parts, more than {_MOST_NODES}")
     if max(node.depth for node in nodes) > _DEEPEST:
-        raise ConfigError(f"{what} is nested too deeply", hint=hint)
+        raise ConfigError(f"{setting} is nested too deeply", hint=hint)
     for node in nodes:
         if not isinstance(node, _NAMES | exp.Case | exp.If) and type(node) not in RULES:
             raise ConfigError(
-                f"{what} = {text!r}: {_shown(node)} is not in the language{_nearest(node, sizes)}", hint=hint
+                f"{setting} = {text!r}: {_shown(node)} is not in the language{_nearest(node, sizes)}",
+                hint=hint,
             )
         if isinstance(node, exp.Null) and not _may_be_null(node):
-            raise ConfigError(f"{what} = {text!r}: ask for null with IS NULL or IS NOT NULL", hint=hint)
+            raise ConfigError(f"{setting} = {text!r}: ask for null with IS NULL or IS NOT NULL", hint=hint)
     columns = dict.fromkeys(node.name for node in nodes if isinstance(node, exp.Column))
     return Expression(text, tuple(columns), tree)
 
 
-def typed(expression: Expression, column: ColumnKind, what: str) -> Typed:
+def typed(expression: Expression, column: ColumnKind, setting: str) -> Typed:
     """The expression with types. column: tells the kind of a column by its name. ConfigError if a type does not fit."""
     # `read` caches trees, and `_kind` writes into the tree.
     tree = expression.tree.copy()
     try:
         kind = _kind(tree, column)
     except Unfit as error:
-        raise ConfigError(f"{what} = {expression.text!r}: {error}", hint=_HINT) from None
+        raise ConfigError(f"{setting} = {expression.text!r}: {error}", hint=_HINT) from None
     return Typed(expression.text, expression.columns, tree, kind)
 
 
-def condition(expression: Expression, column: ColumnKind, what: str) -> Typed:
+def condition(expression: Expression, column: ColumnKind, setting: str) -> Typed:
     """As `typed`, for a condition. Raises ConfigError also if the expression is neither true nor false."""
-    found = typed(expression, column, what)
-    if found.kind != TRUTH:
+    typed_condition = typed(expression, column, setting)
+    if typed_condition.kind != TRUTH:
         raise ConfigError(
-            f"{what} = {expression.text!r} is {found.kind.words}, but a condition is needed",
+            f"{setting} = {expression.text!r} is {typed_condition.kind.words}, but a condition is needed",
             hint="compare it with something",
         )
-    return found
+    return typed_condition
 
 
 def is_place(node: exp.Expression) -> bool:
@@ -146,8 +147,8 @@ def _may_be_null(node: exp.Null) -> bool:
 
 def _place(error: SqlglotError) -> str:
     """Where sqlglot stopped, in words. Empty if sqlglot does not tell."""
-    told = getattr(error, "errors", None) or [{}]
-    column, near = told[0].get("col"), told[0].get("highlight")
+    errors = getattr(error, "errors", None) or [{}]
+    column, near = errors[0].get("col"), errors[0].get("highlight")
     return f" (column {column}{f', at {near!r}' if near else ''})" if column else ""
 
 
@@ -227,11 +228,11 @@ def _nearest(node: exp.Expression, sizes: bool) -> str:
     """
     if is_size(node):
         return ", except in partitioner.cost"
-    told = near(node) if sizes else ""
-    if told:
-        return told
+    suggestion = near(node) if sizes else ""
+    if suggestion:
+        return suggestion
     # SAID is a text for people. Its words that are identifiers are the functions and keywords of the language.
     names = [word.strip(",") for word in SAID.split() if word.strip(",").isidentifier()]
     names += ["size"] if sizes else []
-    found = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)
-    return f" (did you mean {found[0]}?)" if found and isinstance(node, exp.Anonymous) else ""
+    matches = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)
+    return f" (did you mean {matches[0]}?)" if matches and isinstance(node, exp.Anonymous) else ""

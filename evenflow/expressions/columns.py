@@ -34,10 +34,10 @@ class Columns:
 
     def type_of(self, name: str) -> str:
         """The type of a column that is read, looked up or derived. KeyError for any other."""
-        return self.derived[name].type if name in self.derived else self.given[name]
+        return self.derived[name].type if name in self.derived else self.source_types[name]
 
     @property
-    def given(self) -> Mapping[str, str]:
+    def source_types(self) -> Mapping[str, str]:
         """The type of each column that is there before any is derived: those of the record and of a lookup file."""
         return {**self.read, **self.looked_up} if self.looked_up else self.read
 
@@ -150,9 +150,9 @@ def one_type(column: str, needed: Mapping[str, str]) -> str:
         # An aggregate asks for float64 unless a type is declared. A whole number can be aggregated as well.
         return "int64"
     if len(kinds) > 1:
-        told = " and ".join(f"{use} ({kind})" for use, kind in needed.items())
+        uses = " and ".join(f"{use} ({kind})" for use, kind in needed.items())
         raise ValueError(
-            f"column {column!r} is needed as {told}, which no value is both: declare its type in types (of the key and of "
+            f"column {column!r} is needed as {uses}, which no value is both: declare its type in types (of the key and of "
             "aggregated columns; time_unit says what the time is), or take another column"
         )
     return kinds.pop()

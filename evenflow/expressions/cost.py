@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Size:
+class ElementCount:
     """What is counted. each: whether it lies in the elements of a record that is taken apart."""
 
-    of: Explosion
+    source: Explosion
     each: bool
 
 
@@ -45,7 +45,7 @@ class Cost:
     of_element: Mapping[str, str]
     each: bool
     repeated: tuple[str, ...]
-    sizes: Mapping[str, Size]
+    sizes: Mapping[str, ElementCount]
 
     @property
     def column(self) -> str | None:
@@ -57,31 +57,33 @@ class Cost:
     @property
     def read(self) -> list[str]:
         """The columns of the record, the elements and the query that the cost reads or counts."""
-        names = (self.sizes[name].of.column if name in self.sizes else name for name in self.types)
+        names = (self.sizes[name].source.column if name in self.sizes else name for name in self.types)
         return list(dict.fromkeys(names))
 
 
-def cost_of(text: str, columns: Columns, explosion: Explosion | None, what: str) -> Cost:
+def cost_of(text: str, columns: Columns, explosion: Explosion | None, setting: str) -> Cost:
     """The cost that this text says. ConfigError if it is wrong, no number, or the same for all tuples.
 
-    columns: of the query. explosion: what the query takes apart. what: name of the setting, for messages.
+    columns: of the query. explosion: what the query takes apart. setting: its name, for messages.
     """
     from evenflow.expressions.checked import read, typed
     from evenflow.expressions.kinds import kind_of
     from evenflow.expressions.sizes import SIZE, sizes_in
 
-    expression = read(text, what, sizes=True)
+    expression = read(text, setting, sizes=True)
     if not expression.columns:
         raise ConfigError(
-            f"{what} = {text!r} reads no column, so all tuples would cost the same",
+            f"{setting} = {text!r} reads no column, so all tuples would cost the same",
             hint="name a column, or leave it out",
         )
     inner = _of_elements(columns, explosion)
     counted = sizes_in(expression.tree)
     # What `explode` itself says is the record's, and the same for each of its elements.
     sizes = {
-        name: Size(of, of != explosion and (of.column in inner or _within(explosion, of.column)))
-        for name, of in counted.items()
+        name: ElementCount(
+            source, source != explosion and (source.column in inner or _within(explosion, source.column))
+        )
+        for name, source in counted.items()
     }
     plain = [name for name in expression.columns if name not in counted]
     own = {name: _number_or(name, expression) for name in plain if not _known(columns, name)}
@@ -89,19 +91,19 @@ def cost_of(text: str, columns: Columns, explosion: Explosion | None, what: str)
         name: "int64" if name in counted else own[name] if name in own else _as_number(columns.type_of(name))
         for name in expression.columns
     }
-    found = typed(expression, lambda name: SIZE if name in counted else kind_of(types[name]), what)
-    if not found.kind.number or found.kind.name == "nothing":
+    cost = typed(expression, lambda name: SIZE if name in counted else kind_of(types[name]), setting)
+    if not cost.kind.number or cost.kind.name == "nothing":
         raise ConfigError(
-            f"{what} = {text!r} is {found.kind.words}, but a cost is a number",
+            f"{setting} = {text!r} is {cost.kind.words}, but a cost is a number",
             hint="name a column of numbers, or compute a number, such as length(...)",
         )
-    for of in counted.values():
-        if of != explosion:
-            own |= _counted(of, columns, explosion, own, f"{what} = {text!r}")
+    for source in counted.values():
+        if source != explosion:
+            own |= _counted(source, columns, explosion, own, f"{setting} = {text!r}")
     outer = [name for name in plain if name not in inner and not _within(explosion, name)]
     each = len(outer) < len(plain) or any(size.each for size in sizes.values())
     return Cost(
-        expression=found,
+        expression=cost,
         types=types,
         of_record={name: type_ for name, type_ in own.items() if not _within(explosion, name)},
         of_element={name: type_ for name, type_ in own.items() if _within(explosion, name)},
@@ -117,7 +119,7 @@ def _as_number(type_: str) -> str:
 
 
 def _known(columns: Columns, name: str) -> bool:
-    return name in columns.given or name in columns.derived
+    return name in columns.source_types or name in columns.derived
 
 
 def _within(explosion: Explosion | None, name: str) -> bool:
@@ -138,14 +140,14 @@ def _of_elements(columns: Columns, explosion: Explosion | None) -> set[str]:
 
 
 def _counted(
-    of: Explosion, columns: Columns, explosion: Explosion | None, own: Mapping[str, str], named: str
+    source: Explosion, columns: Columns, explosion: Explosion | None, own: Mapping[str, str], named: str
 ) -> dict[str, str]:
     """The column that has to be read to count this, with its type. Empty if the query has it.
 
     own: columns that only the cost reads, with their types. named: the setting, for messages. ConfigError if the column is
     needed as something else.
     """
-    name, type_ = of.column, "list" if of.way == "list" else "string"
+    name, type_ = source.column, "list" if source.way == "list" else "string"
     hint = f"write size(split({name}, ';')) or size(words({name})) to count the parts of a text"
     if type_ == "list" and explosion is not None and explosion.way != "list" and _within(explosion, name):
         raise ConfigError(
@@ -155,9 +157,9 @@ def _counted(
     read = columns.type_of(name) if known else own.get(name, type_)
     if read != type_:
         whose = "the query" if known else "it also"
-        what = "the list" if type_ == "list" else "parts of the text"
+        noun = "the list" if type_ == "list" else "parts of the text"
         raise ConfigError(
-            f"{named} counts {what} {name!r}, but {whose} reads this column as {read}",
+            f"{named} counts {noun} {name!r}, but {whose} reads this column as {read}",
             hint=hint if read == "string" else "name another column",
         )
     return {} if known else {name: type_}

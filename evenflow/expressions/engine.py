@@ -44,7 +44,7 @@ class Engine:
         import polars  # not at the top of the file: polars is an optional dependency
 
         self._polars = polars
-        self._types = columns.given
+        self._types = columns.source_types
         self._derived = {
             name: (polars.sql_expr(rewritten(derived)), derived.type)
             for name, derived in columns.derived.items()
@@ -52,7 +52,7 @@ class Engine:
         self._where = None if columns.where is None else polars.sql_expr(rewritten(columns.where))
         read = [name for derived in columns.derived.values() for name in derived.columns]
         read += [] if columns.where is None else columns.where.columns
-        self.reads = [name for name in columns.given if name in read]
+        self.reads = [name for name in columns.source_types if name in read]
         self._try()
 
     def _try(self) -> None:
@@ -87,11 +87,11 @@ class Engine:
 class Numbers:
     """Computes one expression that yields numbers, for blocks of tuples.
 
-    types: of the columns that the expression reads. what: name of the setting, for messages. Raises ConfigError for an
+    types: of the columns that the expression reads. setting: its name, for messages. Raises ConfigError for an
     expression that Polars cannot compute.
     """
 
-    def __init__(self, expression: Typed, types: Mapping[str, str], what: str) -> None:
+    def __init__(self, expression: Typed, types: Mapping[str, str], setting: str) -> None:
         import polars  # not at the top of the file: polars is an optional dependency
 
         self._types = {name: types[name] for name in expression.columns}
@@ -99,7 +99,7 @@ class Numbers:
         try:
             self.compute({name: pa.nulls(1, arrow_type(type_)) for name, type_ in self._types.items()}, 1)
         except polars.exceptions.PolarsError as error:
-            raise ConfigError(f"{what} = {expression.text!r} cannot be computed: {error}") from None
+            raise ConfigError(f"{setting} = {expression.text!r} cannot be computed: {error}") from None
 
     def compute(self, columns: Mapping[str, pa.Array], rows: int) -> Float64s:
         """The value for each of `rows` tuples, NaN where it is null. columns: by name. Shape (rows,)."""
@@ -139,23 +139,23 @@ def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
     import polars
 
     scale = decimal_scale(type_)
-    held = value
+    column = value
     if type_ == "int64":
-        held = value.cast(polars.Int64, strict=False)
+        column = value.cast(polars.Int64, strict=False)
     elif type_ == "float64":
-        held = value.cast(polars.Float64)
+        column = value.cast(polars.Float64)
         # An infinite or undefined value makes the tuple unreadable.
-        held = held.set(~held.is_finite(), None)
+        column = column.set(~column.is_finite(), None)
     elif scale is not None:
         # Polars computes with 38 digits, so values of more than 18 digits are taken out here.
         most = 10**DECIMAL_DIGITS
         wide = value.cast(polars.Decimal(MOST_DIGITS, scale))
-        held = wide.set(wide.abs() >= Decimal(most).scaleb(-scale), None)
+        column = wide.set(wide.abs() >= Decimal(most).scaleb(-scale), None)
     elif type_ == "string" and value.dtype == polars.String:
         # An expression can make a text many times as long. Arrow's columns of text hold 2 GiB each.
-        held = value.set(value.str.len_bytes() > DERIVED_BYTES, None)
-    wrong: Bools = (held.is_null() & value.is_not_null()).to_numpy()
-    return held.to_arrow().cast(arrow_type(type_)), wrong
+        column = value.set(value.str.len_bytes() > DERIVED_BYTES, None)
+    wrong: Bools = (column.is_null() & value.is_not_null()).to_numpy()
+    return column.to_arrow().cast(arrow_type(type_)), wrong
 
 
 def rewritten(expression: Typed) -> str:
@@ -169,8 +169,8 @@ def rewritten(expression: Typed) -> str:
 
 def _rewritten(node: exp.Expression) -> exp.Expression:
     if isinstance(node, exp.Div):
-        one = exp.column(_ONE, quoted=True)
-        divisor = exp.Mul(this=exp.Paren(this=_cast(node.expression, _DOUBLE)), expression=one)
+        unit = exp.column(_ONE, quoted=True)
+        divisor = exp.Mul(this=exp.Paren(this=_cast(node.expression, _DOUBLE)), expression=unit)
         return exp.Div(this=_cast(node.this, _DOUBLE), expression=exp.Paren(this=divisor))
     # Columns have 128 bits already (`_widened`), and places in a text must stay plain numbers.
     kind = kind_at(node)

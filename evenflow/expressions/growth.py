@@ -35,14 +35,14 @@ class Growth(NamedTuple):
 
 def growths(columns: Columns) -> dict[str, Growth]:
     """The growth of each column that is text and is derived or comes from a lookup file, by name."""
-    found = {
+    growth_by_name = {
         name: Growth(0, LOOKUP_TEXT_BYTES) for name, type_ in columns.looked_up.items() if type_ == "string"
     }
     for name, derived in columns.derived.items():
-        growth = _growth(derived.tree, found)
+        growth = _growth(derived.tree, growth_by_name)
         if derived.type == "string":
-            found[name] = growth
-    return found
+            growth_by_name[name] = growth
+    return growth_by_name
 
 
 def _growth(node: exp.Expression, derived: Mapping[str, Growth]) -> Growth:

@@ -29,7 +29,7 @@ _CONDITIONS = exp.And | exp.Or | exp.Not
 
 def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
     """The type of a column by its uses in these expressions. None if the uses tell no type, or different types."""
-    found = {
+    types = {
         type_
         for expression in expressions
         for node in expression.tree.find_all(exp.Column)
@@ -37,9 +37,9 @@ def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
         for type_ in _by_use(node)
     }
     # "float64" stands for any number here, and `%` asks for a whole one.
-    if found == {"int64", "float64"}:
+    if types == {"int64", "float64"}:
         return "int64"
-    return found.pop() if len(found) == 1 else None
+    return types.pop() if len(types) == 1 else None
 
 
 def _by_use(node: exp.Expression) -> Iterator[str]:

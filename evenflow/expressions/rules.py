@@ -29,11 +29,11 @@ def _numbers(kinds: Sequence[Kind]) -> None:
             raise Unfit(f"it takes numbers, not {kind.words}")
 
 
-def _all(wanted: Kind) -> Callable[[Sequence[Kind]], None]:
+def _all(operand: Kind) -> Callable[[Sequence[Kind]], None]:
     def check(kinds: Sequence[Kind]) -> None:
         for kind in kinds:
-            if kind not in (wanted, NOTHING):
-                raise Unfit(f"it takes {wanted.words}, not {kind.words}")
+            if kind not in (operand, NOTHING):
+                raise Unfit(f"it takes {operand.words}, not {kind.words}")
 
     return check
 
@@ -57,11 +57,11 @@ def _sum(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
 
 def _product(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     _numbers(kinds)
-    one, other = kinds
-    if not (one.exact and other.exact):
+    first, second = kinds
+    if not (first.exact and second.exact):
         return FLOAT
-    name: Name = "decimal" if "decimal" in (one.name, other.name) else "whole"
-    return Kind(name, one.most * other.most, one.scale + other.scale)
+    name: Name = "decimal" if "decimal" in (first.name, second.name) else "whole"
+    return Kind(name, first.most * second.most, first.scale + second.scale)
 
 
 def _quotient(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:

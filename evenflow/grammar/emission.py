@@ -57,11 +57,11 @@ class Emission:
 
     def check_names(self, aggregates: Iterable[str]) -> None:
         """ValueError if an aggregate has the name of a column that the mode adds."""
-        taken = {name for name in aggregates if name.lower() in self.columns}
-        if taken:
+        clashes = {name for name in aggregates if name.lower() in self.columns}
+        if clashes:
             setting = "late = 'update'" if self.updates else f"emit = '{self}'"
             raise ValueError(
-                f"{', '.join(sorted(taken))} cannot name an aggregate: with {setting} every result row has that field"
+                f"{', '.join(sorted(clashes))} cannot name an aggregate: with {setting} every result row has that field"
             )
 
     @property

@@ -35,18 +35,18 @@ class Explosion:
         if split is not None:
             # In single quotes, as in SQL, two single quotes stand for one.
             quoted, doubly = split[2], split[3]
-            found = cls(split[1], "split", quoted.replace("''", "'") if quoted is not None else doubly)
+            explosion = cls(split[1], "split", quoted.replace("''", "'") if quoted is not None else doubly)
         elif words is not None:
-            found = cls(words[1], "words")
+            explosion = cls(words[1], "words")
         else:
-            found = cls(text.strip())
-        if not found.column or found.column.startswith("@") or re.search(r"[(),]", found.column):
+            explosion = cls(text.strip())
+        if not explosion.column or explosion.column.startswith("@") or re.search(r"[(),]", explosion.column):
             raise ValueError(
                 f"explode = {text!r:.200} is none of 'COLUMN' (a list in JSON), \"split(COLUMN, ';')\" and 'words(COLUMN)' "
                 "(a text)"
             )
-        paths.check([found.column])
-        return found
+        paths.check([explosion.column])
+        return explosion
 
     def __str__(self) -> str:
         if self.way == "list":

@@ -27,19 +27,19 @@ def segments(name: str) -> tuple[str, ...]:
     """The fields on the way to this field, outermost first. ValueError for a name that is no path."""
     if "." not in name and not name.startswith('"'):
         return (name,)
-    found: list[str] = []
+    fields: list[str] = []
     rest = name
     while True:
         segment, rest = _quoted(name, rest) if rest.startswith('"') else _plain(rest)
         if not segment:
             raise ValueError(f"{name!r} names a field without a name: between two dots stands a name")
-        found.append(segment)
+        fields.append(segment)
         if not rest:
             break
         rest = rest[1:]
-    if len(found) > MOST_LEVELS:
-        raise ValueError(f"{name!r} lies {len(found)} fields deep, more than {MOST_LEVELS}")
-    return tuple(found)
+    if len(fields) > MOST_LEVELS:
+        raise ValueError(f"{name!r} lies {len(fields)} fields deep, more than {MOST_LEVELS}")
+    return tuple(fields)
 
 
 def written(fields: Iterable[str]) -> str:

@@ -77,13 +77,13 @@ class ControlSettings(Section):
             raise ValueError(
                 f"control.replicas_min ({self.replicas_min}) is above control.replicas_max ({self.replicas_max})"
             )
-        for name, least, most, there in (
+        for name, least, most, limit in (
             ("p", self.p_min, self.p_max, most_p),
             ("r", self.r_min, self.r_max, most_r),
         ):
-            if most is not None and most > there:
-                raise ValueError(f"control.{name}_max ({most}) is more than there are ({there})")
-            if least > (there if most is None else most):
+            if most is not None and most > limit:
+                raise ValueError(f"control.{name}_max ({most}) is more than there are ({limit})")
+            if least > (limit if most is None else most):
                 raise ValueError(
-                    f"control.{name}_min ({least}) is above the most ({there if most is None else most})"
+                    f"control.{name}_min ({least}) is above the most ({limit if most is None else most})"
                 )

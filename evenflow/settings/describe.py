@@ -77,19 +77,19 @@ def settings_markdown() -> str:
 
 def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDescription]:
     for name, field in model.model_fields.items():
-        here = (*path, name)
+        setting_path = (*path, name)
         table = _table(field.annotation)
         if table is not None:
-            yield from _fields(table, here)
+            yield from _fields(table, setting_path)
         elif field.annotation == dict[str, View]:
-            yield from _fields(View, (*here, "NAME"))
+            yield from _fields(View, (*setting_path, "NAME"))
         else:
             yield SettingDescription(
-                name=".".join(here),
+                name=".".join(setting_path),
                 kind=_kind(field),
                 default=_default(field),
                 description=field.description or "",
-                variable="EVENFLOW_" + "__".join(here).upper(),
+                variable="EVENFLOW_" + "__".join(setting_path).upper(),
             )
 
 

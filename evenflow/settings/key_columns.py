@@ -42,6 +42,6 @@ def _obstacles(query: Query, name: str) -> Iterator[str]:
         **{other: f"the aggregate {other!r}" for other in query.aggregates},
         **{other: f"the key column {other!r}" for other in query.result_keys if other != name},
     }
-    for other, what in others.items():
+    for other, owner in others.items():
         if other.lower() == lower:
-            yield f"{what} has that name, and tables do not tell upper from lower case"
+            yield f"{owner} has that name, and tables do not tell upper from lower case"

@@ -127,9 +127,9 @@ class KafkaSettings(Section):
 
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> KafkaSettings:
-        given = {name for name in _SASL_FIELDS if getattr(self, name) is not None}
+        set_fields = {name for name in _SASL_FIELDS if getattr(self, name) is not None}
         if not self.security_protocol.startswith("SASL_"):
-            if given:
+            if set_fields:
                 raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
         else:
             by_token = self.sasl_mechanism == "OAUTHBEARER"
@@ -137,11 +137,11 @@ class KafkaSettings(Section):
                 "sasl_mechanism",
                 *(("sasl_token_file",) if by_token else ("sasl_username", "sasl_password")),
             )
-            missing = [name for name in needed if name not in given]
+            missing = [name for name in needed if name not in set_fields]
             if missing:
                 raise ValueError(f"{self.security_protocol} lacks {' and '.join(missing)}")
-            if not given <= set(needed):
-                unused = " and ".join(sorted(given - set(needed)))
+            if not set_fields <= set(needed):
+                unused = " and ".join(sorted(set_fields - set(needed)))
                 raise ValueError(
                     f"{unused} has no meaning with sasl_mechanism {self.sasl_mechanism}: take it out"
                 )
@@ -508,7 +508,7 @@ class Settings(BaseSettings):
             return
         form, own = self.input, list(cost.of_record)
         named = f"partitioner.cost = {self.partitioner.cost!r} reads"
-        lists = [size.of.column for size in cost.sizes.values() if size.of.way == "list"]
+        lists = [size.source.column for size in cost.sizes.values() if size.source.way == "list"]
         if lists and form.format != "json":
             raise ValueError(
                 f"partitioner.cost = {self.partitioner.cost!r} counts the list {lists[0]!r}, which only JSON can hold here, "
@@ -553,12 +553,12 @@ class Settings(BaseSettings):
 
     def _check_places(self) -> None:
         """ValueError if two topics of the query and its views would be the same topic."""
-        held = {self.topic(role): f"the query's {role}" for role in sorted(OF_THE_QUERY)}
+        owners = {self.topic(role): f"the query's {role}" for role in sorted(OF_THE_QUERY)}
         for settings in queries(self):
             for role in ("partials", "telemetry", "results"):
                 mine = f"{role} of {settings.query.name}"
                 # `setdefault` returns who has this topic already, or `mine`.
-                other = held.setdefault(settings.topic(role), mine)
+                other = owners.setdefault(settings.topic(role), mine)
                 if other != mine:
                     raise ValueError(
                         f"{mine} and {other} would be one topic, {settings.topic(role)}: give the view another name, or "
@@ -793,14 +793,14 @@ class Settings(BaseSettings):
         before = _partitions(identity)
         if before is not None and before < now["input"]["partitions"]:
             now["input"]["partitions"] = before
-        found = changes(identity, now)
+        lines = changes(identity, now)
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"
         return [
             f"{line} (as many as partitioner.workers, as it is not set)"
             if unset and line.startswith(named)
             else line
-            for line in found
+            for line in lines
         ]
 
     @property

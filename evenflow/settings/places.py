@@ -20,13 +20,13 @@ def private_folder(folder: Path) -> None:
     there stays as somebody made it, and so does a `state_folder` of another user, such as the root of a volume. Raises
     OSError if a folder cannot be made.
     """
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir(mode=0o700, exist_ok=True)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
     own = Path(state_folder())
     if own in (folder, *folder.parents):
-        found = own.stat()
-        if stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
+        status = own.stat()
+        if stat.S_IMODE(status.st_mode) & 0o077 and status.st_uid == os.geteuid():
             own.chmod(0o700)
 
 

@@ -295,10 +295,10 @@ class Query(BaseModel):
             ),
             "a result in JSON": (json_row(key=key, result=result), "max_result_bytes"),
         }
-        for what, (size, names) in rows.items():
+        for row, (size, names) in rows.items():
             if size > ROW_BYTES:
                 raise ValueError(
-                    f"{what} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
+                    f"{row} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
                     f"{names} or max_key_bytes"
                 )
         return self
@@ -340,8 +340,8 @@ class Query(BaseModel):
                     f"lookup.columns has {wrong!r}, which explode = {self.explode!r} takes apart"
                 )
         for name in looked_up:
-            for setting, taken in (("columns", self.columns), ("types", self.types), ("time", (self.time,))):
-                if name in taken:
+            for setting, names in (("columns", self.columns), ("types", self.types), ("time", (self.time,))):
+                if name in names:
                     raise ValueError(
                         f"{setting} has {name!r}, but that is a column of the lookup file: a column has one source, and "
                         "lookup.columns says its type. Give the other column another name"
@@ -495,17 +495,17 @@ class Query(BaseModel):
     def _views_are_queries(self) -> Query:
         for name in self.views:
             check_name(name)
-            seen = self._with_views(name).view(name)
+            view = self._with_views(name).view(name)
             try:
-                if seen.slide_ms % self.slide_ms:
+                if view.slide_ms % self.slide_ms:
                     raise ValueError(
-                        f"slide ({format_duration(seen.slide_ms)}) must be a multiple of the query's slide "
+                        f"slide ({format_duration(view.slide_ms)}) must be a multiple of the query's slide "
                         f"({format_duration(self.slide_ms)}), in which tuples are routed"
                     )
                 # `view` makes a copy, which pydantic does not validate.
-                seen._check_window()
-                seen._check_aggregates()
-                seen._check_own_key()
+                view._check_window()
+                view._check_aggregates()
+                view._check_own_key()
             except ValueError as error:
                 raise ValueError(f"views.{name}: {error}") from None
         return self
@@ -516,7 +516,7 @@ class Query(BaseModel):
             raise ValueError(
                 f"a summary means the query itself by {OF_THE_QUERY_ITSELF!r}: give the view of that name another one"
             )
-        for name, said in self.summaries.items():
+        for name, summary in self.summaries.items():
             check_name(name, "summary")
             if name in self.views:
                 raise ValueError(f"{name!r} cannot name a summary: a view has that name")
@@ -525,7 +525,7 @@ class Query(BaseModel):
                     f"summaries.{name}: late = 'update' does not go with summaries, whose parts must be closed: leave late "
                     "out"
                 )
-            for part, column in said.of.items():
+            for part, column in summary.of.items():
                 if part != OF_THE_QUERY_ITSELF and part not in self.views:
                     meant = did_you_mean(part, (OF_THE_QUERY_ITSELF, *self.views))
                     raise ValueError(
@@ -560,8 +560,8 @@ class Query(BaseModel):
         kinds = set()
         for part, column in self.parts:
             outputs = {output.label: output for output in outputs_of(part)}
-            said = [spec.column for spec in self.aggregates.values()]
-            read = {label for label in outputs if label in said} | ({column} - {KEY})
+            columns = [spec.column for spec in self.aggregates.values()]
+            read = {label for label in outputs if label in columns} | ({column} - {KEY})
             rounded = [label for label in sorted(read) if not exact(label, part.aggregates, outputs)]
             if rounded:
                 raise ValueError(
@@ -645,10 +645,10 @@ class Query(BaseModel):
             "a row of partials": partial_row(key=key, state=self.max_state_bytes, result=result),
             "a result in JSON": json_row(key=key, result=result),
         }
-        for what, size in rows.items():
+        for row, size in rows.items():
             if size > ROW_BYTES:
                 raise ValueError(
-                    f"{what_is} a text of up to query.max_value_bytes = {self.max_value_bytes:,} bytes, so {what} "
+                    f"{what_is} a text of up to query.max_value_bytes = {self.max_value_bytes:,} bytes, so {row} "
                     f"could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
                     "query.max_value_bytes or query.max_result_bytes"
                 )
@@ -664,43 +664,43 @@ class Query(BaseModel):
         """
         if name in self.summaries:
             return self._as_summary(name)
-        said = self.views[name]
+        view = self.views[name]
         changed = {
             "name": f"{self.name}.{name}",
-            "aggregates": said.aggregates,
-            "window": self.window if said.window is None else said.window,
-            "slide": self.slide_ms if said.slide is None else said.slide,
-            "emit": said.emit,
+            "aggregates": view.aggregates,
+            "window": self.window if view.window is None else view.window,
+            "slide": self.slide_ms if view.slide is None else view.slide,
+            "emit": view.emit,
             "views": {},
             "summaries": {},
         }
-        seen = self.model_copy(update=changed)
-        seen._origin = self
-        seen._own_key = said.key
-        return seen
+        query = self.model_copy(update=changed)
+        query._origin = self
+        query._own_key = view.key
+        return query
 
     def _as_summary(self, name: str) -> Query:
-        said = self.summaries[name]
-        parts = [self.part(part) for part in said.of]
+        summary = self.summaries[name]
+        parts = [self.part(part) for part in summary.of]
         changed = {
             "name": f"{self.name}.{name}",
-            "aggregates": said.aggregates,
+            "aggregates": summary.aggregates,
             "window": max(part.window for part in parts),
             "slide": parts[0].slide_ms,
-            "emit": said.emit,
+            "emit": summary.emit,
             "views": {},
             "summaries": {},
         }
-        seen = self.model_copy(update=changed)
-        seen._origin = self
-        seen._summary = said
-        return seen
+        query = self.model_copy(update=changed)
+        query._origin = self
+        query._summary = summary
+        return query
 
     def part(self, name: str) -> Query:
         """A part of a summary: 'query' or a view of this query, with all rows of all windows. KeyError for another name."""
         whole = self.origin
-        found = whole if name == OF_THE_QUERY_ITSELF else whole.view(name)
-        return found.model_copy(update={"emit": "all", "emit_from": None})
+        part = whole if name == OF_THE_QUERY_ITSELF else whole.view(name)
+        return part.model_copy(update={"emit": "all", "emit_from": None})
 
     @property
     def summary(self) -> Summary | None:
@@ -785,8 +785,8 @@ class Query(BaseModel):
         """
         if self._summary is not None:
             return list(self.aggregates.values())
-        asked = [self.origin.aggregates, *(seen.aggregates for seen in self.origin.views.values())]
-        return [spec for aggregates in asked for spec in aggregates.values()]
+        tables = [self.origin.aggregates, *(view.aggregates for view in self.origin.views.values())]
+        return [spec for aggregates in tables for spec in aggregates.values()]
 
     @property
     def slide_ms(self) -> int:
@@ -916,7 +916,7 @@ class Query(BaseModel):
         return {} if self.lookup is None else self.lookup.columns
 
     @property
-    def made(self) -> frozenset[str]:
+    def computed_columns(self) -> frozenset[str]:
         """Names of the columns that are no columns of the record: those that are derived or come from the lookup file."""
         return frozenset({*self.columns, *self.looked_up})
 
@@ -950,11 +950,11 @@ class Query(BaseModel):
         These are the undeclared columns of the record that nothing but count_distinct reads. A query that has begun has
         those with which it began. Of these, a view that was added may need one as a number: `changed_any_columns`.
         """
-        found = self._only_counted
-        if found and self._expressions:
+        columns = self._only_counted
+        if columns and self._expressions:
             read = self.resolved.read
-            found = frozenset(name for name in found if read[name] == ANY_VALUE)
-        return found
+            columns = frozenset(name for name in columns if read[name] == ANY_VALUE)
+        return columns
 
     @property
     def changed_any_columns(self) -> list[str]:
@@ -980,8 +980,8 @@ class Query(BaseModel):
         others = {spec.column for spec in self.routed_for if spec.function != _DISTINCT}
         known = {*self.key_columns, self.time, *self._declared, *self.columns, *self.lookup_key}
         known |= self._view_keys
-        found = {name for name in counted - others - known if name is not None}
-        return frozenset(found if self._begun_any_columns is None else found & {*self._begun_any_columns})
+        columns = {name for name in counted - others - known if name is not None}
+        return frozenset(columns if self._begun_any_columns is None else columns & {*self._begun_any_columns})
 
     @property
     def _aggregated(self) -> list[str]:
@@ -990,7 +990,7 @@ class Query(BaseModel):
     @property
     def _view_keys(self) -> frozenset[str]:
         """Columns that views group by in place of the query's key."""
-        return frozenset(seen.key for seen in self.origin.views.values() if seen.key is not None)
+        return frozenset(view.key for view in self.origin.views.values() if view.key is not None)
 
     @property
     def _carried(self) -> list[str]:
@@ -1056,10 +1056,10 @@ class Query(BaseModel):
             if not column.startswith("@"):
                 uses.setdefault(column, {})[use] = kind
         if not self._expressions:
-            found = Columns({column: one_type(column, needed) for column, needed in uses.items()})
+            columns = Columns({column: one_type(column, needed) for column, needed in uses.items()})
         else:
-            found = resolved(self.columns, self.where, uses, types)
-        return found.looked_up_in(self.looked_up, each=self.lookup_of_elements)
+            columns = resolved(self.columns, self.where, uses, types)
+        return columns.looked_up_in(self.looked_up, each=self.lookup_of_elements)
 
     @property
     def first_max_jump(self) -> int | None:

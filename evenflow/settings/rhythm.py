@@ -94,8 +94,8 @@ def commit_of(wishes: RhythmSettings, workers: int) -> int:
     if wishes.linger is not None:
         # What was set may leave nothing of the delay. A transaction for each block would cost more than it saves.
         most = max(most, min(LEAST_COMMIT, wishes.max_delay))
-    wanted = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
-    return max(1, min(most, max(LEAST_COMMIT, math.ceil(wanted))))
+    length = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
+    return max(1, min(most, max(LEAST_COMMIT, math.ceil(length))))
 
 
 def most_frames(wishes: RhythmSettings, workers: int) -> float:

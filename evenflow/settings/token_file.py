@@ -114,14 +114,15 @@ def _signed(tokens: TokenFile) -> tuple[str, float]:
 
 def _serve(tokens: TokenFile) -> TokenEndpoint:
     client, secret = "evenflow", secrets.token_hex(32)
-    wanted = b"Basic " + base64.b64encode(f"{client}:{secret}".encode())
+    authorization = b"Basic " + base64.b64encode(f"{client}:{secret}".encode())
 
     class Page(BaseHTTPRequestHandler):
         timeout = _PATIENCE_SECONDS
 
         def do_POST(self) -> None:
             """A client asks for the token, by the client credentials grant (RFC 6749, 4.4)."""
-            if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), wanted):
+            # Compared in constant time, so that the time of a refusal tells nothing of the secret.
+            if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), authorization):
                 self._answer(401, {"error": "invalid_client"})
                 return
             try:
@@ -133,8 +134,8 @@ def _serve(tokens: TokenFile) -> TokenEndpoint:
             left = int(end - tokens.clock())
             self._answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": left})
 
-        def _answer(self, status: int, what: dict[str, str | int]) -> None:
-            body = json.dumps(what).encode()
+        def _answer(self, status: int, answer: dict[str, str | int]) -> None:
+            body = json.dumps(answer).encode()
             self.send_response(status)
             for name, value in (
                 ("Content-Type", "application/json"),

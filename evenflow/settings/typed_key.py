@@ -61,18 +61,18 @@ def _of_columns(query: Query, typed: bytes) -> bytes:
         columns = [
             pa.array([read(value, kind)], _ARROW[kind]) for value, kind in zip(values, kinds, strict=True)
         ]
-        made = columns[0].cast(pa.string()) if len(columns) == 1 else arrays(columns)
-        found: bytes = made.cast(pa.binary())[0].as_py()
+        keys = columns[0].cast(pa.string()) if len(columns) == 1 else arrays(columns)
+        key: bytes = keys.cast(pa.binary())[0].as_py()
     # pa.ArrowInvalid is a ValueError. A number beyond int64 is an OverflowError, and too deep JSON a RecursionError.
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        said = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error).splitlines()[0][:200]
+        reason = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error).splitlines()[0][:200]
         raise ConfigError(
-            f"this is no key of {query.name} ({query.key_name}): {said}",
+            f"this is no key of {query.name} ({query.key_name}): {reason}",
             hint=f"type the key as it stands in results, such as {example(query)}"
             if len(names) == 1
             else f"type the parts of the key as a JSON array, such as {example(query)}",
         ) from None
-    return found
+    return key
 
 
 def _from_text(value: str, kind: str) -> Any:
@@ -88,8 +88,8 @@ def _from_text(value: str, kind: str) -> Any:
 
 
 def _from_json(value: Any, kind: str) -> Any:
-    wanted: type[Any] = {"int64": int, "bool": bool}.get(kind, str)
+    python_type: type[Any] = {"int64": int, "bool": bool}.get(kind, str)
     # True is a whole number in Python.
-    if type(value) is not wanted:
+    if type(value) is not python_type:
         raise ValueError(f"{json.dumps(value)[:50]} is not of type {kind}")
     return date.fromisoformat(value) if kind == "date" else value

@@ -75,14 +75,14 @@ class View(BaseModel):
         return self
 
 
-def check_name(name: str, what: str = "view") -> None:
-    """Raise ValueError for a name that no view can have. what: for messages."""
+def check_name(name: str, noun: str = "view") -> None:
+    """Raise ValueError for a name that no view can have. noun: what messages call it."""
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} cannot name a {what}: lower case letters, digits, '_' and '-' can (at most 41)"
+            f"{name!r} cannot name a {noun}: lower case letters, digits, '_' and '-' can (at most 41)"
         )
     if name in RESERVED_VIEW_NAMES:
-        raise ValueError(f"{name!r} cannot name a {what}: the query has a topic or a group of that name")
+        raise ValueError(f"{name!r} cannot name a {noun}: the query has a topic or a group of that name")
 
 
 def view(settings: Settings, name: str) -> Settings:

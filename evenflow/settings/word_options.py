@@ -14,13 +14,13 @@ from evenflow.written import pairs
 class WordOptions:
     """Options that the caller takes one by one. `done()` then refuses options that nobody took.
 
-    of: what the options belong to, for messages. Every method that takes an option raises ConfigError for a wrong value,
+    owner: what the options belong to, for messages. Every method that takes an option raises ConfigError for a wrong value,
     and for a missing option without a default.
     """
 
-    def __init__(self, text: str, *, of: str) -> None:
-        self._of = of
-        self._left = pairs(text, of=of)
+    def __init__(self, text: str, *, owner: str) -> None:
+        self._owner = owner
+        self._left = pairs(text, owner=owner)
         self._known: list[str] = []
 
     def number(
@@ -63,7 +63,7 @@ class WordOptions:
         try:
             value = parse_duration(int(text) if text.isdigit() else text)
         except ValueError as error:
-            raise ConfigError(f"{self._of}: {name}: {error}") from None
+            raise ConfigError(f"{self._owner}: {name}: {error}") from None
         if value < least:
             raise self._wrong(name, text, f"at least {least} ms")
         return value
@@ -83,18 +83,20 @@ class WordOptions:
 
     def settings_of(self, law: KeyLaw, *, but: Collection[str] = ()) -> dict[str, float]:
         """The settings of a law that were given, but for those in `but`."""
-        given: dict[str, float] = {}
+        values: dict[str, float] = {}
         for name, setting in law.settings.items():
             if name in but:
                 continue
             if name in self._left:
                 take = self.integer if setting.whole else self.number
-                given[name] = take(name, None, least=setting.least)
-                if given[name] > setting.most:
-                    raise ConfigError(f"{self._of}: {name}={given[name]:g} must be at most {setting.most:g}")
+                values[name] = take(name, None, least=setting.least)
+                if values[name] > setting.most:
+                    raise ConfigError(
+                        f"{self._owner}: {name}={values[name]:g} must be at most {setting.most:g}"
+                    )
             else:
                 self._known.append(name)  # so that a message about a wrong option lists it
-        return given
+        return values
 
     def has(self, name: str) -> bool:
         """Whether the option was given (and not yet taken)."""
@@ -105,18 +107,18 @@ class WordOptions:
         if self._left:
             unknown = ", ".join(sorted(self._left))
             known = f"its options are {', '.join(self._known)}" if self._known else "it has no options"
-            raise ConfigError(f"{self._of} has no option {unknown}", hint=known)
+            raise ConfigError(f"{self._owner} has no option {unknown}", hint=known)
 
     def _take(self, name: str, default: Any) -> str:
         self._known.append(name)
         if name in self._left:
             return self._left.pop(name)
         if default is None:
-            raise ConfigError(f"{self._of} needs the option {name}", hint=f"add {name}=...")
+            raise ConfigError(f"{self._owner} needs the option {name}", hint=f"add {name}=...")
         return str(default)
 
-    def _wrong(self, name: str, text: str, wanted: str) -> ConfigError:
-        return ConfigError(f"{self._of}: {name}={text} must be {wanted}")
+    def _wrong(self, name: str, text: str, requirement: str) -> ConfigError:
+        return ConfigError(f"{self._owner}: {name}={text} must be {requirement}")
 
 
 def listed(registry: Mapping[str, Any]) -> str:

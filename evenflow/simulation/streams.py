@@ -178,7 +178,7 @@ def kind_of(text: str) -> _Kind:
     name, rest = name_and_rest(text)
     if name not in STREAMS:
         raise ConfigError(f"there is no stream {name!r}", hint=f"known: {', '.join(STREAMS)}")
-    kind, words = STREAMS[name], WordOptions(rest, of=f"stream {name}")
+    kind, words = STREAMS[name], WordOptions(rest, owner=f"stream {name}")
     settings = words.settings_of(LAWS[kind.law], but={"z", *kind.fixed})
     words.done()
     return replace(kind, fixed={**kind.fixed, **settings})

@@ -29,7 +29,7 @@ _NO_COLUMN = "no-column-has-this-name"
 
 
 @dataclass(frozen=True)
-class Case:
+class SourceCase:
     """A source whose laws are checked. text: as the user wrote it."""
 
     text: str
@@ -80,8 +80,8 @@ def _same(got: Read, expected: Read, example: str) -> None:
         return
     length = min(len(got.times), len(expected.times))
     at = next((row for row in range(length) if _tuple(got, row) != _tuple(expected, row)), length)
-    told = [repr(_tuple(one, at)) if at < len(one.times) else "the end" for one in (expected, got)]
-    raise CounterExample(f"{example}, tuple {at}", expected=told[0], got=told[1])
+    tuples = [repr(_tuple(read, at)) if at < len(read.times) else "the end" for read in (expected, got)]
+    raise CounterExample(f"{example}, tuple {at}", expected=tuples[0], got=tuples[1])
 
 
 def _tuple(read: Read, row: int) -> str:
@@ -90,14 +90,14 @@ def _tuple(read: Read, row: int) -> str:
     return f"{read.keys[row].as_py()!r} at {read.times[row]}: {values}"
 
 
-def _repeats(case: Case) -> None:
+def _repeats(case: SourceCase) -> None:
     source = case.source
     once = first_tuples(source, _SIZES[0])
     _same(first_tuples(source, _SIZES[0]), once, "a second call of batches")
     _same(first_tuples(case.opened(), _SIZES[0]), once, "the source opened anew")
 
 
-def _cut_anyhow(case: Case) -> None:
+def _cut_anyhow(case: SourceCase) -> None:
     source = case.source
     whole = first_tuples(source, _SIZES[0])
     for size in _SIZES[1:]:
@@ -106,7 +106,7 @@ def _cut_anyhow(case: Case) -> None:
     _same(first_tuples(source, 1, _SMALL), few, "batches(1)")
 
 
-def _well_formed(case: Case) -> None:
+def _well_formed(case: SourceCase) -> None:
     source, rows = case.source, 0
     for number, batch in enumerate(source.batches(997)):
         example, length = f"batch {number} of batches(997)", len(batch.times)
@@ -143,13 +143,13 @@ def _well_formed(case: Case) -> None:
     )
 
 
-def _options_win(case: Case) -> None:
+def _options_win(case: SourceCase) -> None:
     chosen = list(reversed(case.source.column_names))[:3]
-    given = list(case.opened(columns=tuple(chosen)).column_names)
-    demand(given == chosen, f"columns={tuple(chosen)}", expected=f"column_names {chosen}", got=given)
+    names = list(case.opened(columns=tuple(chosen)).column_names)
+    demand(names == chosen, f"columns={tuple(chosen)}", expected=f"column_names {chosen}", got=names)
 
 
-def _missing_column_is_refused(case: Case) -> None:
+def _missing_column_is_refused(case: SourceCase) -> None:
     try:
         next(iter(case.opened(columns=(_NO_COLUMN,)).batches(1)))
     except ConfigError:
@@ -157,7 +157,7 @@ def _missing_column_is_refused(case: Case) -> None:
     raise CounterExample(f"columns=({_NO_COLUMN!r},)", expected="ConfigError", got="no error")
 
 
-LAWS: tuple[Law[Case], ...] = (
+LAWS: tuple[Law[SourceCase], ...] = (
     Law("each call of `batches` gives the same tuples in the same order", _repeats),
     Law("the size of the batches changes no tuple, and no batch is longer than asked for", _cut_anyhow),
     Law("columns, keys and times of a batch fit each other, and `rows` is their number", _well_formed),
@@ -173,7 +173,7 @@ def check_source(source: str | SourceFormat | Callable[[str, SourceOptions], Sou
     opened with no text behind its name. options: fields of SourceOptions, such as key and time. Raises BrokenLawError with
     the law, an example, what was expected and what came instead. ConfigError if the source cannot be opened.
     """
-    case = Case(_written(source), SourceOptions(**options))
+    case = SourceCase(_written(source), SourceOptions(**options))
     _ = case.source
     for law in LAWS:
         law.hold(case, who=case.text)

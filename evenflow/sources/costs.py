@@ -42,15 +42,15 @@ class CostColumn:
             "below 1 or missing, which count as 1": self.low,
             f"above {MAX_COST:,}, which count as {MAX_COST:,} (a larger unit would tell them apart)": self.high,
         }
-        changed = [f"{count:,} {what}" for what, count in changes.items() if count]
-        found = []
+        changed = [f"{count:,} {effect}" for effect, count in changes.items() if count]
+        sentences = []
         if changed:
-            found.append(f"values of the cost column {self.name!r} were changed: {'; '.join(changed)}")
+            sentences.append(f"values of the cost column {self.name!r} were changed: {'; '.join(changed)}")
         if self.same is not None:
-            found.append(
+            sentences.append(
                 f"every tuple has the cost {self.same:,} in {self.name!r}, so weighing changes nothing"
             )
-        return tuple(found)
+        return tuple(sentences)
 
 
 def cost_column(column: pa.ChunkedArray | pa.Array, *, name: str, where: str) -> CostColumn:

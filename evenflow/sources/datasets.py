@@ -59,7 +59,7 @@ class Reading:
     format: SourceFormat
     rest: str
     options: SourceOptions
-    told: str | None
+    remark: str | None
     """How the file is read, in a sentence for the user. None if nothing had to be found out."""
 
     def open(self) -> Source:
@@ -108,10 +108,10 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
         path = text
     _refuse_contradictions(text, item, options, why)
     if item.look is None:
-        return Reading(format=item, rest=path, options=options, told=None)
-    found, how = item.look(path, options)
+        return Reading(format=item, rest=path, options=options, remark=None)
+    file_options, how = item.look(path, options)
     otherwise = "" if options.format or prefixed else "; --format says otherwise"
-    return Reading(format=item, rest=path, options=found, told=f"{path}: read as {how}{otherwise}")
+    return Reading(format=item, rest=path, options=file_options, remark=f"{path}: read as {how}{otherwise}")
 
 
 def _outside(text: str) -> tuple[SourceFormat, str] | None:
@@ -129,15 +129,15 @@ def _outside(text: str) -> tuple[SourceFormat, str] | None:
 
 def _format_outside(name: str) -> SourceFormat:
     """The format that a package or module has under this name. ConfigError if it is not there, or is no source."""
-    thing = SOURCES.load(name)
-    if isinstance(thing, SourceFormat):
-        return replace(thing, name=name)
-    if not callable(thing):
+    plugin = SOURCES.load(name)
+    if isinstance(plugin, SourceFormat):
+        return replace(plugin, name=name)
+    if not callable(plugin):
         raise ConfigError(
-            f"{name} is no source: it is of class {type(thing).__name__}",
+            f"{name} is no source: it is of class {type(plugin).__name__}",
             hint="name a function of (rest, options) that gives a Source, or a SourceFormat (docs/your-own.md)",
         )
-    return SourceFormat(name, first_line(thing), thing)
+    return SourceFormat(name, first_line(plugin), plugin)
 
 
 def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
@@ -213,14 +213,14 @@ def _refuse_contradictions(text: str, item: SourceFormat, options: SourceOptions
         raise ConfigError(
             f"--format {options.format} contradicts {text!r}: {why}", hint="drop one of the two"
         )
-    given = {
+    options_in_use = {
         "--delimiter": options.delimiter is not None,
         "--no-header": not options.header,
         "--encoding": options.encoding.lower() not in ("utf-8", "utf8"),
     }
-    idle = [word for word, there in given.items() if there and word not in item.takes]
+    idle = [word for word, in_use in options_in_use.items() if in_use and word not in item.takes]
     if idle:
-        takers = " or ".join(one.name for one in FILES if idle[0] in one.takes)
+        takers = " or ".join(source_format.name for source_format in FILES if idle[0] in source_format.takes)
         raise ConfigError(
             f"{text} is read as {item.name} ({why}), which takes no {' and no '.join(idle)}",
             hint=f"drop {' and '.join(idle)}" + (f", or say --format {takers}" if item.look else ""),

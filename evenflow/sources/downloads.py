@@ -58,11 +58,11 @@ def check_download(name: str, path: Path | None = None) -> Download:
     path: None for the file that a package has installed. A file that does not fit is no error: `problem` says why.
     ConfigError for an unknown name, or for a file that is not there.
     """
-    wanted = data_set(name)
+    reference = data_set(name)
     if path is None:
-        if wanted.installed is None:
+        if reference.installed is None:
             raise ConfigError(f"no package has the file of {name}", hint="name the downloaded file")
-        path = wanted.installed()
+        path = reference.installed()
     try:
         with path.open("rb") as stream:
             digest = file_digest(stream, "sha256").hexdigest()
@@ -72,7 +72,7 @@ def check_download(name: str, path: Path | None = None) -> Download:
         ) from None
     rows, same_time, problem = None, None, None
     try:
-        source = wanted.open(str(path), SourceOptions())
+        source = reference.open(str(path), SourceOptions())
         rows, same_time = source.rows, source.same_time
     except ConfigError as error:
         problem = error.message
@@ -80,11 +80,11 @@ def check_download(name: str, path: Path | None = None) -> Download:
         data_set=name,
         path=str(path),
         sha256=digest,
-        known_as=wanted.sha256.get(digest),
-        checksum="unknown" if not wanted.sha256 else "right" if digest in wanted.sha256 else "wrong",
-        checksums_known=len(wanted.sha256),
+        known_as=reference.sha256.get(digest),
+        checksum="unknown" if not reference.sha256 else "right" if digest in reference.sha256 else "wrong",
+        checksums_known=len(reference.sha256),
         rows=rows,
-        columns=tuple(wanted.columns),
+        columns=tuple(reference.columns),
         same_time=same_time,
         problem=problem,
     )

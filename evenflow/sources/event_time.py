@@ -31,10 +31,10 @@ def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: st
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         row = _first_failure(column, lambda part: _parse(part, unit))
         text = column[row].as_py()
-        what = "is blank" if text is None or text == "" else f"is {text!r}"
+        problem = "is blank" if text is None or text == "" else f"is {text!r}"
         form = "ISO 8601 text" if unit == "iso" else f"a number of {unit} since 1970 UTC"
         raise ConfigError(
-            f"{where}: the time column {name!r} {what} in row {row + 1}, which is not {form}",
+            f"{where}: the time column {name!r} {problem} in row {row + 1}, which is not {form}",
             hint="correct that row, or choose another --time or --time-unit (s, ms, us, iso)",
         ) from None
 

@@ -130,7 +130,7 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
     options = options or SourceOptions()
     if name not in LAWS:
         raise ConfigError(f"there is no generator {name!r}", hint=f"known: {', '.join(LAWS)}")
-    parsed = WordOptions(words, of=f"generator {name}")
+    parsed = WordOptions(words, owner=f"generator {name}")
     stream = _stream(parsed, name)
     law = LAWS[name].made(stream.keys, stream.seed, **parsed.settings_of(LAWS[name]))
     parsed.done()
@@ -165,7 +165,7 @@ def _stream(words: WordOptions, name: str) -> Stream:
     if count == "endless":
         return replace(stream, tuples=None)
     return replace(
-        stream, tuples=WordOptions(f"tuples={count}", of=f"generator {name}").integer("tuples", None)
+        stream, tuples=WordOptions(f"tuples={count}", owner=f"generator {name}").integer("tuples", None)
     )
 
 

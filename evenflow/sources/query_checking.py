@@ -18,12 +18,12 @@ from evenflow.sources.source import SourceOptions
 _LONGEST = 100
 
 
-class _FixedSettings(Settings):
+class _QuerySettings(Settings):
     reads_environment: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
-class Case:
+class QueryCase:
     """A query whose laws are checked."""
 
     query: BuiltInQuery
@@ -31,16 +31,16 @@ class Case:
     @cached_property
     def settings(self) -> Settings:
         """Settings of the query. They read no file and no environment."""
-        return _FixedSettings(query={"name": self.query.name, **self.query.fields})
+        return _QuerySettings(query={"name": self.query.name, **self.query.fields})
 
     @cached_property
-    def source(self) -> checking.Case:
+    def source(self) -> checking.SourceCase:
         """Its source, with the options by which `evenflow demo` opens it."""
         options = SourceOptions.for_settings(self.settings, columns=self.query.columns)
-        return checking.Case(self.query.source, options)
+        return checking.SourceCase(self.query.source, options)
 
 
-def _says_what_it_is(case: Case) -> None:
+def _says_what_it_is(case: QueryCase) -> None:
     query = case.query
     for name in ("what", "source", "data"):
         text = getattr(query, name)
@@ -50,29 +50,29 @@ def _says_what_it_is(case: Case) -> None:
     demand(lower, "name", expected="lower-case letters, as of a topic", got=query.name)
 
 
-def _is_a_query(case: Case) -> None:
+def _is_a_query(case: QueryCase) -> None:
     demand(case.settings.query.aggregates, "fields", expected="an aggregate or more", got="none")
 
 
-def _source_has_what_is_read(case: Case) -> None:
+def _source_has_what_is_read(case: QueryCase) -> None:
     read, sent = set(case.settings.query.read_as), set(case.source.source.column_names)
     demand(read <= sent, f"source {case.query.source}", expected=f"columns {sorted(read)}", got=sorted(sent))
     if case.query.columns is not None:
         demand(read == sent, "columns", expected=f"only what is read: {sorted(read)}", got=sorted(sent))
 
 
-def _tuples_have_keys(case: Case) -> None:
+def _tuples_have_keys(case: QueryCase) -> None:
     keys = checking.first_tuples(case.source.source, checking.MOST).keys
     some = keys.null_count < len(keys)
     demand(some, f"the first {len(keys)} tuples", expected="keys", got="null in every tuple")
 
 
-def _source_keeps_its_laws(case: Case) -> None:
+def _source_keeps_its_laws(case: QueryCase) -> None:
     for law in checking.LAWS:
         law.check(case.source)
 
 
-LAWS: tuple[Law[Case], ...] = (
+LAWS: tuple[Law[QueryCase], ...] = (
     Law("its name, `what`, `source` and `data` say what it is", _says_what_it_is),
     Law("its fields are those of a query", _is_a_query),
     Law("its source has the columns that it reads, and with `columns` no others", _source_has_what_is_read),
@@ -88,6 +88,6 @@ def check_query(query: str | BuiltInQuery) -> None:
     was expected and what came instead. ConfigError if there is no such query.
     """
     known = named(query) if isinstance(query, str) else query
-    case = Case(known)
+    case = QueryCase(known)
     for law in LAWS:
         law.hold(case, who=query if isinstance(query, str) else known.name)

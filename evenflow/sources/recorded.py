@@ -57,19 +57,19 @@ class DataSet:
         name = f"{self.name}:{rest}" if rest else self.name
         rest = rest if rest or self.installed is None else str(self.installed())
         table = self._read(rest, options) if self._is_file(rest) else self._generate(rest, options)
-        for column in self._asked_for(options):
+        for column in self._computed_names(options):
             table = table.append_column(column, self.places[column](table))
         return bounded(name, table, options, key=self.key, time=self.time, time_unit=self.time_unit)
 
     def _read(self, path: str, options: SourceOptions) -> pa.Table:
         # A computed column needs columns that the query does not name. All columns are then read, and the key, which
         # may be a computed column, is the data set's own.
-        asked = self._asked_for(options)
+        computed_names = self._computed_names(options)
         chosen = replace(
             options,
-            key=self.key if asked else options.key or self.key,
+            key=self.key if computed_names else options.key or self.key,
             time=options.time or self.time,
-            columns=None if asked else options.columns,
+            columns=None if computed_names else options.columns,
             delimiter=",",
             header=self.header,
             names=None if self.header else tuple(self.columns),
@@ -83,13 +83,13 @@ class DataSet:
                 f"{self.name} takes no options, but got {text!r}",
                 hint=f"write just: {self.name}, or {self.name}:FILE for a file of yours",
             )
-        words = WordOptions(text, of=self.name)
+        words = WordOptions(text, owner=self.name)
         table = self.make(words)
         words.done()
         kinds = self.columns | options.types
         return table.cast(pa.schema([(column, arrow_type(kinds[column])) for column in self.columns]))
 
-    def _asked_for(self, options: SourceOptions) -> list[str]:
+    def _computed_names(self, options: SourceOptions) -> list[str]:
         return [column for column in self.places if column in (options.key, *(options.columns or ()))]
 
     def _is_file(self, rest: str) -> bool:
@@ -117,11 +117,11 @@ class Draw:
 
         ConfigError for a value out of range.
         """
-        wanted = words.integer("tuples", tuples, least=1)
-        if wanted > MOST_TUPLES:
-            raise ConfigError(f"tuples={wanted} exceeds {MOST_TUPLES:,}", hint="ask for fewer tuples")
+        count = words.integer("tuples", tuples, least=1)
+        if count > MOST_TUPLES:
+            raise ConfigError(f"tuples={count} exceeds {MOST_TUPLES:,}", hint="ask for fewer tuples")
         return cls(
-            tuples=wanted,
+            tuples=count,
             rate=words.number("rate", rate, above=0),
             random=np.random.default_rng(words.integer("seed", 1)),
         )

@@ -27,7 +27,7 @@ _FEW_STRAYS = 0.01
 """Times beyond a gap are strays only if they are at most this share of the sample. More are a part of the stream."""
 
 
-class Columns(NamedTuple):
+class SampleColumns(NamedTuple):
     """Tuples in the order of their source."""
 
     keys: pa.Array
@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     """The cost column as the source has it. None if none was named."""
 
 
-def first_columns(source: Source, tuples: int | None, *, cost: str | None = None) -> Columns:
+def first_columns(source: Source, tuples: int | None, *, cost: str | None = None) -> SampleColumns:
     """Keys, times and costs of the first `tuples` tuples of a source, or of all tuples if it is None.
 
     cost: the column of the costs, which is among those that the source carries. ConfigError if all tuples of an endless
@@ -57,7 +57,7 @@ def first_columns(source: Source, tuples: int | None, *, cost: str | None = None
         read += len(batch)
         if tuples is not None and read >= tuples:
             break
-    return Columns(
+    return SampleColumns(
         keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks()[:tuples],
         times=np.concatenate([np.empty(0, np.int64), *times])[:tuples],
         costs=_joined(costs)[:tuples] if costs else None,
@@ -133,15 +133,15 @@ def stream_of(
     `max_disorder_ms` behind an earlier one raises ConfigError. cost: as for `first_columns`. remark: is told what the user
     should know of the costs.
     """
-    found = first_columns(source, tuples, cost=cost)
+    columns = first_columns(source, tuples, cost=cost)
     costs = None
-    if cost is not None and found.costs is not None:
-        read = cost_column(found.costs, name=cost, where=source.name)
+    if cost is not None and columns.costs is not None:
+        read = cost_column(columns.costs, name=cost, where=source.name)
         costs = read.costs
         for sentence in read.remarks:
             remark(sentence)
     if not timed:
-        return from_columns(found.keys, None, rate=rate, costs=costs)
-    stream = from_columns(found.keys, found.times, costs=costs)
-    check_order(found.times, max_disorder_ms=max_disorder_ms, where=source.name)
+        return from_columns(columns.keys, None, rate=rate, costs=costs)
+    stream = from_columns(columns.keys, columns.times, costs=costs)
+    check_order(columns.times, max_disorder_ms=max_disorder_ms, where=source.name)
     return stream

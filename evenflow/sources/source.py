@@ -109,7 +109,7 @@ class SourceOptions:
             explosion is not None and explosion.way == "list" and explosion.within(first or "") is not None
         )
         # A derived or looked-up key, or a key within an element of a list, is no column of the file.
-        named_key = None if text or first in query.made or of_element else first
+        named_key = None if text or first in query.computed_columns or of_element else first
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
         if time_unit is None and time in (None, query.time) and named_time is not None:
@@ -118,7 +118,11 @@ class SourceOptions:
         if columns is None and text:  # a text record holds one column
             columns = values[:1] or None
         elif columns is None and values:
-            parts = [name for name in query.key_columns if name not in query.made] if key == named_key else []
+            parts = (
+                [name for name in query.key_columns if name not in query.computed_columns]
+                if key == named_key
+                else []
+            )
             columns = tuple(dict.fromkeys(name for name in (key, *parts, time, *values) if name is not None))
         # Columns that the query reads as text stay text, even if they look like numbers.
         types = {
@@ -312,9 +316,9 @@ def column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
         ) from None
 
 
-def require_columns(name: str, present: list[str], wanted: tuple[str | None, ...]) -> None:
-    """Raise ConfigError if a wanted column is not present. None in `wanted` is ignored."""
-    missing = [column for column in dict.fromkeys(wanted) if column is not None and column not in present]
+def require_columns(name: str, present: list[str], names: tuple[str | None, ...]) -> None:
+    """Raise ConfigError if a column of these names is not present. None among the names is ignored."""
+    missing = [column for column in dict.fromkeys(names) if column is not None and column not in present]
     if not missing:
         return
     shown = ", ".join(repr(column) for column in present[:30]) + (", ..." if len(present) > 30 else "")

@@ -22,7 +22,7 @@ def are_objects(lines: Sequence[str]) -> bool:
 
 def delimiter_of(lines: Sequence[str], candidates: Sequence[str] = DELIMITERS) -> str | None:
     """The first candidate that cuts every row into the same number of columns, at least two. None if none does."""
-    return next((found for found in candidates if _columns(lines, found) is not None), None)
+    return next((delimiter for delimiter in candidates if _columns(lines, delimiter) is not None), None)
 
 
 def is_table(lines: Sequence[str]) -> bool:

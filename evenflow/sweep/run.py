@@ -80,7 +80,7 @@ def run(
 
 
 def _apart(cells: Sequence[Cell], stored: _Stored | None, processes: int) -> Iterator[CellOutcome]:
-    pool = worker_processes(processes, begin=_begin, given=(stored,))
+    pool = worker_processes(processes, begin=_begin, arguments=(stored,))
     waiting = iter(cells)
     running: set[Future[CellOutcome]] = set()
     try:

@@ -130,8 +130,8 @@ def changed_rows(
         both = np.flatnonzero(at >= 0)
         differ = np.ones(rows.num_rows, np.bool_)
         if len(both):
-            one, other = rows.take(pa.array(both)), before.take(pa.array(at[both]))
-            differ[both] = ~equal_rows(plan.finish(one), plan.finish(other))
+            later, earlier = rows.take(pa.array(both)), before.take(pa.array(at[both]))
+            differ[both] = ~equal_rows(plan.finish(later), plan.finish(earlier))
         for some in sliced(rows.filter(pa.array(differ))):
             yield some, result_rows(plan, some, bounds, revision, False, of_all=of_all)
     for rows in sliced(before.take(pa.array(_absent(before, now)))):
@@ -143,8 +143,10 @@ def _tuples(pane: pa.Table | None) -> int:
 
 
 def _keys(arrived: pa.Table | None, expired: pa.Table | None) -> pa.Array:
-    there = [table["key"] for table in (arrived, expired) if table is not None]
-    return pc.unique(pa.chunked_array([chunk for keys in there for chunk in keys.chunks], pa.large_binary()))
+    columns = [table["key"] for table in (arrived, expired) if table is not None]
+    return pc.unique(
+        pa.chunked_array([chunk for keys in columns for chunk in keys.chunks], pa.large_binary())
+    )
 
 
 def _absent(before: pa.Table, now: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

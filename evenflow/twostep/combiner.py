@@ -30,7 +30,7 @@ from evenflow.twostep.lanes import RoutedLanes, grown
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import RangeSequences
 from evenflow.twostep.since import Since, since, together
-from evenflow.twostep.split_keys import SplitKeys
+from evenflow.twostep.split_keys import SplitKeyTables
 from evenflow.twostep.tally import NO_BATCH, FrameAt, Tally, Work, sketch
 from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
@@ -70,11 +70,11 @@ class _Range(NamedTuple):
     sequences: Rows
     partials: pa.Table
     tuples: int
-    came: Since
-    split: SplitKeys
+    arrivals: Since
+    split: SplitKeyTables
 
 
-class _Work:
+class _Stopwatch:
     """Measures the work on frames, without the waiting for the next frame. clock: in s, None to measure nothing."""
 
     def __init__(self, clock: Callable[[], float] | None) -> None:
@@ -106,12 +106,12 @@ def combine_task(
     layout: Layout,
     stretches: Iterable[tuple[int, Frames]],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
     clock: Callable[[], float] | None = None,
 ) -> list[BlobPart]:
     """The blobs of one task, in the order of their receivers. The list is empty if there is no frame.
 
-    stretches: pairs (routed partition, its frames), each routed partition once. told: called once at the end
+    stretches: pairs (routed partition, its frames), each routed partition once. on_tally: called once at the end
     with what was combined, if there were frames. clock: in s, to measure how long each routed partition takes. None: that is
     not told.
 
@@ -124,7 +124,7 @@ def combine_task(
     for routed, frames in stretches:
         if routed in ranges:
             raise ProtocolError(f"routed partition {routed} was handed over in two stretches")
-        work = _Work(clock)
+        work = _Stopwatch(clock)
         combined = _combine(plan, layout, routed, work.timed(frames))
         if combined is not None:
             ranges[routed] = combined
@@ -137,8 +137,8 @@ def combine_task(
     whole = pa.concat_tables([entry.partials for entry in ordered])
     hashes = hash_keys(whole["key"])
     blobs = list(_blobs(layout, ordered, whole, hashes))
-    if told is not None:
-        told(_tally(ordered, hashes, took))
+    if on_tally is not None:
+        on_tally(_tally(ordered, hashes, took))
     return blobs
 
 
@@ -147,13 +147,13 @@ def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, tuple[int, 
     tuples = sum(entry.tuples for entry in ranges)
     ends = np.cumsum([entry.partials.num_rows for entry in ranges])
     # A worker is a routed partition, so keys are counted for each range by itself.
-    held = sum(map(distinct, np.split(hashes, ends[:-1])))
-    came = together(*(entry.came for entry in ranges))
+    key_replicas = sum(map(distinct, np.split(hashes, ends[:-1])))
+    arrivals = together(*(entry.arrivals for entry in ranges))
     marks = np.max(_marks(ranges), axis=0)
-    work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came, routed=took)
+    work = Work(rows=tuples, keys=sketch(hashes), key_replicas=key_replicas, arrivals=arrivals, routed=took)
     return Tally(
         tuples=tuples,
-        told=tuple(marks.tolist()),
+        input_marks=tuple(marks.tolist()),
         frames={entry.routed: entry.last for entry in ranges},
         work={("combine", NO_BATCH): work},
     )
@@ -161,9 +161,9 @@ def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, tuple[int, 
 
 def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
     fold, lanes, sequences = _Fold(plan), RoutedLanes(layout, routed), RangeSequences(routed)
-    split = SplitKeys()
+    split = SplitKeyTables()
     first, last = -1, FrameAt(-1, -1, -1)
-    came: list[tuple[int | None, int]] = []
+    arrivals: list[tuple[int | None, int]] = []
     for offset, data in frames:
         if offset <= last.offset:
             raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last.offset}")
@@ -179,13 +179,13 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         sequences.add(frame, offset)
         split.add(frame)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
-        came.append((frame.header.came, frame.batch.num_rows))
+        arrivals.append((frame.header.came, frame.batch.num_rows))
         first = offset if first < 0 else first
         last = FrameAt(offset, frame.header.session, frame.sequence)
     if first < 0:
         return None
     return _Range(
-        routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(came), split
+        routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(arrivals), split
     )
 
 
@@ -211,16 +211,16 @@ def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes:
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
     """One blob for each receiver. partials: of all ranges, in the order of `ranges`. hashes: those of the partials' keys."""
-    of = _receivers(layout, ranges, partials, hashes)
+    receiver_ids = _receivers(layout, ranges, partials, hashes)
     table, totals = _by_receiver(
-        partials, of, [entry.partials.num_rows for entry in ranges], layout.receivers
+        partials, receiver_ids, [entry.partials.num_rows for entry in ranges], layout.receivers
     )
     # Many ranges were told the same marks. Each different line of marks is written once, and segments name its number.
-    told, lines = np.unique(_marks(ranges), axis=0, return_inverse=True)
+    marks, lines = np.unique(_marks(ranges), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
     sequences = cast(Rows, np.concatenate([entry.sequences for entry in ranges]))
-    oldest = min((came for entry in ranges for came in entry.came), default=None)
+    oldest = min((time for entry in ranges for time in entry.arrivals), default=None)
     for receiver in range(layout.receivers):
         count = int(totals[receiver].sum())
         rows = table.slice(int(ends[receiver]) - count, count)
@@ -234,7 +234,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             topic_id=layout.topic_id,
             bucket=receiver,
             buckets=layout.receivers,
-            input_partitions=told.shape[1],
+            input_partitions=marks.shape[1],
             routed_partitions=layout.routed_partitions,
             # A segment of no rows is named, too: it moves the bucket's merged offset on.
             segments=tuple(
@@ -243,7 +243,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
                     ranges, totals[receiver].tolist(), lines.reshape(-1).tolist(), strict=True
                 )
             ),
-            marks=told,
+            marks=marks,
             lanes=cast(Rows, np.concatenate([records(0, LANE), *watched])),
             came=oldest,
             sequences=sequences,
@@ -288,17 +288,19 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
         start += segment.total
 
 
-def _by_receiver(partials: pa.Table, of: Int32s, rows: list[int], receivers: int) -> tuple[pa.Table, Int64s]:
+def _by_receiver(
+    partials: pa.Table, receiver_ids: Int32s, rows: list[int], receivers: int
+) -> tuple[pa.Table, Int64s]:
     """The partials sorted by receiver, and how many of them each range has for each, shape (receivers, ranges).
 
-    For a receiver the partials keep their order. of: the receiver of each partial. rows: number of partials of each
-    range.
+    For a receiver the partials keep their order. receiver_ids: the receiver of each partial. rows: number of partials
+    of each range.
     """
     source = np.repeat(np.arange(len(rows)), rows)
     # One number for each pair (receiver, range), so that one pass counts all pairs.
-    counts = np.bincount(of * np.int64(len(rows)) + source, minlength=receivers * len(rows))
+    counts = np.bincount(receiver_ids * np.int64(len(rows)) + source, minlength=receivers * len(rows))
     if receivers > 1 and partials.num_rows:
-        partials = partials.take(pa.array(np.argsort(of, kind="stable")))
+        partials = partials.take(pa.array(np.argsort(receiver_ids, kind="stable")))
     return partials, counts.reshape(receivers, len(rows))
 
 

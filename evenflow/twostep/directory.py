@@ -70,9 +70,9 @@ class Directory:
         if first is None:
             return None
         for chunk in sorted({*self._chunks, *self._counts}, reverse=True):
-            found = np.flatnonzero(self._chunk(chunk)[:CHUNK])
-            if len(found):
-                return first, int(found[-1]) + chunk * CHUNK
+            positions = np.flatnonzero(self._chunk(chunk)[:CHUNK])
+            if len(positions):
+                return first, int(positions[-1]) + chunk * CHUNK
         return None
 
     def save(self) -> None:

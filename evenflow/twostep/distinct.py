@@ -11,6 +11,7 @@ from evenflow.keys import mix64
 
 def distinct(hashes: UInt64s) -> int:
     """How many different values `hashes` has (those of `keys.hash_keys`)."""
+    # More than twice as many slots as hashes: at most half are in use, so probing is short.
     slots = 1 << (2 * len(hashes)).bit_length()
     return int(_distinct(hashes, np.zeros(slots, np.uint64)))
 
@@ -19,7 +20,7 @@ def distinct(hashes: UInt64s) -> int:
 def _distinct(hashes: UInt64s, table: UInt64s) -> int:
     """table: all zeros. Its length is a power of two and larger than the number of hashes."""
     mask = np.uint64(len(table) - 1)
-    found, zero = 0, 0
+    count, zero = 0, 0
     for key in hashes:
         # The hash is mixed again, because the keys of a worker may have some bits of their hashes in common.
         at = mix64(key) & mask
@@ -29,5 +30,5 @@ def _distinct(hashes: UInt64s, table: UInt64s) -> int:
             zero = 1
         elif table[at] == 0:
             table[at] = key
-            found += 1
-    return found + zero
+            count += 1
+    return count + zero

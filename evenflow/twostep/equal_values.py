@@ -9,58 +9,58 @@ import pyarrow.compute as pc
 from evenflow.arrays import Bools, Int64s, one_chunk
 
 
-def equal_rows(one: pa.Table, other: pa.Table) -> Bools:
-    """Whether row i of one table has the same values as row i of the other, shape (rows,).
+def equal_rows(first: pa.Table, second: pa.Table) -> Bools:
+    """Whether row i of the first table has the same values as row i of the second, shape (rows,).
 
     The tables have equal schemas and lengths.
     """
-    same = np.ones(one.num_rows, np.bool_)
-    for name in one.schema.names:
-        same &= _equal(one_chunk(one[name]), one_chunk(other[name]))
+    same = np.ones(first.num_rows, np.bool_)
+    for name in first.schema.names:
+        same &= _equal(one_chunk(first[name]), one_chunk(second[name]))
     return same
 
 
-def _equal(one: pa.Array, other: pa.Array) -> Bools:
-    there, too = _there(one), _there(other)
-    same: Bools = there == too
-    both = np.flatnonzero(there & too)
-    if len(both) < len(one):
-        one, other = one.take(pa.array(both)), other.take(pa.array(both))
-    same[both] = _equal_present(one, other)
+def _equal(first: pa.Array, second: pa.Array) -> Bools:
+    first_valid, second_valid = _valid(first), _valid(second)
+    same: Bools = first_valid == second_valid
+    both = np.flatnonzero(first_valid & second_valid)
+    if len(both) < len(first):
+        first, second = first.take(pa.array(both)), second.take(pa.array(both))
+    same[both] = _equal_present(first, second)
     return same
 
 
-def _equal_present(one: pa.Array, other: pa.Array) -> Bools:
+def _equal_present(first: pa.Array, second: pa.Array) -> Bools:
     """As `_equal`, for columns without nulls."""
-    kind = one.type
+    kind = first.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _equal_lists(one, other)
+        return _equal_lists(first, second)
     if pa.types.is_struct(kind):
-        same = np.ones(len(one), np.bool_)
-        for left, right in zip(one.flatten(), other.flatten(), strict=True):
+        same = np.ones(len(first), np.bool_)
+        for left, right in zip(first.flatten(), second.flatten(), strict=True):
             same &= _equal(left, right)
         return same
-    found = pc.equal(one, other)
+    equal = pc.equal(first, second)
     if pa.types.is_floating(kind):
-        found = pc.or_(found, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-    answer: Bools = found.to_numpy(zero_copy_only=False)
+        equal = pc.or_(equal, pc.and_(pc.is_nan(first), pc.is_nan(second)))
+    answer: Bools = equal.to_numpy(zero_copy_only=False)
     return answer
 
 
-def _equal_lists(one: pa.Array, other: pa.Array) -> Bools:
-    sizes = _sizes(one)
-    same: Bools = sizes == _sizes(other)
+def _equal_lists(first: pa.Array, second: pa.Array) -> Bools:
+    sizes = _sizes(first)
+    same: Bools = sizes == _sizes(second)
     alike = pa.array(np.flatnonzero(same))
-    entries = _equal(one.take(alike).flatten(), other.take(alike).flatten())
+    entries = _equal(first.take(alike).flatten(), second.take(alike).flatten())
     # Entries are compared as two flat arrays. One entry that differs makes its whole list differ.
-    of = np.repeat(np.flatnonzero(same), sizes[same])
-    same[of[~entries]] = False
+    rows = np.repeat(np.flatnonzero(same), sizes[same])
+    same[rows[~entries]] = False
     return same
 
 
-def _there(column: pa.Array) -> Bools:
-    there: Bools = column.is_valid().to_numpy(zero_copy_only=False)
-    return there
+def _valid(column: pa.Array) -> Bools:
+    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def _sizes(lists: pa.Array) -> Int64s:

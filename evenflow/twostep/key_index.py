@@ -12,7 +12,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import hash_keys, same_bytes
 
 
-class _Keys(NamedTuple):
+class _HashedKeys(NamedTuple):
     hashes: UInt64s
     offsets: Int64s
     data: UInt8s
@@ -35,24 +35,24 @@ def _place(hashes: UInt64s, slots: Int32s) -> None:
 
 
 @kernel
-def _same(known: _Keys, row: Whole, asked: _Keys, other: Whole) -> bool:
-    """Whether key `row` of `known` and key `other` of `asked` have the same bytes."""
-    begin, start = known.offsets[row], asked.offsets[other]
-    length = asked.offsets[other + 1] - start
-    if known.hashes[row] != asked.hashes[other] or known.offsets[row + 1] - begin != length:
+def _same(known: _HashedKeys, row: Whole, query: _HashedKeys, other: Whole) -> bool:
+    """Whether key `row` of `known` and key `other` of `query` have the same bytes."""
+    begin, start = known.offsets[row], query.offsets[other]
+    length = query.offsets[other + 1] - start
+    if known.hashes[row] != query.hashes[other] or known.offsets[row + 1] - begin != length:
         return False
-    return same_bytes(known.data, begin, asked.data, start, length)
+    return same_bytes(known.data, begin, query.data, start, length)
 
 
 @kernel
-def _find(slots: Int32s, known: _Keys, asked: _Keys, rows: Int64s) -> None:
+def _find(slots: Int32s, known: _HashedKeys, query: _HashedKeys, rows: Int64s) -> None:
     mask = np.uint64(slots.shape[0] - 1)
-    for number in range(asked.hashes.shape[0]):
+    for number in range(query.hashes.shape[0]):
         rows[number] = -1
-        key = asked.hashes[number]
+        key = query.hashes[number]
         at = (key ^ (key >> np.uint64(32))) & mask
         while slots[at] >= 0:
-            if _same(known, slots[at], asked, number):
+            if _same(known, slots[at], query, number):
                 rows[number] = slots[at]
                 break
             at = (at + np.uint64(1)) & mask
@@ -65,7 +65,8 @@ class KeyIndex:
     """
 
     def __init__(self, keys: pa.Array) -> None:
-        self._known = _Keys(hash_keys(keys), *_bytes_of(keys))
+        self._known = _HashedKeys(hash_keys(keys), *_bytes_of(keys))
+        # At most half of the slots are in use, so probing is short.
         slots = 1 << max(4, (2 * len(keys)).bit_length())
         self._slots = np.full(slots, -1, np.int32)
         _place(self._known.hashes, self._slots)
@@ -76,8 +77,8 @@ class KeyIndex:
         hashes: the keys' `hash_keys`, if the caller has them.
         """
         rows = np.empty(len(keys), np.int64)
-        asked = _Keys(hash_keys(keys) if hashes is None else hashes, *_bytes_of(keys))
-        _find(self._slots, self._known, asked, rows)
+        query = _HashedKeys(hash_keys(keys) if hashes is None else hashes, *_bytes_of(keys))
+        _find(self._slots, self._known, query, rows)
         return rows
 
 

@@ -88,12 +88,12 @@ class RoutedLanes:
 
     def rows(self) -> Rows:
         """A record `LANE` for each input partition seen."""
-        seen = np.flatnonzero(self.reached != UNREAD)
-        lanes = records(len(seen), LANE)
+        partitions = np.flatnonzero(self.reached != UNREAD)
+        lanes = records(len(partitions), LANE)
         lanes["routed"] = self._routed
-        lanes["partition"] = seen
-        lanes["first"] = self.first[seen]
-        lanes["reached"] = self.reached[seen]
+        lanes["partition"] = partitions
+        lanes["first"] = self.first[partitions]
+        lanes["reached"] = self.reached[partitions]
         return lanes
 
     def _read(self, partitions: Int64s, first: Int64s, reached: Int64s) -> None:

@@ -22,7 +22,7 @@ from evenflow.twostep.stored import BucketState, needed, packed, table_bytes, ta
 _NAMES = "layers"
 
 
-class Layers:
+class RowLayers:
     """Rows by key in a bucket's state. A micro-batch reads each layer at most once, and writes new layers only.
 
     schema: columns of the rows (AggregatePlan.key_schema).
@@ -41,20 +41,20 @@ class Layers:
 
     def find(self, keys: pa.Array) -> pa.Table:
         """The rows of those of these keys that are there, in no promised order. `keys` has each key once."""
-        found = []
+        tables = []
         hashes = hash_keys(keys)
         for name in reversed(self._order):
             if not len(keys):
                 break
             rows = self._index(name).find(keys, hashes)
-            there = rows >= 0
-            if there.any():
-                found.append(self._table(name).take(pa.array(rows[there])))
+            hits = rows >= 0
+            if hits.any():
+                tables.append(self._table(name).take(pa.array(rows[hits])))
                 # A key that was found hides the layers below, even if its row says that it has left.
-                keys, hashes = keys.filter(pa.array(~there)), hashes[~there]
-        if not found:
+                keys, hashes = keys.filter(pa.array(~hits)), hashes[~hits]
+        if not tables:
             return self._schema.empty_table()
-        return _present(pa.concat_tables(found).combine_chunks())
+        return _present(pa.concat_tables(tables).combine_chunks())
 
     def put(self, rows: pa.Table) -> None:
         """Make these the rows of their keys. A row of 0 tuples removes its key. `rows` has each key once."""

@@ -30,7 +30,7 @@ from evenflow.twostep.stored import BucketState
 from evenflow.wire.blob import Blob, Segment
 
 
-class _Come(NamedTuple):
+class _SegmentArrival(NamedTuple):
     """A segment that came, its blob, and its first row, counted over the rows of all blobs that came.
 
     sequences: what it says of each session, records `wire.SEQUENCE` as tuples.
@@ -71,7 +71,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
 
 def _of_segments(bucket: Bucket, blobs: Sequence[Blob], tables: Sequence[pa.Table]) -> pa.Table | None:
     """The new rows of blobs whose segments count their rows, None if there are none."""
-    come: list[_Come] = []
+    arrivals: list[_SegmentArrival] = []
     row = 0
     for blob in blobs:
         if blob.header.piece is not None:
@@ -80,12 +80,12 @@ def _of_segments(bucket: Bucket, blobs: Sequence[Blob], tables: Sequence[pa.Tabl
             )
         sequences = _sequences(blob)
         for segment in blob.header.segments:
-            come.append(_Come(segment, blob, row, sequences.get(segment.routed, ())))
+            arrivals.append(_SegmentArrival(segment, blob, row, sequences.get(segment.routed, ())))
             row += segment.rows
     # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
-    come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
-    taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
-    return picked(pa.concat_tables(tables), np.array(taken, np.int64)) if taken else None
+    arrivals.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
+    ranges = [(at, count) for entry in arrivals for at, count in [_take(bucket, entry)] if count]
+    return picked(pa.concat_tables(tables), np.array(ranges, np.int64)) if ranges else None
 
 
 def _of_pieces(
@@ -104,8 +104,9 @@ def _of_pieces(
             "offsets of the same micro-batch were not: their rows cannot be told apart"
         )
     sequences = _sequences(lead)
+    # Only the position, marks and lanes move on here: the rows of a piece do not say which segment they are of.
     for segment in lead.header.segments:
-        _take(bucket, _Come(segment, lead, 0, sequences.get(segment.routed, ())))
+        _take(bucket, _SegmentArrival(segment, lead, 0, sequences.get(segment.routed, ())))
     rows = pa.concat_tables([tables[at] for at in order])
     return rows if rows.num_rows else None
 
@@ -118,26 +119,24 @@ def _sequences(blob: Blob) -> dict[int, list[tuple[int, ...]]]:
     return sequences
 
 
-def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
+def _take(bucket: Bucket, arrival: _SegmentArrival) -> tuple[int, int]:
     """(first new row, number of new rows) of a segment. Moves merged offset, marks and lanes on."""
-    segment = come.segment
+    segment = arrival.segment
     if segment.last <= bucket.merged[segment.routed]:
-        return come.row, 0
+        return arrival.row, 0
     pending = bucket.meta.pending.get(segment.routed)
     if pending is None:
         if segment.begin:
-            return come.row, 0  # the rest of an attempt that broke off, as below
-        pending = _begun(bucket, come)
+            return arrival.row, 0  # the rest of an attempt that broke off, as below
+        pending = _begun(bucket, arrival)
     elif (segment.first, segment.last, segment.total) != (pending.first, pending.last, pending.total):
         raise ProtocolError(
             f"{_named(segment)} came while of offsets {pending.first}..{pending.last} only {pending.have} of "
             f"{pending.total} rows had come"
         )
     if segment.begin > pending.have:
-        return (
-            come.row,
-            0,
-        )  # an attempt broke off and left a gap: the repeated attempt brings the gap and these rows
+        # An attempt broke off and left a gap. The repeated attempt brings the gap and these rows.
+        return arrival.row, 0
     # A repeated attempt brings the first `have` rows once more. Only the rows after them are new.
     known = min(pending.have - segment.begin, segment.rows)
     pending.have = max(pending.have, segment.begin + segment.rows)
@@ -145,37 +144,37 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
         del bucket.meta.pending[segment.routed]
         bucket.merged[segment.routed] = segment.last
         # Marks count only now, because a pane may not close before all rows of a segment have come.
-        told = come.blob.header.marks[segment.marks]
-        marks = bucket.marks[segment.routed, : len(told)]
-        np.maximum(marks, told, out=marks)
-    return come.row + known, segment.rows - known
+        segment_marks = arrival.blob.header.marks[segment.marks]
+        marks = bucket.marks[segment.routed, : len(segment_marks)]
+        np.maximum(marks, segment_marks, out=marks)
+    return arrival.row + known, segment.rows - known
 
 
-def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
-    segment, merged = come.segment, int(bucket.merged[come.segment.routed])
+def _begun(bucket: Bucket, arrival: _SegmentArrival) -> PendingSegment:
+    segment, merged = arrival.segment, int(bucket.merged[arrival.segment.routed])
     if segment.first <= merged:
         raise ProtocolError(f"{_named(segment)} overlaps what was merged up to offset {merged}")
     # Lanes and numbers of frames come with a segment's first rows, so they are checked once for each segment.
-    bucket.sessions.add(come.sequences, f"offsets {segment.first}..{segment.last}")
-    _watch(bucket, come)
+    bucket.sessions.add(arrival.sequences, f"offsets {segment.first}..{segment.last}")
+    _watch(bucket, arrival)
     pending = PendingSegment(segment.first, segment.last, segment.total, 0)
     bucket.meta.pending[segment.routed] = pending
     return pending
 
 
-def _watch(bucket: Bucket, come: _Come) -> None:
+def _watch(bucket: Bucket, arrival: _SegmentArrival) -> None:
     """Raise ProtocolError if an input offset of a watched lane falls, that is if input was routed twice."""
     watched = bucket.meta.watched
-    if come.segment.routed not in watched:
+    if arrival.segment.routed not in watched:
         return
-    reached = bucket.reached[watched.index(come.segment.routed)]
-    lanes = come.blob.header.lanes
-    lanes = lanes[lanes["routed"] == come.segment.routed]
+    reached = bucket.reached[watched.index(arrival.segment.routed)]
+    lanes = arrival.blob.header.lanes
+    lanes = lanes[lanes["routed"] == arrival.segment.routed]
     partitions, first = lanes["partition"], lanes["first"]
     back = np.flatnonzero((first != UNREAD) & (first < reached[partitions]))
     if len(back):
         partition = int(partitions[back[0]])
-        raise routed_twice(come.segment.routed, partition, int(first[back[0]]), int(reached[partition]))
+        raise routed_twice(arrival.segment.routed, partition, int(first[back[0]]), int(reached[partition]))
     reached[partitions] = np.maximum(reached[partitions], lanes["reached"])
 
 
@@ -218,9 +217,9 @@ def checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
     return pa.Table.from_batches([blob.batch])
 
 
-def picked(table: pa.Table, taken: Int64s) -> pa.Table:
-    """The rows that `taken` names, in its order. `taken`: (first row, number of rows), shape (n, 2)."""
-    starts, counts = taken.T
+def picked(table: pa.Table, ranges: Int64s) -> pa.Table:
+    """The rows in these ranges, in their order. ranges: (first row, number of rows), shape (n, 2)."""
+    starts, counts = ranges.T
     before = np.cumsum(counts) - counts  # rows that come out before each range
     rows = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
     if len(rows) == table.num_rows and (np.diff(rows) == 1).all():

@@ -48,8 +48,8 @@ def merge_order(blobs: Sequence[Blob], *, tasks: int) -> list[int]:
     return [places[place] for place in sorted(places)]
 
 
-def _check_same(one: BlobHeader, other: BlobHeader) -> None:
-    if one.segments != other.segments or not np.array_equal(one.marks, other.marks):
+def _check_same(first: BlobHeader, second: BlobHeader) -> None:
+    if first.segments != second.segments or not np.array_equal(first.marks, second.marks):
         raise ProtocolError(
             "two reduce tasks sent pieces of other segments to one bucket: what a task of the combiner has did not come "
             "to all reduce tasks"

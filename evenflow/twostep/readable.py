@@ -78,12 +78,13 @@ def with_key_columns(table: pa.Table, keys: pa.Schema) -> pa.Table:
             f"a key does not hold the query's key columns {', '.join(keys.names)}: {error!s:.200}",
             hint=_FOREIGN,
         ) from None
-    made = [
+    key_columns = [
         pa.chunked_array([chunk[number] for chunk in chunks], field.type) for number, field in enumerate(keys)
     ]
     columns, fields = table.columns, list(table.schema)
     return pa.Table.from_arrays(
-        [*columns[:at], *made, *columns[at + 1 :]], schema=pa.schema([*fields[:at], *keys, *fields[at + 1 :]])
+        [*columns[:at], *key_columns, *columns[at + 1 :]],
+        schema=pa.schema([*fields[:at], *keys, *fields[at + 1 :]]),
     )
 
 

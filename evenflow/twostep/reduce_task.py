@@ -40,7 +40,7 @@ from evenflow.wire import LANE, SEQUENCE, BlobHeader, Piece, Segment, cut, decod
 from evenflow.wire.blob import Blob
 
 
-class _Part(NamedTuple):
+class _SegmentRows(NamedTuple):
     """Rows of a segment that came, their marks, and the first of them, counted over the rows of all blobs that came."""
 
     segment: Segment
@@ -54,11 +54,11 @@ def reduce_task(
     task: int,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
 ) -> list[BlobPart]:
     """The pieces of reduce task `task`, in the order of buckets. The list is empty if there is no blob.
 
-    blobs: all that the combiner has for the task in one micro-batch, in any order. told: called once at the end if there
+    blobs: all that the combiner has for the task in one micro-batch, in any order. on_tally: called once at the end if there
     were blobs. Its time is that of the reducer.
 
     Raises ProtocolError for a part of a blob that is missing or came twice, and for a blob of another receiver. Raises
@@ -74,21 +74,21 @@ def reduce_task(
         return []
     parts = _whole(decoded)
     rows = pa.concat_tables([checked(plan, blob) for blob in decoded])
-    taken = np.array([(part.row, part.segment.rows) for part in parts], np.int64)
-    pieces = list(_pieces(layout, _header(layout, task, decoded, parts), plan.merge([picked(rows, taken)])))
-    if told is not None:
+    ranges = np.array([(part.row, part.segment.rows) for part in parts], np.int64)
+    pieces = list(_pieces(layout, _header(layout, task, decoded, parts), plan.merge([picked(rows, ranges)])))
+    if on_tally is not None:
         # The buckets tell of the rows. Here only the time is told.
-        told(Tally(work={("reduce", NO_BATCH): Work()}))
+        on_tally(Tally(work={("reduce", NO_BATCH): Work()}))
     return pieces
 
 
-def _whole(blobs: Sequence[Blob]) -> list[_Part]:
+def _whole(blobs: Sequence[Blob]) -> list[_SegmentRows]:
     """The rows of all segments in merge order: by routed partition and row. Raises ProtocolError unless each came once."""
     parts = []
     row = 0
     for blob in blobs:
         for segment in blob.header.segments:
-            parts.append(_Part(segment, blob.header.marks[segment.marks], row))
+            parts.append(_SegmentRows(segment, blob.header.marks[segment.marks], row))
             row += segment.rows
     parts.sort(key=lambda part: (part.segment.routed, part.segment.begin))
     before: Segment | None = None
@@ -119,7 +119,7 @@ def _check_end(last: Segment) -> None:
         )
 
 
-def _header(layout: Layout, task: int, blobs: Sequence[Blob], parts: Sequence[_Part]) -> BlobHeader:
+def _header(layout: Layout, task: int, blobs: Sequence[Blob], parts: Sequence[_SegmentRows]) -> BlobHeader:
     """What the pieces of this task have in common. It is that of bucket 0."""
     inputs = max(blob.header.input_partitions for blob in blobs)
     begun = [part for part in parts if not part.segment.begin]
@@ -153,9 +153,9 @@ def _by_routed(rows: Sequence[Rows]) -> Rows:
 
 def _pieces(layout: Layout, header: BlobHeader, rows: pa.Table) -> Iterator[BlobPart]:
     """A piece for each bucket. A large one is cut into parts, whose first part alone has lanes and sequences."""
-    of = bucket_of(hash_keys(rows["key"]), layout.buckets)
-    ordered = rows.take(pa.array(np.argsort(of, kind="stable")))
-    ends = np.cumsum(np.bincount(of, minlength=layout.buckets))
+    bucket_ids = bucket_of(hash_keys(rows["key"]), layout.buckets)
+    ordered = rows.take(pa.array(np.argsort(bucket_ids, kind="stable")))
+    ends = np.cumsum(np.bincount(bucket_ids, minlength=layout.buckets))
     watchers = np.array([layout.watcher(routed) for routed in range(layout.routed_partitions)])
     for bucket, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         lanes = header.lanes[watchers[header.lanes["routed"]] == bucket]

@@ -37,7 +37,7 @@ from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
 from evenflow.twostep.summary import SummaryPlan, sent_partials
 from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
-from evenflow.twostep.top import Said, leaders, told_leaders
+from evenflow.twostep.top import BucketReport, leaders, told_leaders
 from evenflow.twostep.updates import Updates
 from evenflow.windows import panes_closed_by, window_bounds
 from evenflow.wire import decode_blob
@@ -64,11 +64,11 @@ def reduce_windows(
     state: BucketState,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
     """As `reduce`, but yields tables of one window each. A large window comes in slices of about `RESULT_BYTES`.
 
-    told: called once at the end with what was merged and emitted, and where the bucket stands.
+    on_tally: called once at the end with what was merged and emitted, and where the bucket stands.
 
     The state is saved when the iterator is exhausted. After an error the state is as it was. Raises
     ProtocolError for an overlap, missing rows, a late partial or input that was routed twice. Raises
@@ -77,7 +77,7 @@ def reduce_windows(
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is not None:
-        yield from _reduced(plan, layout, bucket, decoded, _Emitted(), told)
+        yield from _reduced(plan, layout, bucket, decoded, _Emitted(), on_tally)
 
 
 def reduce_leaders(
@@ -86,11 +86,11 @@ def reduce_leaders(
     state: BucketState,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[bytes]:
     """As `reduce_windows`, for a plan that emits `top`: yields what the bucket sends to the task that merges.
 
-    That task (`merge_leaders`) emits the rows and tells how many. So the tally that `told` gets here counts
+    That task (`merge_leaders`) emits the rows and tells how many. So the tally that `on_tally` gets here counts
     none as emitted.
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
@@ -98,13 +98,13 @@ def reduce_leaders(
         return
     meta, leading = bucket.meta, _Emitted()
 
-    def said() -> Said:
+    def report() -> BucketReport:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
-        came = [(pane, came) for pane, came, _ in leading.came]
-        return Said(bucket=meta.bucket, closed=meta.closed, came=came, tuples=leading.tuples)
+        arrivals = [(pane, arrival_time) for pane, arrival_time, _ in leading.arrivals]
+        return BucketReport(bucket=meta.bucket, closed=meta.closed, came=arrivals, tuples=leading.tuples)
 
-    tables = _reduced(plan, layout, bucket, decoded, leading, _none_emitted(told))
-    yield from told_leaders(plan, tables, said)
+    tables = _reduced(plan, layout, bucket, decoded, leading, _none_emitted(on_tally))
+    yield from told_leaders(plan, tables, report)
 
 
 def reduce_part(
@@ -114,7 +114,7 @@ def reduce_part(
     state: BucketState,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[bytes]:
     """As `reduce_leaders`, for a part of a summary: yields what a bucket of this part sends to the task that merges.
 
@@ -126,24 +126,26 @@ def reduce_part(
         return
     meta, emitted = bucket.meta, _Emitted()
 
-    def said(tuples: dict[int, int]) -> Said:
-        came = [(pane, came) for pane, came, _ in emitted.came if pane in tuples]
+    def report(tuples: dict[int, int]) -> BucketReport:
+        arrivals = [(pane, arrival_time) for pane, arrival_time, _ in emitted.arrivals if pane in tuples]
         # To the task that merges, a bucket of each part is a bucket of its own.
         of_all = number * layout.buckets + meta.bucket
-        return Said(bucket=of_all, closed=meta.closed, came=came, tuples=sorted(tuples.items()))
+        return BucketReport(bucket=of_all, closed=meta.closed, came=arrivals, tuples=sorted(tuples.items()))
 
-    tables = _reduced(part.plan, layout, bucket, decoded, emitted, _none_emitted(told))
-    yield from sent_partials(summary, part, tables, said)
+    tables = _reduced(part.plan, layout, bucket, decoded, emitted, _none_emitted(on_tally))
+    yield from sent_partials(summary, part, tables, report)
 
 
-def _none_emitted(told: Callable[[Tally], object] | None) -> Callable[[Tally], object] | None:
-    """A listener that passes tallies on to `told` as those of a bucket that emits nothing itself. None stays None."""
-    if told is None:
+def _none_emitted(on_tally: Callable[[Tally], object] | None) -> Callable[[Tally], object] | None:
+    """A listener that passes tallies on to `on_tally` as those of a bucket that emits nothing itself. None stays None."""
+    if on_tally is None:
         return None
 
     def still_to_come(tally: Tally) -> None:
         work = {at: replace(done, emitted={}) for at, done in tally.work.items()}
-        told(replace(tally, rows=0, unfit=0, closed=dict.fromkeys(tally.closed, 0), emitted={}, work=work))
+        on_tally(
+            replace(tally, rows=0, unfit=0, closed=dict.fromkeys(tally.closed, 0), emitted={}, work=work)
+        )
 
     return still_to_come
 
@@ -165,7 +167,7 @@ def _reduced(
     bucket: Bucket,
     blobs: Sequence[Blob],
     emitted: _Emitted,
-    told: Callable[[Tally], object] | None,
+    on_tally: Callable[[Tally], object] | None,
 ) -> Iterator[pa.Table]:
     rows = new_rows(plan, layout, bucket, blobs)
     updates = Updates(plan, bucket) if plan.emission.updates else None
@@ -182,10 +184,10 @@ def _reduced(
         yield from _close(plan, bucket, emitted, updates)
     if updates is not None:
         yield from _early(plan, updates, emitted)
-    tally = None if told is None else _tally(plan, bucket, emitted, rows, blobs)
+    tally = None if on_tally is None else _tally(plan, bucket, emitted, rows, blobs)
     bucket.save()
-    if told is not None and tally is not None:
-        told(tally)
+    if on_tally is not None and tally is not None:
+        on_tally(tally)
 
 
 @dataclass
@@ -193,7 +195,7 @@ class _Emitted:
     """What one micro-batch has emitted so far.
 
     windows, rows: how many. A row that comes out again is a row, but its window is none. unfit: values that are null
-    because they do not fit their type. end: end (ms) of the last window. came: of each window (last pane, time
+    because they do not fit their type. end: end (ms) of the last window. arrivals: of each window (last pane, time
     (ms) when its newest tuple came or None, rows). tuples: of each window with tuples (last pane, how many), with
     `emit = "top"` only.
     """
@@ -202,7 +204,7 @@ class _Emitted:
     rows: int = 0
     unfit: int = 0
     end: int | None = None
-    came: list[tuple[int, int | None, int]] = field(default_factory=list)
+    arrivals: list[tuple[int, int | None, int]] = field(default_factory=list)
     tuples: list[tuple[int, int]] = field(default_factory=list)
 
     def window(self, plan: AggregatePlan, out: _Out, slices: Slices) -> Iterator[pa.Table]:
@@ -217,18 +219,18 @@ class _Emitted:
         if rows and not out.again:
             self.windows += 1
             self.end = out.end
-            self.came.append((out.pane, out.came, rows))
+            self.arrivals.append((out.pane, out.arrival_time, rows))
 
 
 class _Out(NamedTuple):
     """A window of which rows come out: its last pane and its end (ms).
 
-    came: when (ms) its newest tuple came, None if unknown. again: whether the window has come out before.
+    arrival_time: when (ms) its newest tuple came, None if unknown. again: whether the window has come out before.
     """
 
     pane: int
     end: int
-    came: int | None
+    arrival_time: int | None
     again: bool = False
 
 
@@ -249,15 +251,15 @@ def _tally(
         repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
         keys=sketch(hash_keys(merged["key"])),
         # The latency of rows that were merged before has been told already.
-        came=since((blob.header.came, blob.batch.num_rows) for blob in blobs) if merged.num_rows else {},
-        emitted=since((came, count) for _, came, count in emitted.came),
+        arrivals=since((blob.header.came, blob.batch.num_rows) for blob in blobs) if merged.num_rows else {},
+        emitted=since((time, count) for _, time, count in emitted.arrivals),
     )
     return Tally(
         rows=emitted.rows,
         unfit=emitted.unfit,
         closed={number: emitted.windows},
         emitted={} if emitted.end is None else {number: emitted.end},
-        stands={number: stand},
+        bucket_stands={number: stand},
         work={("reduce", NO_BATCH): work},
     )
 
@@ -314,17 +316,17 @@ def _close(
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
         # `windows` moves the bucket's nodes on at once, and makes only the slices of results lazily.
         slices = windows(pane, bounds)
-        came = meta.closes(pane, span=span)
+        arrival_time = meta.closes(pane, span=span)
         meta.closed = pane + 1
         again = updates is not None and not updates.is_first(pane)
-        yield from emitted.window(plan, _Out(pane, bounds[1], came, again), slices)
+        yield from emitted.window(plan, _Out(pane, bounds[1], arrival_time, again), slices)
 
 
 def _early(plan: AggregatePlan, updates: Updates, emitted: _Emitted) -> Iterator[pa.Table]:
     """What comes out of windows that are still open. Called after `_close`."""
     for pane in updates.open_windows():
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
-        out = _Out(pane, bounds[1], updates.came(pane), not updates.is_first(pane))
+        out = _Out(pane, bounds[1], updates.arrival_time(pane), not updates.is_first(pane))
         slices = updates.rows(pane, bounds)
         yield from emitted.window(plan, out, slices if _emits(plan, bounds) else ())
     updates.end()

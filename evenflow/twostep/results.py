@@ -30,14 +30,14 @@ def json_rows(table: pa.Table) -> pa.Array:
     for name in ("window_start", "window_end"):
         pieces += [f'"{name}":', _bound(table[name]), ","]
     for number, name in enumerate(table.schema.names[2:]):
-        column = _one(table[name])
+        column = _single_chunk(table[name])
         pieces += ["," if number else ""]
         pieces += (
             _key_fields(column)
             if name == "key"
             else [json.dumps(name, ensure_ascii=False) + ":", _values(column)]
         )
-    return _one(joined(*_words_made_one([*pieces, "}"])))
+    return _single_chunk(joined(*_words_made_one([*pieces, "}"])))
 
 
 def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
@@ -48,11 +48,11 @@ def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
 
 def _words_made_one(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[str | pa.Array | pa.ChunkedArray]:
     """The pieces, with neighbouring constant texts made one, so that Arrow joins fewer pieces."""
-    found: list[str | pa.Array | pa.ChunkedArray] = []
+    texts: list[str | pa.Array | pa.ChunkedArray] = []
     for are_words, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         own = list(group)
-        found += ["".join(own)] if are_words else own
-    return found
+        texts += ["".join(own)] if are_words else own
+    return texts
 
 
 def _values(column: pa.Array) -> pa.Array:
@@ -137,5 +137,5 @@ def _key_field(key: bytes | str) -> str:
         return f'"key_base64":"{base64.b64encode(key).decode()}"'
 
 
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _single_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -48,14 +48,14 @@ def _result(
     plan: AggregatePlan,
     table: pa.Table,
     bounds: tuple[int, int],
-    said: Sequence[Any],
+    emission_values: Sequence[Any],
     values: Sequence[pa.Array | pa.ChunkedArray],
 ) -> pa.Table:
     rows = table.num_rows
     times = [pa.array(np.full(rows, bound, np.int64)) for bound in bounds]
     added = [
         pa.repeat(pa.scalar(value, field.type), rows)
-        for field, value in zip(plan.emission_schema, said, strict=True)
+        for field, value in zip(plan.emission_schema, emission_values, strict=True)
     ]
     columns = [*times, narrow_keys(table["key"].chunk(0)), *added, *values]
     return pa.Table.from_arrays(columns, schema=plan.result_schema)

@@ -131,14 +131,15 @@ class Sessions:
         self._routed = routed
         self._most = most
         self._partial = partial
+        # A row: the session, whether its beginning is missing, and by routed partition the frames read and the total told.
         width = 2 + 2 * routed
         rows = np.empty((0, width), np.int64) if saved is None else saved.reshape(-1, width)
         # How many sessions were named after it in the same range: the least of all ranges that were added.
         self._ages: dict[int, int] = {}
         # The order is that in which sessions were named, the last one at the end.
         self._rows = {int(row[0]): row[1:].copy() for row in rows}
-        told = rows[:, 2 + routed :]
-        self._unsettled = set(rows[told.min(axis=1) != told.max(axis=1), 0].tolist())
+        totals = rows[:, 2 + routed :]
+        self._unsettled = set(rows[totals.min(axis=1) != totals.max(axis=1), 0].tolist())
 
     def add(self, sequences: Iterable[tuple[int, ...]], where: str) -> None:
         """Take in what a range of one routed partition says of its sessions, records `SEQUENCE` as tuples.
@@ -168,8 +169,8 @@ class Sessions:
                 else:
                     check_next(routed, session, where, first=first, expected=expected)
                 row[at] = last + 1
-            told = at + self._routed
-            row[told] = max(int(row[told]), frames)
+            total_at = at + self._routed
+            row[total_at] = max(int(row[total_at]), frames)
             if fresh and self._partial and first != 0:
                 row[0] = 1
         if not wrote:
@@ -183,18 +184,18 @@ class Sessions:
         open_ = set()
         for session in self._unsettled:
             row = self._rows[session]
-            seen, told = row[1 : 1 + self._routed], row[1 + self._routed :]
-            if row[0] or (self._partial and not seen.all()):
+            counts, totals = row[1 : 1 + self._routed], row[1 + self._routed :]
+            if row[0] or (self._partial and not counts.all()):
                 continue
-            total = int(told.min())
-            if total != int(told.max()):
+            total = int(totals.min())
+            if total != int(totals.max()):
                 open_.add(session)
-            elif int(seen.sum()) < total:
-                raise self._gone(session, seen, total)
+            elif int(counts.sum()) < total:
+                raise self._loss(session, counts, total)
         self._unsettled = open_
         return not open_
 
-    def seen(self, session: int) -> int:
+    def frames_read(self, session: int) -> int:
         """How many frames of this session were read, from all routed partitions together."""
         row = self._rows.get(session)
         return 0 if row is None else int(row[1 : 1 + self._routed].sum())
@@ -203,15 +204,15 @@ class Sessions:
         """The `most` sessions that were named last, as one array."""
         # Those that no range has named since are the oldest. `sorted` leaves them in their order.
         oldest = max(self._ages.values(), default=0) + 1
-        kept = sorted(self._rows.items(), key=lambda row: -self._ages.get(row[0], oldest))[-self._most :]
-        return np.concatenate([np.empty(0, np.int64), *(part for s, row in kept for part in ([s], row))])
+        newest = sorted(self._rows.items(), key=lambda row: -self._ages.get(row[0], oldest))[-self._most :]
+        return np.concatenate([np.empty(0, np.int64), *(part for s, row in newest for part in ([s], row))])
 
     @staticmethod
-    def _gone(session: int, seen: Int64s, total: int) -> DataLossError:
-        none = np.flatnonzero(seen == 0)
+    def _loss(session: int, counts: Int64s, total: int) -> DataLossError:
+        none = np.flatnonzero(counts == 0)
         least = f", none of them in routed partition {int(none[0])}" if len(none) else ""
         return DataLossError(
-            f"session {session} had written {total} frames when another one took over, but only {int(seen.sum())} came"
+            f"session {session} had written {total} frames when another one took over, but only {int(counts.sum())} came"
             f"{least}: its last frames are gone from at least one routed partition",
             hint=REBUILD,
         )

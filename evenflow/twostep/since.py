@@ -20,23 +20,23 @@ _FINEST = 100
 
 def since(rows: Iterable[tuple[int | None, int]]) -> Since:
     """Counts of these pairs (time when rows came, how many rows). Rows whose time is None are left out."""
-    found: Counter[int] = Counter()
-    for came, number in rows:
-        if came is not None and number:
-            found[came // _FINEST * _FINEST] += number
-    return together(found)
+    counts: Counter[int] = Counter()
+    for time, number in rows:
+        if time is not None and number:
+            counts[time // _FINEST * _FINEST] += number
+    return together(counts)
 
 
 def together(*some: Since) -> Since:
     """The sum of these counts, with at most `MOST` times."""
     rows: Counter[int] = Counter()
-    for one in some:
-        rows.update(one)
+    for counts in some:
+        rows.update(counts)
     width = _FINEST
     while len(rows) > MOST:
         width *= 2
         coarser: Counter[int] = Counter()
-        for came, number in rows.items():
-            coarser[came // width * width] += number
+        for time, number in rows.items():
+            coarser[time // width * width] += number
         rows = coarser
     return dict(rows)

@@ -13,7 +13,7 @@ from evenflow.arrays import Bools, UInt64s
 from evenflow.wire.frame import Frame
 
 
-class SplitKeys:
+class SplitKeyTables:
     """The tables of a range of frames of one routed partition.
 
     A key counts as split if any table has it, or if any frame with tuples has no table.

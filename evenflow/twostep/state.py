@@ -29,7 +29,7 @@ from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD, grown
-from evenflow.twostep.layers import Layers
+from evenflow.twostep.layers import RowLayers
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import Sessions
 from evenflow.twostep.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
@@ -54,7 +54,7 @@ class CameClosed(NamedTuple):
     """A closed pane, and when (ms) the newest of its tuples came into the input topic."""
 
     pane: int
-    came: int
+    arrival_time: int
 
 
 _MORE_SESSIONS = 64
@@ -121,10 +121,10 @@ class Meta:
                 hint="finish the query with the evenflow that began it, or give the query a new name",
             )
         pending = {int(number): PendingSegment(**some) for number, some in fields.pop("pending").items()}
-        came = {int(pane): at for pane, at in fields.pop("came", {}).items()}
+        arrivals = {int(pane): at for pane, at in fields.pop("came", {}).items()}
         came_closed = [CameClosed(*entry) for entry in fields.pop("came_closed", ())]
         revisions = {int(pane): count for pane, count in fields.pop("revisions", {}).items()}
-        return cls(pending=pending, came=came, came_closed=came_closed, revisions=revisions, **fields)
+        return cls(pending=pending, came=arrivals, came_closed=came_closed, revisions=revisions, **fields)
 
     def encode(self) -> bytes:
         """JSON that `decode` reads."""
@@ -133,30 +133,30 @@ class Meta:
             del fields["due"], fields["revisions"]
         return json.dumps(fields, separators=(",", ":")).encode()
 
-    def note_came(self, panes: Iterable[int], came: int) -> None:
+    def note_came(self, panes: Iterable[int], arrival_time: int) -> None:
         """Note that tuples of these panes came at this time (ms) or later. Closed panes are passed over."""
         for pane in panes:
             if pane >= self.closed:
-                self.came[pane] = max(came, self.came.get(pane, came))
+                self.came[pane] = max(arrival_time, self.came.get(pane, arrival_time))
 
     def closes(self, pane: int, *, span: int) -> int | None:
         """Close this pane. Returns when (ms) the newest tuple of the window that ends with it came, None if unknown.
 
         span: panes of a window. `newest` must be this pane already, if the pane has tuples.
         """
-        came, filled = self.came.pop(pane, None), self.newest == pane
+        arrival_time, filled = self.came.pop(pane, None), self.newest == pane
         # A sliding maximum: a pane whose tuples came before those of a later pane can never be the newest again.
-        if came is not None:
-            while self.came_closed and self.came_closed[-1].came <= came:
+        if arrival_time is not None:
+            while self.came_closed and self.came_closed[-1].arrival_time <= arrival_time:
                 self.came_closed.pop()
-            self.came_closed.append(CameClosed(pane, came))
+            self.came_closed.append(CameClosed(pane, arrival_time))
             del self.came_closed[_MOST_CAME:]
         elif filled:
             self.came_unknown = pane
         self.came_closed = [entry for entry in self.came_closed if entry.pane > pane - span]
         if self.came_unknown is not None and self.came_unknown > pane - span:
             return None
-        return self.came_closed[0].came if self.came_closed else None
+        return self.came_closed[0].arrival_time if self.came_closed else None
 
     def newest_came(self, panes: Iterable[int], *, first: int) -> int | None:
         """When (ms) the newest tuple of a window that is still open came, None if that is unknown.
@@ -210,9 +210,9 @@ class Bucket:
         )
         self._tables: dict[str, pa.Table] = {}
         self._changed: set[str] = set()
-        self._gone: set[str] = set()
+        self._deletions: set[str] = set()
         self.nodes = Directory(state)
-        self.layers = Layers(state, plan.key_schema)
+        self.layers = RowLayers(state, plan.key_schema)
 
     @classmethod
     def first(cls, plan: AggregatePlan, state: BucketState, header: BlobHeader) -> Bucket:
@@ -273,6 +273,7 @@ class Bucket:
     def drop_node(self, node: Node) -> None:
         """Forget a node. The node need not exist."""
         appends = self.nodes.appends(node)
+        # Each bit that is set in the counter is a run that exists (`append`).
         for run in range(appends.bit_length()):
             if appends >> run & 1:
                 self._remove(node, run)
@@ -293,7 +294,7 @@ class Bucket:
 
     def save(self) -> None:
         """Write what changed. The order does not matter, because the state store commits all of it or nothing."""
-        for name in sorted(self._gone):
+        for name in sorted(self._deletions):
             self._state.delete(name)
         for name in sorted(self._changed):
             self._state.put(name, table_bytes(self._tables[name]))
@@ -315,7 +316,7 @@ class Bucket:
     def _put(self, name: str, table: pa.Table) -> None:
         self._tables[name] = table
         self._changed.add(name)
-        self._gone.discard(name)
+        self._deletions.discard(name)
 
     def _remove(self, node: Node, run: int) -> None:
         name = _run(node, run)
@@ -323,7 +324,7 @@ class Bucket:
         self._changed.discard(name)
         # A run that was made in this micro-batch is not in the state store yet, and cannot be deleted there.
         if self.nodes.loaded(node) >> run & 1:
-            self._gone.add(name)
+            self._deletions.add(name)
 
 
 def _unread(meta: Meta) -> Int64s:

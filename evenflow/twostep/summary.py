@@ -27,14 +27,14 @@ from evenflow.twostep.rows_out import result_rows, sliced
 from evenflow.twostep.stored import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import Tally
 from evenflow.twostep.top import (
+    BucketReport,
     Heard,
-    Said,
     first_rows,
     leaders,
     one_column,
     ranked,
-    said_bytes,
-    said_in,
+    report_bytes,
+    report_in,
     tally_of_windows,
 )
 from evenflow.windows import window_bounds
@@ -83,14 +83,16 @@ class SummaryPlan:
         ]
         schema = self.plan.frame_schema
         tuples = pa.Table.from_arrays([pa.array(panes, pa.int64()), keys, *values], schema=schema)
-        made = self.plan.combine(tuples)
-        if not made.num_rows:
-            return made
+        partials = self.plan.combine(tuples)
+        if not partials.num_rows:
+            return partials
         # The rows are of one window, so the key alone says which partial a row is in.
         counted = pa.table({"key": tuples["key"], "n": rows[_counter(own)]})
         sums = pa.TableGroupBy(counted, ["key"], use_threads=False).aggregate([("n", "sum")]).combine_chunks()
-        at = pc.index_in(one_column(made["key"]).cast(pa.binary()), value_set=one_column(sums["key"]))
-        return made.set_column(made.schema.get_field_index(ROWS), ROWS, one_column(sums["n_sum"]).take(at))
+        at = pc.index_in(one_column(partials["key"]).cast(pa.binary()), value_set=one_column(sums["key"]))
+        return partials.set_column(
+            partials.schema.get_field_index(ROWS), ROWS, one_column(sums["n_sum"]).take(at)
+        )
 
     @property
     def _frame(self) -> list[pa.Field]:
@@ -99,21 +101,24 @@ class SummaryPlan:
 
 
 def sent_partials(
-    summary: SummaryPlan, part: PartPlan, tables: Iterable[pa.Table], said: Callable[[dict[int, int]], Said]
+    summary: SummaryPlan,
+    part: PartPlan,
+    tables: Iterable[pa.Table],
+    report: Callable[[dict[int, int]], BucketReport],
 ) -> Iterator[bytes]:
     """What a bucket of a part sends to the task that merges: partials, then an empty table that carries what it says.
 
-    tables: result rows of the part. said: called after the last table with the number of tuples of each window that was
+    tables: result rows of the part. report: called after the last table with the number of tuples of each window that was
     sent, by its last pane.
     """
     tuples: dict[int, int] = {}
     for rows in tables:
-        made = summary.partials(part, rows)
-        if made.num_rows:
-            pane = made["pane"][0].as_py()  # a table holds rows of one window
-            tuples[pane] = tuples.get(pane, 0) + pc.sum(made[ROWS]).as_py()
-            yield table_bytes(made)
-    yield said_bytes(said(tuples), summary.plan.partial_schema)
+        partials = summary.partials(part, rows)
+        if partials.num_rows:
+            pane = partials["pane"][0].as_py()  # a table holds rows of one window
+            tuples[pane] = tuples.get(pane, 0) + pc.sum(partials[ROWS]).as_py()
+            yield table_bytes(partials)
+    yield report_bytes(report(tuples), summary.plan.partial_schema)
 
 
 def merge_parts(
@@ -122,12 +127,12 @@ def merge_parts(
     state: BucketState,
     sent: Iterable[bytes],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
     """Results (plan.result_schema) of the windows that every bucket of every part has closed by now, in window order.
 
     sent: what buckets have sent in this micro-batch (`sent_partials`). Buckets come in any order, and what one bucket sent
-    comes in one piece. The state is saved when the iterator is exhausted. told: called once at the end with what was
+    comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once at the end with what was
     emitted.
     """
     plan, stand = summary.plan, Heard.load(state)
@@ -140,7 +145,7 @@ def merge_parts(
     for pane in np.unique(panes[panes < due]).tolist():
         mine = rows.filter(pa.array(panes == pane)).drop_columns(["pane"])
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
-        came, of_all = stand.came.pop(pane, None), stand.tuples.pop(pane)
+        arrival_time, of_all = stand.came.pop(pane, None), stand.tuples.pop(pane)
         if plan.emit_from is not None and bounds[0] < plan.emit_from:
             continue
         mine = _having(plan, mine)
@@ -151,16 +156,16 @@ def merge_parts(
         if count:
             end = bounds[1]
             unfit += plan.unfit(mine)
-            emitted.append((came, count))
+            emitted.append((arrival_time, count))
     tally = tally_of_windows(emitted, unfit=unfit, end=end)
     stand.save(state)
-    kept = rows.filter(pa.array(panes >= due))
-    if kept.num_rows:
-        state.put(_ROWS, table_bytes(kept))
+    waiting = rows.filter(pa.array(panes >= due))
+    if waiting.num_rows:
+        state.put(_ROWS, table_bytes(waiting))
     elif before.num_rows:  # `delete` takes only a name that exists
         state.delete(_ROWS)
-    if told is not None:
-        told(tally)
+    if on_tally is not None:
+        on_tally(tally)
 
 
 def _pieces(stand: Heard, sent: Iterable[bytes]) -> list[pa.Table]:
@@ -171,12 +176,12 @@ def _pieces(stand: Heard, sent: Iterable[bytes]) -> list[pa.Table]:
     pieces: dict[int, list[pa.Table]] = {}
     waiting: list[pa.Table] = []
     for table in map(table_of, sent):
-        said = said_in(table)
-        if said is None:
+        report = report_in(table)
+        if report is None:
             waiting.append(table)
             continue
-        stand.hears(said)
-        pieces.setdefault(said.bucket, []).extend(waiting)
+        stand.hears(report)
+        pieces.setdefault(report.bucket, []).extend(waiting)
         waiting = []
     assert not waiting, "a bucket's partials come before what it says"
     return [table for bucket in sorted(pieces) for table in pieces[bucket]]

@@ -44,8 +44,8 @@ class Work:
 
     busy_ms: time of all tasks together. longest_ms: time of the longest task. rows: tuples combined, or
     partial rows reduced. repeated: partial rows that had been merged before, and changed nothing. keys:
-    registers of a HyperLogLog over the rows' keys, empty if there were no rows. held: distinct keys of each
-    worker, added up over the workers. came: when the rows came into the input topic. emitted: result rows of
+    registers of a HyperLogLog over the rows' keys, empty if there were no rows. key_replicas: distinct keys of each
+    worker, added up over the workers. arrivals: when the rows came into the input topic. emitted: result rows of
     emitted windows, by the time when the newest tuple of their window came. routed: by routed partition, how many of its
     tuples were combined, and the time (ms) that this took.
     """
@@ -56,8 +56,8 @@ class Work:
     rows: int = 0
     repeated: int = 0
     keys: bytes = b""
-    held: int = 0
-    came: Since = field(default_factory=dict)
+    key_replicas: int = 0
+    arrivals: Since = field(default_factory=dict)
     emitted: Since = field(default_factory=dict)
     routed: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
@@ -69,8 +69,8 @@ class Work:
             rows=self.rows + other.rows,
             repeated=self.repeated + other.repeated,
             keys=_union(self.keys, other.keys),
-            held=self.held + other.held,
-            came=together(self.came, other.came),
+            key_replicas=self.key_replicas + other.key_replicas,
+            arrivals=together(self.arrivals, other.arrivals),
             emitted=together(self.emitted, other.emitted),
             routed=_summed(self.routed, other.routed),
         )
@@ -84,21 +84,21 @@ class Work:
 
 
 def _summed(
-    one: Mapping[int, tuple[int, float]], other: Mapping[int, tuple[int, float]]
+    first: Mapping[int, tuple[int, float]], second: Mapping[int, tuple[int, float]]
 ) -> Mapping[int, tuple[int, float]]:
-    if not one or not other:
-        return one or other
-    total = dict(one)
-    for worker, (rows, took_ms) in other.items():
+    if not first or not second:
+        return first or second
+    total = dict(first)
+    for worker, (rows, took_ms) in second.items():
         before = total.get(worker, (0, 0.0))
         total[worker] = before[0] + rows, before[1] + took_ms
     return total
 
 
-def _union(one: bytes, other: bytes) -> bytes:
-    if not one or not other:
-        return one or other
-    return np.maximum(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8)).tobytes()
+def _union(first: bytes, second: bytes) -> bytes:
+    if not first or not second:
+        return first or second
+    return np.maximum(np.frombuffer(first, np.uint8), np.frombuffer(second, np.uint8)).tobytes()
 
 
 class FrameAt(NamedTuple):
@@ -115,8 +115,9 @@ class Tally:
 
     tuples: how many were combined. rows: how many result rows were emitted. unfit: result values that are
     null because they do not fit their type. closed: by bucket, windows that were emitted (with few keys, a
-    bucket may have no row of a window). emitted: by bucket, the end (ms) of the last emitted window. stands:
-    by bucket. told: newest mark (ms) of each input partition that combiners read, empty if they read none.
+    bucket may have no row of a window). emitted: by bucket, the end (ms) of the last emitted window.
+    bucket_stands: by bucket. input_marks: newest mark (ms) of each input partition that combiners read, empty if they
+    read none.
     frames: the newest frame that combiners read, by routed partition. work: by part and number of the micro-batch, of
     the newest `KEPT` micro-batches of each part.
     """
@@ -126,8 +127,8 @@ class Tally:
     unfit: int = 0
     closed: Mapping[int, int] = field(default_factory=dict)
     emitted: Mapping[int, int] = field(default_factory=dict)
-    stands: Mapping[int, Stand] = field(default_factory=dict)
-    told: tuple[int, ...] = ()
+    bucket_stands: Mapping[int, Stand] = field(default_factory=dict)
+    input_marks: tuple[int, ...] = ()
     frames: Mapping[int, FrameAt] = field(default_factory=dict)
     work: Mapping[tuple[Part, int], Work] = field(default_factory=dict)
 
@@ -139,8 +140,8 @@ class Tally:
             unfit=self.unfit + later.unfit,
             closed={b: self.closed.get(b, 0) + later.closed.get(b, 0) for b in buckets},
             emitted={**self.emitted, **later.emitted},
-            stands={**self.stands, **later.stands},
-            told=_newest(self.told, later.told),
+            bucket_stands={**self.bucket_stands, **later.bucket_stands},
+            input_marks=_newest(self.input_marks, later.input_marks),
             frames={**self.frames, **later.frames},
             work=_added(self.work, later.work) if later.work else self.work,
         )
@@ -170,15 +171,15 @@ class Tally:
     def mark(self) -> int | None:
         """Least mark (ms) that was merged, or that was combined if no reducer tells. None before the first micro-batch."""
         stand = self.stand
-        marks = self.told if stand is None else stand.marks
+        marks = self.input_marks if stand is None else stand.marks
         return min(marks, default=None)
 
     @property
     def stand(self) -> Stand | None:
         """Where all buckets together stand. None before the first micro-batch."""
-        if not self.stands:
+        if not self.bucket_stands:
             return None
-        each = list(self.stands.values())
+        each = list(self.bucket_stands.values())
         nexts = [stand.next_end for stand in each if stand.next_end is not None]
         return Stand(
             windows=max(stand.windows for stand in each),
@@ -190,19 +191,19 @@ class Tally:
         )
 
 
-def _newest(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    if not one or not other:
-        return one or other
-    return tuple(starmap(max, zip_longest(one, other, fillvalue=NO_MARK)))
+def _newest(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    if not first or not second:
+        return first or second
+    return tuple(starmap(max, zip_longest(first, second, fillvalue=NO_MARK)))
 
 
 def _added(
-    one: Mapping[tuple[Part, int], Work], other: Mapping[tuple[Part, int], Work]
+    first: Mapping[tuple[Part, int], Work], second: Mapping[tuple[Part, int], Work]
 ) -> dict[tuple[Part, int], Work]:
-    together = dict(one)
-    for at, work in other.items():
+    together = dict(first)
+    for at, work in second.items():
         together[at] = together[at] + work if at in together else work
-    for part in {part for part, _ in other}:
+    for part in {part for part, _ in second}:
         for old in sorted(batch for mine, batch in together if mine == part)[:-KEPT]:
             del together[part, old]
     return together

@@ -36,7 +36,7 @@ _PANE, _UNFIT, _KEY, _VALUES = range(4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class BucketReport:
     """What a bucket says after the leaders of the windows that it has closed in one micro-batch.
 
     closed: the bucket's panes below it are closed. came: for each window with rows (the window's last pane,
@@ -84,27 +84,27 @@ def leaders_schema(plan: AggregatePlan) -> pa.Schema:
 
 
 def told_leaders(
-    plan: AggregatePlan, tables: Iterable[pa.Table], said: Callable[[], Said]
+    plan: AggregatePlan, tables: Iterable[pa.Table], report: Callable[[], BucketReport]
 ) -> Iterator[bytes]:
     """What a bucket sends to the task that merges: tables of leaders, then an empty table that carries what the bucket says.
 
-    said: called after the last table, because only then it is known.
+    report: called after the last table, because only then it is known.
     """
     for table in tables:
         yield table_bytes(table)
-    yield said_bytes(said(), leaders_schema(plan))
+    yield report_bytes(report(), leaders_schema(plan))
 
 
-def said_bytes(said: Said, schema: pa.Schema) -> bytes:
+def report_bytes(report: BucketReport, schema: pa.Schema) -> bytes:
     """What a bucket says, as an empty table of this schema behind the tables that it sends."""
-    text = json.dumps(vars(said), separators=(",", ":"))
+    text = json.dumps(vars(report), separators=(",", ":"))
     return table_bytes(schema.empty_table().replace_schema_metadata({_SAID: text}))
 
 
-def said_in(table: pa.Table) -> Said | None:
-    """What a bucket says, if this is the table that carries it (`said_bytes`)."""
+def report_in(table: pa.Table) -> BucketReport | None:
+    """What a bucket says, if this is the table that carries it (`report_bytes`)."""
     text = (table.schema.metadata or {}).get(_SAID)
-    return None if text is None else Said(**json.loads(text))
+    return None if text is None else BucketReport(**json.loads(text))
 
 
 def merge_leaders(
@@ -113,31 +113,31 @@ def merge_leaders(
     state: BucketState,
     sent: Iterable[bytes],
     *,
-    told: Callable[[Tally], object] | None = None,
+    on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
     """Results (plan.result_schema) of the windows that every bucket has closed by now, in window order.
 
     sent: what buckets have sent in this micro-batch (`told_leaders`). Buckets come in any order, and what one
-    bucket sent comes in one piece. The state is saved when the iterator is exhausted. told: called once at
+    bucket sent comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once at
     the end with what was emitted.
     """
     stand = Heard.load(state)
     waiting = [_rows(state, plan)]
     for table in map(table_of, sent):
-        said = said_in(table)
-        if said is None:
+        report = report_in(table)
+        if report is None:
             waiting.append(table)
         else:
-            stand.hears(said)
+            stand.hears(report)
     rows = pa.concat_tables([table.replace_schema_metadata(None) for table in waiting]).combine_chunks()
     panes = rows.column(_PANE).to_numpy()
     due = stand.closed_by_all(layout.buckets, plan)
     emitted: list[tuple[int | None, int]] = []
-    unfit, end, kept = 0, None, []
+    unfit, end, leaders = 0, None, []
     for pane in np.unique(panes).tolist():
         first = first_rows(plan, rows.filter(pa.array(panes == pane)))
         if pane >= due:
-            kept.append(first)  # no more than K rows: what cannot be among the first K is dropped here
+            leaders.append(first)  # no more than K rows: what cannot be among the first K is dropped here
             continue
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
         end = bounds[1]
@@ -146,12 +146,12 @@ def merge_leaders(
         yield ranked(plan, first, bounds, stand.tuples.pop(pane))
     tally = tally_of_windows(emitted, unfit=unfit, end=end)
     stand.save(state)
-    if kept:
-        state.put(_ROWS, table_bytes(pa.concat_tables(kept)))
+    if leaders:
+        state.put(_ROWS, table_bytes(pa.concat_tables(leaders)))
     elif waiting[0].num_rows:  # `delete` takes only a name that exists
         state.delete(_ROWS)
-    if told is not None:
-        told(tally)
+    if on_tally is not None:
+        on_tally(tally)
 
 
 def tally_of_windows(emitted: list[tuple[int | None, int]], *, unfit: int, end: int | None) -> Tally:
@@ -184,19 +184,19 @@ class Heard:
     @classmethod
     def load(cls, state: BucketState) -> Heard:
         data = state.get(STAND)
-        said = {} if data is None else json.loads(data)
-        return cls(**{name: {int(at): one for at, one in pairs} for name, pairs in said.items()})
+        fields = {} if data is None else json.loads(data)
+        return cls(**{name: {int(at): value for at, value in pairs} for name, pairs in fields.items()})
 
     def save(self, state: BucketState) -> None:
         fields = {name: sorted(pairs.items()) for name, pairs in vars(self).items()}
         state.put(STAND, json.dumps(fields, separators=(",", ":")).encode())
 
-    def hears(self, said: Said) -> None:
-        self.closed[said.bucket] = said.closed
-        for pane, came in said.came:
-            known = self.came.get(pane, came)
-            self.came[pane] = None if came is None or known is None else max(came, known)
-        for pane, tuples in said.tuples:
+    def hears(self, report: BucketReport) -> None:
+        self.closed[report.bucket] = report.closed
+        for pane, arrival_time in report.came:
+            known = self.came.get(pane, arrival_time)
+            self.came[pane] = None if arrival_time is None or known is None else max(arrival_time, known)
+        for pane, tuples in report.tuples:
             self.tuples[pane] = self.tuples.get(pane, 0) + tuples
 
     def closed_by_all(self, buckets: int, plan: AggregatePlan) -> int:
@@ -220,8 +220,8 @@ def ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int], of_all:
     size = rows.num_rows
     times = [pa.array(np.full(size, bound, np.int64)) for bound in bounds]
     rank = pa.array(np.arange(1, size + 1))
-    told = pa.array(np.full(size, of_all, np.int64))
-    columns = [*times, rows.column(_KEY), rank, *rows.columns[_VALUES:], told]
+    totals = pa.array(np.full(size, of_all, np.int64))
+    columns = [*times, rows.column(_KEY), rank, *rows.columns[_VALUES:], totals]
     return pa.Table.from_arrays(columns, schema=plan.result_schema)
 
 

@@ -95,11 +95,11 @@ class Updates:
         revisions[pane] = revisions.get(pane, 0) + 1
         return self._results(self._merged(pane, self._changed(pane)), bounds, revisions[pane])
 
-    def came(self, pane: int) -> int | None:
+    def arrival_time(self, pane: int) -> int | None:
         """When (ms) the newest tuple of this open window came into the input topic, None if unknown."""
         first = pane - self._plan.panes_per_window + 1
-        there = self._bucket.nodes.panes(max(first, self._bucket.meta.closed), pane + 1)
-        return self._bucket.meta.newest_came(there, first=first)
+        panes = self._bucket.nodes.panes(max(first, self._bucket.meta.closed), pane + 1)
+        return self._bucket.meta.newest_came(panes, first=first)
 
     def end(self) -> None:
         """Remember which windows have come out."""

@@ -68,9 +68,9 @@ class AvroForm:
 
     def _record(self, *, logical: bool) -> dict[str, Any]:
         name = _allowed(self.topic)
-        fields, taken = [], {name}
+        fields, record_names = [], {name}
         for column, own in zip(self.schema, self.names, strict=True):
-            kind = _type(column.type, f"{name}_{own}", taken, logical=logical)
+            kind = _type(column.type, f"{name}_{own}", record_names, logical=logical)
             field = {"name": own, "type": kind if column.name in self.required else ["null", kind]}
             field |= {} if column.name in self.required else {"default": None}
             fields.append(field | ({} if own == column.name else {"doc": column.name}))
@@ -83,21 +83,21 @@ def field_names(columns: Sequence[str]) -> list[str]:
     A name that Avro allows stays. In any other name each character that Avro does not allow becomes `_`, and a digit in
     front gets `_` before it. If a column has that name already, `_2`, `_3` and so on is appended.
     """
-    taken = {name for name in columns if _allowed(name) == name}
-    found = []
+    names = {name for name in columns if _allowed(name) == name}
+    avro_names = []
     for column in columns:
         name = _allowed(column)
-        found.append(name if name == column else _not_in(taken, name))
-    return found
+        avro_names.append(name if name == column else _not_in(names, name))
+    return avro_names
 
 
-def _not_in(taken: set[str], base: str) -> str:
-    """The name, with a number behind it if it is taken. It is taken then."""
+def _not_in(names: set[str], base: str) -> str:
+    """The name, with a number behind it if `names` has it already. It is added to `names`."""
     name, number = base, 1
-    while name in taken:
+    while name in names:
         number += 1
         name = f"{base}_{number}"
-    taken.add(name)
+    names.add(name)
     return name
 
 
@@ -116,11 +116,11 @@ def split_header(value: bytes | None) -> tuple[int, bytes] | None:
 
 def window_end_of(value: bytes) -> int:
     """End of the window (ms) of a record, which is the second number of a row. Raises ValueError if there is none."""
-    found = split_header(value)
-    if found is None:
+    parts = split_header(value)
+    if parts is None:
         raise ValueError("no Avro row")
-    _, at = _long(found[1], 0)
-    return _long(found[1], at)[0]
+    _, at = _long(parts[1], 0)
+    return _long(parts[1], at)[0]
 
 
 def encode_rows(table: pa.Table, form: AvroForm) -> pa.BinaryArray:
@@ -143,11 +143,11 @@ def decode_rows(rows: Sequence[bytes], form: AvroForm) -> tuple[pa.Table, list[i
 
     The bytes may be anything. Only bytes that `encode_rows` makes are a row.
     """
-    read = [(place, found) for place, row in enumerate(rows) if (found := _read(row, form)) is not None]
+    read = [(place, fields) for place, row in enumerate(rows) if (fields := _read(row, form)) is not None]
     if not read:
         return form.schema.empty_table(), []
     try:
-        table = _table([found for _, found in read], form)
+        table = _table([fields for _, fields in read], form)
         encoded = encode_rows(table, form).to_pylist()
     # A value that no such column holds is among them: it is found by looking at each row alone.
     except (ProtocolError, pa.ArrowException, ValueError, OverflowError, TypeError):
@@ -169,10 +169,10 @@ def _read(row: bytes, form: AvroForm) -> dict[str, Any] | None:
     from fastavro import schemaless_reader
 
     try:
-        found = schemaless_reader(io.BytesIO(row), form.parsed, None)
+        fields = schemaless_reader(io.BytesIO(row), form.parsed, None)
     except Exception:  # for bad bytes, fastavro raises many kinds of exception
         return None
-    return found if isinstance(found, dict) else None
+    return fields if isinstance(fields, dict) else None
 
 
 def _table(rows: Sequence[dict[str, Any]], form: AvroForm) -> pa.Table:
@@ -216,39 +216,49 @@ def _decimals(values: list[bytes | None], kind: pa.DataType) -> pa.Array:
     zero = bytes(size)
     joined = b"".join(zero if value is None else value for value in values)
     digits = np.frombuffer(joined, np.uint8).reshape(-1, size)
+    # Avro has two's complement, the highest byte first. Arrow has 16 bytes, the lowest first: the sign fills the bytes in
+    # front, and then the order is reversed.
     whole = np.empty((len(values), 16), np.uint8)
     whole[:, :] = np.where(digits[:, :1] >= 128, 255, 0)
     whole[:, 16 - size :] = digits
-    made = pa.Array.from_buffers(
+    decimals = pa.Array.from_buffers(
         kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(whole[:, ::-1]))]
     )
     return pc.if_else(
-        pa.array([value is not None for value in values], pa.bool_()), made, pa.scalar(None, kind)
+        pa.array([value is not None for value in values], pa.bool_()), decimals, pa.scalar(None, kind)
     )
 
 
-def _type(kind: pa.DataType, name: str, taken: set[str], *, logical: bool) -> Any:
+def _type(kind: pa.DataType, name: str, record_names: set[str], *, logical: bool) -> Any:
     """The Avro type of an Arrow type.
 
-    name: of a record, if there is one in it. taken: names of records, to which its own is added. logical: with logical
-    types.
+    name: of a record, if there is one in it. record_names: names of records, to which its own is added. logical: with
+    logical types.
     """
     if pa.types.is_list(kind):
-        return {"type": "array", "items": ["null", _type(kind.value_type, name, taken, logical=logical)]}
+        return {
+            "type": "array",
+            "items": ["null", _type(kind.value_type, name, record_names, logical=logical)],
+        }
     if pa.types.is_struct(kind):
-        name, fields = _not_in(taken, name), []
+        name, fields = _not_in(record_names, name), []
         for field, own in zip(kind, field_names([field.name for field in kind]), strict=True):
-            inner = _type(field.type, f"{name}_{own}", taken, logical=logical)
-            said = {} if own == field.name else {"doc": field.name}
-            fields.append({"name": own, "type": ["null", inner], "default": None, **said})
+            inner = _type(field.type, f"{name}_{own}", record_names, logical=logical)
+            attributes = {} if own == field.name else {"doc": field.name}
+            fields.append({"name": own, "type": ["null", inner], "default": None, **attributes})
         return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": fields}
     if pa.types.is_timestamp(kind):
         return {"type": "long", "logicalType": "timestamp-millis"} if logical else "long"
     if pa.types.is_date(kind):
         return {"type": "int", "logicalType": "date"} if logical else "int"
     if pa.types.is_decimal(kind):
-        said = {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-        return said if logical else "bytes"
+        attributes = {
+            "type": "bytes",
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
+        return attributes if logical else "bytes"
     return _PLAIN[kind]
 
 
@@ -263,8 +273,8 @@ _PLAIN = {
 
 
 def _allowed(name: str) -> str:
-    made = _NO_NAME.sub("_", name)
-    return made if made and not made[0].isdigit() else f"_{made}"
+    avro_name = _NO_NAME.sub("_", name)
+    return avro_name if avro_name and not avro_name[0].isdigit() else f"_{avro_name}"
 
 
 def _nullable(column: pa.Array) -> list[bytes | pa.Array]:
@@ -339,6 +349,7 @@ def _longs(values: np.ndarray[Any, Any]) -> pa.Array:
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
+    # One pass for each byte of the longest number, over all numbers that have such a byte.
     for number in range(int(sizes.max(initial=0))):
         has = sizes > number
         part = (zigzag[has] >> np.uint64(7 * number)) & np.uint64(127)
@@ -349,14 +360,15 @@ def _longs(values: np.ndarray[Any, Any]) -> pa.Array:
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
     """(the whole number that begins there, where it ends)."""
-    found = 0
+    zigzag = 0
     for number in range(_LONGEST):
         if at + number >= len(data):
             break
         byte = data[at + number]
-        found |= (byte & 127) << (7 * number)
+        zigzag |= (byte & 127) << (7 * number)
         if byte < 128:
-            return (found >> 1) ^ -(found & 1), at + number + 1
+            # Zigzag: 0, 1, 2, 3 stand for 0, -1, 1, -2.
+            return (zigzag >> 1) ^ -(zigzag & 1), at + number + 1
     raise ValueError("no whole number")
 
 

@@ -207,7 +207,7 @@ def _check_sequences(sequences: Rows, routed: int) -> None:
     if not len(sequences):
         return
     # The columns of `SEQUENCE`: routed partition, session, first, last, frames.
-    least, most = (found(plain(sequences), axis=0).tolist() for found in (np.min, np.max))
+    least, most = (extreme(plain(sequences), axis=0).tolist() for extreme in (np.min, np.max))
     first, last = sequences["first"], sequences["last"]
     if (
         not 0 <= least[0] <= most[0] < routed

@@ -184,24 +184,24 @@ def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) ->
 
 def read_records(fields: StrictObject, name: str, kind: np.dtype[Any], *, most: int) -> Rows:
     """The records of this dtype that `numbers` wrote, shape (n,), n up to `most`. ProtocolError for anything else."""
-    found = read_numbers(fields, name, columns=len(kind.names or ()), most=most)
-    return cast(Rows, found.view(kind)[:, 0])
+    array = read_numbers(fields, name, columns=len(kind.names or ()), most=most)
+    return cast(Rows, array.view(kind)[:, 0])
 
 
 LATEST_CAME = 2**53
 """Latest time (ms since 1970) that is believed. No right clock shows a later one."""
 
 
-def came_field(came: int | None) -> dict[str, int]:
+def came_field(arrival_time: int | None) -> dict[str, int]:
     """The header's field `came`. It is left out if the time is unknown. A reader that does not know the field ignores it."""
-    return {} if came is None else {"came": came}
+    return {} if arrival_time is None else {"came": arrival_time}
 
 
 def read_came(fields: StrictObject) -> int | None:
     """The time (ms) that `came_field` wrote, or None for anything else. It serves latencies only, so it never raises."""
-    came = fields.fields.get("came")
+    arrival_time = fields.fields.get("came")
     # `type`, because a bool is an instance of int, too.
-    return came if type(came) is int and 0 <= came <= LATEST_CAME else None
+    return arrival_time if type(arrival_time) is int and 0 <= arrival_time <= LATEST_CAME else None
 
 
 def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tuple[Any, pa.Schema]:

@@ -66,16 +66,20 @@ def encode_results(
     Each table holds rows of one window, and tables of the same window follow each other. To know which record
     is the last of its window, this reads one batch ahead of the record that it yields.
     """
-    held: tuple[pa.RecordBatch, tuple[int, int]] | None = None
+    windowed_batch: tuple[pa.RecordBatch, tuple[int, int]] | None = None
     part = first = 0
     for batch, window in _batches(tables, part_bytes):
-        if held is not None:
-            last = held[1] != window
-            yield _record(held, fingerprint=fingerprint, bucket=bucket, part=part, first=first, last=last)
-            part, first = (0, 0) if last else (part + 1, first + held[0].num_rows)
-        held = batch, window
-    if held is not None:
-        yield _record(held, fingerprint=fingerprint, bucket=bucket, part=part, first=first, last=True)
+        if windowed_batch is not None:
+            last = windowed_batch[1] != window
+            yield _record(
+                windowed_batch, fingerprint=fingerprint, bucket=bucket, part=part, first=first, last=last
+            )
+            part, first = (0, 0) if last else (part + 1, first + windowed_batch[0].num_rows)
+        windowed_batch = batch, window
+    if windowed_batch is not None:
+        yield _record(
+            windowed_batch, fingerprint=fingerprint, bucket=bucket, part=part, first=first, last=True
+        )
 
 
 def decode_results(
@@ -116,8 +120,8 @@ def _cut(batch: pa.RecordBatch, part_bytes: int) -> Iterator[pa.RecordBatch]:
     yield from _cut(batch.slice(middle), part_bytes)
 
 
-def _record(held: tuple[pa.RecordBatch, tuple[int, int]], **place: Any) -> bytes:
-    batch, (start, end) = held
+def _record(windowed_batch: tuple[pa.RecordBatch, tuple[int, int]], **place: Any) -> bytes:
+    batch, (start, end) = windowed_batch
     header = ResultHeader(window_start=start, window_end=end, rows=batch.num_rows, **place)
     # The stream is written with an empty header first, because the header holds a checksum of the bytes after
     # the schema. Then the schema message is replaced by one that has the header.
@@ -135,13 +139,13 @@ def _record(held: tuple[pa.RecordBatch, tuple[int, int]], **place: Any) -> bytes
 
 def _fields(header: ResultHeader, body: memoryview | bytes) -> dict[str, Any]:
     """The header as plain JSON. The checksum is its last field."""
-    said: dict[str, Any] = {"v": RESULTS_VERSION, "kind": "results", **asdict(header)}
-    return said | {"crc": _checksum(said, body)}
+    header_fields: dict[str, Any] = {"v": RESULTS_VERSION, "kind": "results", **asdict(header)}
+    return header_fields | {"crc": _checksum(header_fields, body)}
 
 
-def _checksum(said: dict[str, Any], body: memoryview | bytes) -> int:
+def _checksum(header_fields: dict[str, Any], body: memoryview | bytes) -> int:
     """CRC-32 of the header without its checksum, and of all bytes after the schema message."""
-    return zlib.crc32(body, zlib.crc32(json.dumps(said, separators=(",", ":")).encode()))
+    return zlib.crc32(body, zlib.crc32(json.dumps(header_fields, separators=(",", ":")).encode()))
 
 
 def _alone(column: pa.Array) -> pa.Array:
@@ -172,22 +176,24 @@ def _ms(times: pa.TimestampArray) -> pa.Int64Array:
 def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultHeader, pa.RecordBatch]:
     data = memoryview(value)
     begin = _schema_bytes(data)
-    found = pa.ipc.read_schema(pa.py_buffer(data[:begin]))
-    said = json.loads((found.metadata or {})[METADATA_KEY])
-    header = _header(said, data[begin:])
+    frame_schema = pa.ipc.read_schema(pa.py_buffer(data[:begin]))
+    header_fields = json.loads((frame_schema.metadata or {})[METADATA_KEY])
+    header = _header(header_fields, data[begin:])
     if header.fingerprint != fingerprint:
         raise IncompatibleStateError(
             f"a result frame was written for query {header.fingerprint}, but this is query {fingerprint}",
             hint="read with the settings that the pipeline ran with, or set results.topic to a topic of its own",
         )
     uncounted = pa.schema([field for field in schema if not field.name.startswith(HIDDEN_COLUMN)])
-    if found.remove_metadata().equals(uncounted) and len(uncounted) < len(schema):
+    if frame_schema.remove_metadata().equals(uncounted) and len(uncounted) < len(schema):
         raise IncompatibleStateError(
             "a result frame does not say how many tuples its rows are made of: an evenflow that did not count them wrote it",
             hint="read it with that evenflow, and give the query a new name to have rows with counts",
         )
-    if not found.remove_metadata().equals(schema.remove_metadata()):
-        raise ProtocolError(f"a result frame has the columns {found.names}, not {schema.names} of this query")
+    if not frame_schema.remove_metadata().equals(schema.remove_metadata()):
+        raise ProtocolError(
+            f"a result frame has the columns {frame_schema.names}, not {schema.names} of this query"
+        )
     message = pa.ipc.read_message(pa.py_buffer(data[begin:]))
     claimed = claimed_bytes(message.metadata.to_pybytes(), memoryview(message.body))
     if claimed > MOST_BYTES:
@@ -205,31 +211,37 @@ def _schema_bytes(data: memoryview) -> int:
     return _CONTINUED.size + int(length)
 
 
-def _header(said: Any, body: memoryview) -> ResultHeader:
-    if not isinstance(said, dict) or said.get("kind") != "results" or said.get("v") != RESULTS_VERSION:
-        raise ProtocolError(f"this record is no result frame of version {RESULTS_VERSION}: {said!r:.200}")
-    checksum = said.pop("crc", None)
-    if checksum != _checksum(said, body):
+def _header(header_fields: Any, body: memoryview) -> ResultHeader:
+    if (
+        not isinstance(header_fields, dict)
+        or header_fields.get("kind") != "results"
+        or header_fields.get("v") != RESULTS_VERSION
+    ):
+        raise ProtocolError(
+            f"this record is no result frame of version {RESULTS_VERSION}: {header_fields!r:.200}"
+        )
+    checksum = header_fields.pop("crc", None)
+    if checksum != _checksum(header_fields, body):
         raise ProtocolError("a result frame is damaged: its checksum is not that of its bytes")
-    values = {name: value for name, value in said.items() if name not in ("v", "kind")}
+    values = {name: value for name, value in header_fields.items() if name not in ("v", "kind")}
     # Annotations are strings here (`from __future__ import annotations`). `type` below tells a bool from an int.
     types = {
         field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(ResultHeader)
     }
     if {name: type(value) for name, value in values.items()} != types:
-        raise ProtocolError(f"a result frame's header cannot be: {said!r:.200}")
+        raise ProtocolError(f"a result frame's header cannot be: {header_fields!r:.200}")
     header = ResultHeader(**values)
     numbers = (header.bucket, header.part, header.first, header.rows)
     if min(numbers) < 0 or not all(n in _INT64 for n in (*numbers, header.window_start, header.window_end)):
-        raise ProtocolError(f"a result frame's header cannot be: {said!r:.200}")
+        raise ProtocolError(f"a result frame's header cannot be: {header_fields!r:.200}")
     return header
 
 
 def _check_rows(header: ResultHeader, batch: pa.RecordBatch, keys: Sequence[str]) -> None:
     if batch.num_rows != header.rows or not header.rows:
         raise ProtocolError(f"a result frame holds {batch.num_rows} rows, its header says {header.rows}")
-    for name, stands in (("window_start", header.window_start), ("window_end", header.window_end)):
-        if pc.min_max(_ms(batch[name])).as_py() != {"min": stands, "max": stands} or batch[name].null_count:
-            raise ProtocolError(f"a result frame has rows whose {name} is not its header's {stands}")
+    for name, bound in (("window_start", header.window_start), ("window_end", header.window_end)):
+        if pc.min_max(_ms(batch[name])).as_py() != {"min": bound, "max": bound} or batch[name].null_count:
+            raise ProtocolError(f"a result frame has rows whose {name} is not its header's {bound}")
     if any(batch[name].null_count for name in keys):
         raise ProtocolError("a result frame has rows without a key")

@@ -125,7 +125,7 @@ def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
     query = settings.query
     names = query.key_columns
     for name in names:
-        if name in query.made:
+        if name in query.computed_columns:
             continue
         column, form = facts.shape.column(name), query.column_type(name)
         if not column.present:
@@ -190,7 +190,7 @@ def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
     for name, form in settings.query.value_columns.items():
-        if name in settings.query.made:
+        if name in settings.query.computed_columns:
             continue
         column = facts.shape.column(name)
         calls = {label: spec for label, spec in settings.query.aggregates.items() if spec.column == name}

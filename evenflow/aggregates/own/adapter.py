@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow import plugins
-from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Exact, Said
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentation, Exact
 from evenflow.aggregates.own.base import OwnAggregate, Result, as_result, blamed
 from evenflow.aggregates.own.plain import PlainAggregate, finished, state_column
 from evenflow.aggregates.own.tables import TableAggregate, finished_rows, row_column, struct_type
@@ -28,17 +28,17 @@ NO_ORACLE = "not compared by `verify`, which refuses this query: it has no `orac
 
 
 class Adapted:
-    """The functions of an `Aggregate` over a class of one's own. name: as in `[query.aggregates]`. thing: the class."""
+    """The functions of an `Aggregate` over a class of one's own. name: as in `[query.aggregates]`. aggregate_class: it."""
 
-    def __init__(self, name: str, thing: type[OwnAggregate]) -> None:
-        self.name, self.thing = name, thing
-        self.make: Callable[..., OwnAggregate] = thing
+    def __init__(self, name: str, aggregate_class: type[OwnAggregate]) -> None:
+        self.name, self.aggregate_class = name, aggregate_class
+        self.make: Callable[..., OwnAggregate] = aggregate_class
 
     def read(self, written: tuple[str, ...]) -> tuple[Any, ...]:
         """The options as arguments of the class. Raises ValueError if the class does not take them."""
         options = tuple(map(_number, written))
         try:
-            own = _made(self.make, options)
+            own = _instance(self.make, options)
         except TypeError as error:
             raise ValueError(f"it does not take the options {written}: {error}") from None
         if (
@@ -55,7 +55,7 @@ class Adapted:
 
     def own(self, call: Call) -> OwnAggregate:
         """The user's object of a call."""
-        return _made(self.make, call.options)
+        return _instance(self.make, call.options)
 
     def label(self, call: Call) -> str:
         """Name of the partial column."""
@@ -86,7 +86,7 @@ class Adapted:
         """How many results do not fit."""
         type_ = self.result_type(call)
         narrow = is_text(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_)
-        if issubclass(self.thing, PlainAggregate) and not narrow:
+        if issubclass(self.aggregate_class, PlainAggregate) and not narrow:
             # Only a state can be too large, so nothing need be finished twice.
             return one_chunk(partials[self.label(call)]).null_count
         results = self._results(partials, call)
@@ -120,44 +120,44 @@ class Adapted:
         return finished(own, self.name, states, self.result_type(call), call.room.result)
 
 
-def as_aggregate(name: str, thing: object) -> Aggregate:
+def as_aggregate(name: str, candidate: object) -> Aggregate:
     """The `Aggregate` of a class that derives from PlainAggregate or TableAggregate.
 
     name: by which messages call it, and settings. Raises ConfigError for anything else, and for a class that lacks a
     function of its form.
     """
-    if not (isinstance(thing, type) and issubclass(thing, PlainAggregate | TableAggregate)):
+    if not (isinstance(candidate, type) and issubclass(candidate, PlainAggregate | TableAggregate)):
         raise ConfigError(
-            f"{name} is {_article(thing)}, and not an aggregate",
+            f"{name} is {_article(candidate)}, and not an aggregate",
             hint="derive a class from evenflow.aggregates.own.PlainAggregate or TableAggregate",
         )
-    form: type[OwnAggregate] = PlainAggregate if issubclass(thing, PlainAggregate) else TableAggregate
-    missing = [step for step in _steps(form) if getattr(thing, step) is getattr(form, step)]
+    form: type[OwnAggregate] = PlainAggregate if issubclass(candidate, PlainAggregate) else TableAggregate
+    missing = [step for step in _steps(form) if getattr(candidate, step) is getattr(form, step)]
     if missing:
         raise ConfigError(
             f"aggregate {name} has no {' and no '.join(missing)}",
             hint=f"{form.__name__} says what {'it' if len(missing) == 1 else 'they'} must do",
         )
-    unknown = sorted(set(thing.over) - set(ANYTHING))
+    unknown = sorted(set(candidate.over) - set(ANYTHING))
     if unknown:
         raise ConfigError(
             f"aggregate {name}: over has {', '.join(unknown)}, which no column is",
             hint=f"columns are {', '.join(ANYTHING)}",
         )
-    adapted = Adapted(name, thing)
-    compared = thing.oracle is not OwnAggregate.oracle
+    adapted = Adapted(name, candidate)
+    compared = candidate.oracle is not OwnAggregate.oracle
     bound = "as near to its `oracle` as its `tolerance` says" if compared else NO_ORACLE
     return Aggregate(
         name=name,
-        forms=(f"{name}({', '.join(('column', *_options(thing)))})",),
-        over=thing.over,
+        forms=(f"{name}({', '.join(('column', *_options(candidate)))})",),
+        over=candidate.over,
         read=adapted.read,
         partials=adapted.partials,
         result_type=adapted.result_type,
         finish=adapted.finish,
         unfit=adapted.unfit,
-        said=Said(
-            computes=inspect.cleandoc(thing.__doc__ or plugins.first_line(thing)),
+        documentation=Documentation(
+            computes=inspect.cleandoc(candidate.__doc__ or plugins.first_line(candidate)),
             nulls="left out",
             bound=bound,
             state="its own",
@@ -171,14 +171,14 @@ def _steps(form: type[OwnAggregate]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _made(make: Callable[..., OwnAggregate], options: tuple[Any, ...]) -> OwnAggregate:
+def _instance(make: Callable[..., OwnAggregate], options: tuple[Any, ...]) -> OwnAggregate:
     """The same object for the same options, so that equal partial columns of a query are one."""
     return make(*options)
 
 
-def _options(thing: type) -> tuple[str, ...]:
+def _options(aggregate_class: type) -> tuple[str, ...]:
     """Names of the options. A class without an `__init__` of its own has none."""
-    return tuple(inspect.signature(thing).parameters)
+    return tuple(inspect.signature(aggregate_class).parameters)
 
 
 def _number(text: str) -> int | float | str:
@@ -194,5 +194,5 @@ def _is_finite_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _article(thing: object) -> str:
-    return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"
+def _article(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"

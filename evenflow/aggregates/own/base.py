@@ -58,7 +58,7 @@ class Result:
 
 
 @contextmanager
-def blamed(name: str, what: str) -> Iterator[None]:
+def blamed(name: str, action: str) -> Iterator[None]:
     """Say which aggregate has failed, doing what, and in which line. Raises ConfigError for any error within."""
     try:
         yield
@@ -67,7 +67,7 @@ def blamed(name: str, what: str) -> Iterator[None]:
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
-            f"aggregate {name}: {what} raised {type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})",
+            f"aggregate {name}: {action} raised {type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})",
             hint="evenflow.testing.check_aggregate tries it without a pipeline",
         ) from error
 

@@ -55,9 +55,9 @@ _NEAR = 1e-9
 class BrokenAggregateLawError(BrokenLawError):
     """An aggregate breaks a law. law: its name in `LAWS`. example: what was tried, and what came."""
 
-    def __init__(self, law: str, name: str, what: str) -> None:
-        EvenflowError.__init__(self, f"{name} breaks the law {law!r} ({LAWS[law]}): {what}")
-        self.law, self.example, self.expected, self.got = law, what, LAWS[law], what
+    def __init__(self, law: str, name: str, example: str) -> None:
+        EvenflowError.__init__(self, f"{name} breaks the law {law!r} ({LAWS[law]}): {example}")
+        self.law, self.example, self.expected, self.got = law, example, LAWS[law], example
 
 
 def check_aggregate(
@@ -88,42 +88,42 @@ def check_aggregate(
     for kind in (column_type,) if column_type is not None else function.over:
         declared: ColumnType = "decimal(2)" if kind == "decimal(S)" else kind
         spec = AggregateSpec(function=function.name, column="column", options=written)
-        held = _Held(function, function.call("checked", spec, declared))
-        held.states(_rows(random.Random(rounds), kind if values is None else None, values, most=rounds))
+        check = _LawCheck(function, function.call("checked", spec, declared))
+        check.states(_rows(random.Random(rounds), kind if values is None else None, values, most=rounds))
         for number in range(rounds):
             chance = random.Random(number)
             rows = _rows(chance, kind if values is None else None, values, most=number)
-            held.splits(rows, chance)
-            held.merges(rows, chance)
-            held.without_nulls(rows)
-            held.repeats(rows)
+            check.splits(rows, chance)
+            check.merges(rows, chance)
+            check.without_nulls(rows)
+            check.repeats(rows)
 
 
-def _loaded(thing: str | type, options: Sequence[Any]) -> tuple[Aggregate, tuple[str, ...]]:
+def _loaded(reference: str | type, options: Sequence[Any]) -> tuple[Aggregate, tuple[str, ...]]:
     written = tuple(map(str, options))
-    if not isinstance(thing, str):
-        return as_aggregate(getattr(thing, "__qualname__", repr(thing)), thing), written
-    spec = AggregateSpec.parse(thing)
+    if not isinstance(reference, str):
+        return as_aggregate(getattr(reference, "__qualname__", repr(reference)), reference), written
+    spec = AggregateSpec.parse(reference)
     return aggregate(spec.function), spec.options or written
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Rows of several keys. of: the key of each. values: None among them. times: event times in ms."""
+    """Rows of several keys. keys: the key of each. values: None among them. times: event times in ms."""
 
-    of: list[int]
+    keys: list[int]
     values: list[Any]
     times: list[int]
 
     def picked(self, places: Sequence[int]) -> _Sample:
         return _Sample(
-            [self.of[i] for i in places], [self.values[i] for i in places], [self.times[i] for i in places]
+            [self.keys[i] for i in places], [self.values[i] for i in places], [self.times[i] for i in places]
         )
 
     def in_order(self, key: int) -> list[Any]:
         """The values of a key that are not null, as an oracle gets them."""
-        rows = zip(self.of, self.times, self.values, strict=True)
-        timed = [(time, value) for of, time, value in rows if of == key and value is not None]
+        rows = zip(self.keys, self.times, self.values, strict=True)
+        timed = [(time, value) for row_key, time, value in rows if row_key == key and value is not None]
         return [value for _, value in sorted(timed)]
 
 
@@ -137,7 +137,7 @@ def _rows(chance: random.Random, kind: str | None, values: Sequence[Any] | None,
     return _Sample([chance.randrange(_KEYS) for _ in drawn], drawn, [chance.randint(0, rows) for _ in drawn])
 
 
-class _Held:
+class _LawCheck:
     """One aggregate, called for one type of column."""
 
     def __init__(self, function: Aggregate, call: Call) -> None:
@@ -149,13 +149,13 @@ class _Held:
         """Law "any split"."""
         if self.function.oracle is None:
             return
-        workers = [chance.randrange(4) for _ in rows.of]
+        workers = [chance.randrange(4) for _ in rows.keys]
         parts = [rows.picked([i for i, worker in enumerate(workers) if worker == w]) for w in range(4)]
         chance.shuffle(parts)
         merged = self.merged([self.combined(part) for part in parts])
-        for way, found in (("in one part", self.combined(rows)), (f"in parts {workers}", merged)):
-            results = self.results(found)
-            for key in sorted(set(rows.of)):
+        for way, states in (("in one part", self.combined(rows)), (f"in parts {workers}", merged)):
+            results = self.results(states)
+            for key in sorted(set(rows.keys)):
                 values = rows.in_order(key)
                 exact = self.function.oracle(list(values), self.call)
                 if not _is_near(results[key], exact.value, exact.tolerance):
@@ -168,7 +168,7 @@ class _Held:
 
     def merges(self, rows: _Sample, chance: random.Random) -> None:
         """Laws "associative" and "commutative"."""
-        thirds = [chance.randrange(3) for _ in rows.of]
+        thirds = [chance.randrange(3) for _ in rows.keys]
         samples = [rows.picked([i for i, part in enumerate(thirds) if part == p]) for p in range(3)]
         a, b, c = map(self.combined, samples)
         values = " and ".join(_shown(sample.values) for sample in samples)
@@ -179,29 +179,32 @@ class _Held:
     def without_nulls(self, rows: _Sample) -> None:
         """Laws "nulls" and "type"."""
         present = rows.picked([i for i, value in enumerate(rows.values) if value is not None])
+        # The same values, and one null more for each key.
         more = _Sample(
-            [*rows.of, *range(_KEYS)], [*rows.values, *[None] * _KEYS], [*rows.times, *[0] * _KEYS]
+            [*rows.keys, *range(_KEYS)], [*rows.values, *[None] * _KEYS], [*rows.times, *[0] * _KEYS]
         )
         results, others = self.results(self.combined(more)), self.results(self.combined(present))
         for key in range(_KEYS):
             values = rows.in_order(key)
             if values and not _is_near(results[key], others[key], self.tolerance(values)):
-                what = f"{_shown(values)} gave {others[key]!r}, and with a null among them {results[key]!r}"
-                raise BrokenAggregateLawError("nulls", self.name, what)
+                example = (
+                    f"{_shown(values)} gave {others[key]!r}, and with a null among them {results[key]!r}"
+                )
+                raise BrokenAggregateLawError("nulls", self.name, example)
             if not values and self.function.oracle is not None:
                 exact = self.function.oracle([], self.call)
                 if not _is_near(results[key], exact.value, exact.tolerance):
-                    what = (
+                    example = (
                         f"nulls alone gave {results[key]!r}, and the oracle says {exact.value!r} of no value"
                     )
-                    raise BrokenAggregateLawError("nulls", self.name, what)
+                    raise BrokenAggregateLawError("nulls", self.name, example)
 
     def repeats(self, rows: _Sample) -> None:
         """Law "repeatable"."""
         whole, again = self.combined(rows), self.combined(rows)
         alone = [
-            self.combined(rows.picked([i for i, of in enumerate(rows.of) if of == key]))
-            for key in sorted(set(rows.of))
+            self.combined(rows.picked([i for i, row_key in enumerate(rows.keys) if row_key == key]))
+            for key in sorted(set(rows.keys))
         ]
         each = {key: state for part in alone for key, state in part.items()}
         if not (whole == again == each):
@@ -220,28 +223,28 @@ class _Held:
         for value in values:
             state = own.add(state, value)
         if own.dump(own.init()) != before:
-            what = f"after {_shown(values)} were added to a first state, a second one is {own.dump(own.init())!r}"
-            raise BrokenAggregateLawError("new state", self.name, what)
+            example = f"after {_shown(values)} were added to a first state, a second one is {own.dump(own.init())!r}"
+            raise BrokenAggregateLawError("new state", self.name, example)
         data = own.dump(state)
         if not isinstance(data, bytes):
             raise BrokenAggregateLawError("bytes", self.name, f"dump returned a {type(data).__name__}")
         loaded = own.load(data)
         if own.dump(loaded) != data or not _is_near(own.finish(own.load(data)), own.finish(state), 0.0):
-            what = f"the state {state!r} became {loaded!r} by way of {data!r}"
-            raise BrokenAggregateLawError("bytes", self.name, what)
+            example = f"the state {state!r} became {loaded!r} by way of {data!r}"
+            raise BrokenAggregateLawError("bytes", self.name, example)
 
     def combined(self, rows: _Sample) -> dict[int, dict[str, Any]]:
         """The state of each key: its partial columns, as Python values."""
-        if not rows.of:
+        if not rows.keys:
             return {}  # as in a plan, which calls no reduction for no rows
         column = pa.array(rows.values, self.call.type)
         timed = pa.StructArray.from_arrays([pa.array(rows.times, pa.int64()), column], ["time", "value"])
-        keys, groups = _grouped(rows.of)
-        made = {
+        keys, groups = _grouped(rows.keys)
+        arrays = {
             partial.name: reduce_column(partial.combine, timed if partial.timed else column, groups)
             for partial in self.partials
         }
-        return self._as_states(keys, made)
+        return self._as_states(keys, arrays)
 
     def merged(self, parts: Sequence[dict[int, dict[str, Any]]]) -> dict[int, dict[str, Any]]:
         """The states of each key merged, in the order of the parts."""
@@ -249,13 +252,13 @@ class _Held:
         if not flat:
             return {}
         keys, groups = _grouped([key for key, _ in flat])
-        made = {
+        arrays = {
             partial.name: reduce_column(
                 partial.merge, pa.array([state[partial.name] for _, state in flat], partial.type), groups
             )
             for partial in self.partials
         }
-        return self._as_states(keys, made)
+        return self._as_states(keys, arrays)
 
     def results(self, states: dict[int, dict[str, Any]]) -> dict[int, Any]:
         """The result of each key."""
@@ -267,13 +270,13 @@ class _Held:
                 for partial in self.partials
             }
         )
-        found = self.function.finish(table, self.call)
+        column = self.function.finish(table, self.call)
         declared = self.function.result_type(self.call)
-        if _narrow(found.type) != _narrow(declared):
+        if _narrow(column.type) != _narrow(declared):
             raise BrokenAggregateLawError(
-                "type", self.name, f"finish gave {found.type}, and {declared} is declared"
+                "type", self.name, f"finish gave {column.type}, and {declared} is declared"
             )
-        return dict(zip(states, found.to_pylist(), strict=True))
+        return dict(zip(states, column.to_pylist(), strict=True))
 
     def tolerance(self, values: list[Any]) -> float:
         """How far apart two right results over these values may be. A built-in aggregate may round."""
@@ -289,10 +292,10 @@ class _Held:
                     law, self.name, f"of {values} it gave {result!r} and {other[key]!r}"
                 )
 
-    def _as_states(self, keys: list[int], made: dict[str, pa.Array]) -> dict[int, dict[str, Any]]:
+    def _as_states(self, keys: list[int], arrays: dict[str, pa.Array]) -> dict[int, dict[str, Any]]:
         columns = {}
         for partial in self.partials:
-            array = made[partial.name]
+            array = arrays[partial.name]
             if array.type != partial.type:
                 raise BrokenAggregateLawError(
                     "type", self.name, f"a state is {array.type}, and {partial.type} is declared"
@@ -301,14 +304,14 @@ class _Held:
         return {key: {name: column[i] for name, column in columns.items()} for i, key in enumerate(keys)}
 
 
-def _grouped(of: list[int]) -> tuple[list[int], Grouping]:
+def _grouped(keys: list[int]) -> tuple[list[int], Grouping]:
     """The different keys in the order of their first rows, and the groups of the rows."""
     first: dict[int, int] = {}
-    for row, key in enumerate(of):
+    for row, key in enumerate(keys):
         first.setdefault(key, row)
     number = {key: group for group, key in enumerate(first)}
     groups = Grouping(
-        np.array([number[key] for key in of], np.int32), np.array(list(first.values()), np.int64)
+        np.array([number[key] for key in keys], np.int32), np.array(list(first.values()), np.int64)
     )
     return list(first), groups
 
@@ -317,7 +320,7 @@ def _is_near(a: Any, b: Any, tolerance: float) -> bool:
     """Whether two results are equal within a tolerance. If it is NaN, floats may be rounded."""
     if a == b or (a != a and b != b):
         return True
-    if not all(isinstance(one, int | float | Decimal) for one in (a, b)):
+    if not all(isinstance(number, int | float | Decimal) for number in (a, b)):
         return False
     if math.isnan(tolerance):
         return isinstance(a, float) and math.isclose(a, b, rel_tol=_NEAR, abs_tol=_NEAR)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import taken
+from evenflow.aggregates.lists import take_rows
 from evenflow.aggregates.own.base import OwnAggregate, Result, as_result, blamed
 from evenflow.arrays import Bools, Int64s, one_chunk
 
@@ -80,14 +80,14 @@ class Added:
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The state of each group."""
         assert column is not None
-        of = groups.of.astype(np.int64)
+        group_ids = groups.of.astype(np.int64)
         if column.null_count:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
-            column, of = column.filter(pa.array(valid)), of[valid]
+            column, group_ids = column.filter(pa.array(valid)), group_ids[valid]
         # A stable sort: the values of a group stay in the order of the rows.
-        order = np.argsort(of, kind="stable")
-        values = taken(column, order)
-        ends = np.searchsorted(of[order], np.arange(groups.count + 1))
+        order = np.argsort(group_ids, kind="stable")
+        values = take_rows(column, order)
+        ends = np.searchsorted(group_ids[order], np.arange(groups.count + 1))
         with blamed(self.name, "adding values"):
             return self._bounded(
                 self.own.dump(self.own.add_all(self.own.init(), values.slice(begin, end - begin)))
@@ -114,19 +114,19 @@ class Merged:
         alone: list[bytes | None] = [None] * groups.count
         """The bytes of a group's only state so far. They need not be loaded if no other state comes."""
         lost = lost_groups(column, groups)
-        seen = np.zeros(groups.count, np.int64)
+        state_counts = np.zeros(groups.count, np.int64)
         with blamed(self.name, "merge"):
             for group, data in zip(groups.of.tolist(), column.to_pylist(), strict=True):
                 if lost[group]:
                     continue
-                if not seen[group]:
+                if not state_counts[group]:
                     alone[group] = data
                 else:
                     first = alone[group]
                     if first is not None:
                         states[group], alone[group] = self.own.load(first), None
                     states[group] = self.own.merge(states[group], self.own.load(data))
-                seen[group] += 1
+                state_counts[group] += 1
             dumped = [
                 None if lost[group] else self.own.dump(state) if alone[group] is None else alone[group]
                 for group, state in enumerate(states)

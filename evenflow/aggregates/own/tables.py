@@ -93,29 +93,32 @@ def _stacked(
         valid = only.is_valid()
     rows = pa.table({GROUP: pa.array(groups.of), **fields}).filter(valid)
     with blamed(name, step):
-        made = getattr(own, step)(rows) if rows.num_rows else None
-        return _in_order(name, step, made, struct_type(name, own), groups.count)
+        result = getattr(own, step)(rows) if rows.num_rows else None
+        return _in_order(name, step, result, struct_type(name, own), groups.count)
 
 
-def _in_order(name: str, step: str, made: Any, type_: pa.StructType, count: int) -> pa.Array:
+def _in_order(name: str, step: str, result: Any, type_: pa.StructType, count: int) -> pa.Array:
+    # at[group]: the row of the group's state, -1 if it has none.
     at = np.full(count, -1, np.int64)
-    if made is None:
+    if result is None:
         return pa.nulls(count, type_)
-    wanted = [GROUP, *(field.name for field in type_)]
-    if not isinstance(made, pa.Table) or sorted(made.schema.names) != sorted(wanted):
-        seen = ", ".join(made.schema.names) if isinstance(made, pa.Table) else type(made).__name__
+    names = [GROUP, *(field.name for field in type_)]
+    if not isinstance(result, pa.Table) or sorted(result.schema.names) != sorted(names):
+        description = (
+            ", ".join(result.schema.names) if isinstance(result, pa.Table) else type(result).__name__
+        )
         raise ConfigError(
-            f"aggregate {name}: {step} returned {seen}, and not a table of {', '.join(wanted)}",
+            f"aggregate {name}: {step} returned {description}, and not a table of {', '.join(names)}",
             hint="rename and select the columns of what group_by returns",
         )
-    of = one_chunk(made[GROUP]).to_numpy(zero_copy_only=False)
-    if len(np.unique(of)) < len(of):
+    group_ids = one_chunk(result[GROUP]).to_numpy(zero_copy_only=False)
+    if len(np.unique(group_ids)) < len(group_ids):
         raise ConfigError(
-            f"aggregate {name}: {step} returned {len(of)} rows for {len(np.unique(of))} groups",
+            f"aggregate {name}: {step} returned {len(group_ids)} rows for {len(np.unique(group_ids))} groups",
             hint="group by `group` alone",
         )
-    at[of] = np.arange(len(of))
-    columns = [one_chunk(made[field.name].cast(field.type)) for field in type_]
+    at[group_ids] = np.arange(len(group_ids))
+    columns = [one_chunk(result[field.name].cast(field.type)) for field in type_]
     if sum(column.null_count for column in columns):
         raise ConfigError(
             f"aggregate {name}: {step} returned a state with a null",
@@ -160,13 +163,15 @@ def finished_rows(own: TableAggregate, name: str, states: pa.Array, type_: pa.Da
     # `flatten` puts the struct's own nulls into its fields, and `field` does not.
     fields = dict(zip(own.state, states.flatten(), strict=True))
     with blamed(name, "finish"):
-        made = own.finish(pa.table(fields))
-        if not isinstance(made, pa.Array | pa.ChunkedArray) or len(made) != len(states):
-            seen = (
-                f"{len(made)} values" if isinstance(made, pa.Array | pa.ChunkedArray) else type(made).__name__
+        results = own.finish(pa.table(fields))
+        if not isinstance(results, pa.Array | pa.ChunkedArray) or len(results) != len(states):
+            description = (
+                f"{len(results)} values"
+                if isinstance(results, pa.Array | pa.ChunkedArray)
+                else type(results).__name__
             )
             raise ConfigError(
-                f"aggregate {name}: finish returned {seen} for {len(states)} states",
+                f"aggregate {name}: finish returned {description} for {len(states)} states",
                 hint="return one Arrow array with a result for each row",
             )
-        return one_chunk(made.cast(type_)) if isinstance(made, pa.ChunkedArray) else made.cast(type_)
+        return one_chunk(results.cast(type_)) if isinstance(results, pa.ChunkedArray) else results.cast(type_)

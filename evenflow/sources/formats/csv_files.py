@@ -70,7 +70,7 @@ def _delimiter(path: Path, options: SourceOptions) -> str:
     if name.endswith(".tsv"):
         return "\t"
     # A space in a .csv is more likely part of a text than a delimiter.
-    candidates = [one for one in DELIMITERS if one != " " or not name.endswith(".csv")]
+    candidates = [delimiter for delimiter in DELIMITERS if delimiter != " " or not name.endswith(".csv")]
     return delimiter_of(head_lines(path, options.encoding), candidates) or ","
 
 
@@ -81,11 +81,11 @@ def read_csv(path: Path, options: SourceOptions) -> pa.Table:
     names = _names(str(path), data, delimiter, options)
     named = (options.key, options.time, *(options.columns or ()))
     require_columns(str(path), names, named)
-    wanted = names
+    columns = names
     if options.columns is not None:
-        wanted = list(dict.fromkeys(name for name in named if name is not None))
+        columns = list(dict.fromkeys(name for name in named if name is not None))
     types = {name: arrow_type(kind) for name, kind in options.types.items() if name in names}
-    table = _parse(path, data, delimiter, options, names, wanted, types)
+    table = _parse(path, data, delimiter, options, names, columns, types)
     # Arrow has parsed dates and truth values. Their columns are read once more as the text that the file has.
     as_text = [item.name for item in table.schema if _was_guessed(item.type) and item.name not in types]
     if as_text:
@@ -125,15 +125,15 @@ def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
 
 
 def _head(stream: ByteStream, rows: int, **options: Any) -> pa.Table:
-    taken: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     left = rows
     with pacsv.open_csv(stream, **options) as reader:
         for batch in reader:
-            taken.append(batch.slice(0, left))
-            left -= len(taken[-1])
+            batches.append(batch.slice(0, left))
+            left -= len(batches[-1])
             if left == 0:
                 break
-        return pa.Table.from_batches(taken, reader.schema)
+        return pa.Table.from_batches(batches, reader.schema)
 
 
 def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> list[str]:
@@ -176,13 +176,13 @@ def _parse(
     delimiter: str,
     options: SourceOptions,
     names: list[str],
-    wanted: list[str],
+    columns: list[str],
     types: dict[str, pa.DataType],
 ) -> pa.Table:
     def read(*, threads: bool) -> pa.Table:
         return pacsv.read_csv(
             pa.BufferReader(data),
-            **_arrow_options(delimiter, options, names, wanted, types, threads=threads),
+            **_arrow_options(delimiter, options, names, columns, types, threads=threads),
         )
 
     try:
@@ -206,7 +206,7 @@ def _arrow_options(
     delimiter: str,
     options: SourceOptions,
     names: list[str],
-    wanted: list[str],
+    columns: list[str],
     types: dict[str, pa.DataType],
     *,
     threads: bool | None = None,
@@ -221,7 +221,7 @@ def _arrow_options(
             block_size=_BLOCK if threads is not None else _HEAD_BLOCK,
         ),
         "parse_options": pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        "convert_options": pacsv.ConvertOptions(include_columns=wanted, column_types=types),
+        "convert_options": pacsv.ConvertOptions(include_columns=columns, column_types=types),
     }
 
 
@@ -230,8 +230,8 @@ def _was_guessed(kind: pa.DataType) -> bool:
     return pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
 
 
-def _not_text(path: Path, what: str) -> ConfigError:
-    return ConfigError(f"{path} is not in the encoding given: {what}", hint="give --encoding, e.g. latin-1")
+def _not_text(path: Path, reason: str) -> ConfigError:
+    return ConfigError(f"{path} is not in the encoding given: {reason}", hint="give --encoding, e.g. latin-1")
 
 
 def _first_line(error: Exception) -> str:

@@ -51,12 +51,12 @@ def _read(path: str, lines: list[bytes], types: dict[str, pa.DataType]) -> pa.Ta
             parse_options=pajson.ParseOptions(explicit_schema=schema),
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        found = re.search(r"in row (\d+)", str(error))
+        row_match = re.search(r"in row (\d+)", str(error))
         message = re.sub(r"\s*in row \d+", "", str(error).splitlines()[0])
         place = ""
-        if found is not None and int(found[1]) < len(lines):
-            line = lines[int(found[1])][:80].decode("utf-8", "replace")
-            place = f" row {int(found[1]) + 1} ({line})"
+        if row_match is not None and int(row_match[1]) < len(lines):
+            line = lines[int(row_match[1])][:80].decode("utf-8", "replace")
+            place = f" row {int(row_match[1]) + 1} ({line})"
         raise ConfigError(
             f"{path}:{place} {message}", hint="each line must be one JSON object; correct it"
         ) from None

@@ -20,7 +20,7 @@ SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "a
 
 def open_made_words(rest: str, options: SourceOptions) -> TableSource:
     """The words as a bounded source with the columns `word` and `time`, or with the names in the options."""
-    words = WordOptions(rest, of="made-words")
+    words = WordOptions(rest, owner="made-words")
     draw = Draw.of(words, tuples=100_000, rate=1_000.0)
     different = words.integer("words", 20_000, least=1)
     exponent = words.number("z", 1.0, above=-1e-12)

@@ -37,9 +37,9 @@ def open_parquet(path: str, options: SourceOptions) -> TableSource:
     with _opened(path) as file:
         present = file.schema_arrow.names
         named = (options.key, options.time, *(options.columns or ()))
-        wanted = [outermost(present, name) for name in named if name is not None]
-        require_columns(path, present, tuple(wanted))
-        columns = present if options.columns is None else list(dict.fromkeys(wanted))
+        outermost_names = [outermost(present, name) for name in named if name is not None]
+        require_columns(path, present, tuple(outermost_names))
+        columns = present if options.columns is None else list(dict.fromkeys(outermost_names))
         table = _rows(file, columns, options.first if options.keep_order else None)
     points = options.time is not None and _is_point(column_at(path, table, options.time).type)
     unit: TimeUnit = "iso" if points else "ms"
@@ -82,14 +82,14 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
 
 def _rows(file: pq.ParquetFile, columns: list[str], most: int | None) -> pa.Table:
     schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-    taken: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     left = file.metadata.num_rows if most is None else most
     for batch in file.iter_batches(BATCH_TUPLES, columns=columns):
-        taken.append(batch.select(columns).slice(0, left))
-        left -= len(taken[-1])
+        batches.append(batch.select(columns).slice(0, left))
+        left -= len(batches[-1])
         if left == 0:
             break
-    return pa.Table.from_batches(taken, schema)
+    return pa.Table.from_batches(batches, schema)
 
 
 def _as_records(path: str, table: pa.Table, options: SourceOptions) -> pa.Table:

@@ -106,8 +106,8 @@ DATA_SET = DataSet(
     time_unit="iso",
     make=rides,
     places={
-        f"{end}_{what}": partial(_cell, end, across)
-        for what, across in (("cell", 300), ("area", 600))
+        f"{end}_{grid}": partial(_cell, end, across)
+        for grid, across in (("cell", 300), ("area", 600))
         for end in ("pickup", "dropoff")
     },
 )

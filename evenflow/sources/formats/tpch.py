@@ -51,7 +51,7 @@ _HIGHEST_SCALE = 100_000.0
 
 def open_tpch(rest: str, options: SourceOptions) -> TableSource:
     """lineitem or orders as a bounded source. ConfigError if the generator is missing or the disk has too little room."""
-    words = WordOptions(rest, of="tpch")
+    words = WordOptions(rest, owner="tpch")
     scale, rate = words.number("scale", 0.01, above=0), words.number("rate", 10.0, above=0)
     which = words.text("table", "lineitem")
     words.done()
@@ -152,10 +152,10 @@ def _refuse_too_large(file: Path, scale: float) -> None:
 
 def _generator() -> str:
     beside = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
-    found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    if path is None:
         raise ConfigError("TPC-H needs the package tpchgen-cli", hint="pip install 'evenflow[tpch]'")
-    return found
+    return path
 
 
 def _cache() -> Path:

@@ -91,7 +91,7 @@ def through_all(
     blobs = [part.data for part in combine_task(plan, layout, [(0, enumerate(frames))])]
     found.blob = max(map(len, blobs))
     tallies: list[Tally] = []
-    tables = list(reduce_windows(plan, layout, Kept(), blobs, told=tallies.append))
+    tables = list(reduce_windows(plan, layout, Kept(), blobs, on_tally=tallies.append))
     found.rows, found.unfit = tallies[0].rows, tallies[0].unfit
     for name, sink in SINKS.items():
         shaped = list(sink.shaper(settings)(iter(tables), 0))

@@ -22,7 +22,7 @@ def made(name: str, folder: Path) -> Path:
     """A file of ten generated rows in the layout of the data set."""
     item = DATA_SETS[name]
     assert item.make is not None
-    table = item.make(WordOptions("tuples=10", of=name))
+    table = item.make(WordOptions("tuples=10", owner=name))
     path = folder / f"{name}.csv"
     pacsv.write_csv(table, path, pacsv.WriteOptions(include_header=item.header))
     return path

@@ -25,7 +25,7 @@ KEYED = SourceOptions(key="who", event_rate=1000.0, columns_named=True)
 def told(tmp_path: Path, name: str, content: str, options: SourceOptions = SourceOptions()) -> str:
     path = tmp_path / name
     path.write_text(content)
-    found = reading_of(str(path), options).told
+    found = reading_of(str(path), options).remark
     assert found is not None
     return found.removeprefix(f"{tmp_path}/")
 
@@ -57,7 +57,7 @@ def test_what_is_said_outright_is_obeyed_and_not_questioned(tmp_path: Path) -> N
         options = SourceOptions(format=name)
         assert reading_of(_file(tmp_path, "o.csv", OBJECTS), options).format.name == name
         assert "otherwise" not in told(tmp_path, "o.csv", OBJECTS, options)
-    assert "otherwise" not in (reading_of(f"csv:{_file(tmp_path, 'o.txt', SEMICOLONS)}").told or "")
+    assert "otherwise" not in (reading_of(f"csv:{_file(tmp_path, 'o.txt', SEMICOLONS)}").remark or "")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_words_of_a_file_are_refused_for_a_source_that_is_none(source: str) -> N
     for options in (SourceOptions(delimiter=";"), SourceOptions(header=False), SourceOptions(format="csv")):
         with pytest.raises(ConfigError):
             reading_of(source, options)
-    assert reading_of(source).told is None
+    assert reading_of(source).remark is None
 
 
 def test_a_prefix_and_a_format_that_differ_are_refused(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_what_the_workers_told_is_the_difference_the_newest_stand_and_the_work_o
         rows=2,
         closed={0: 1},
         emitted={0: 60},
-        stands={0: STAND},
+        bucket_stands={0: STAND},
         work={("combine", 7): mine, ("combine", 6): Work(tasks=9), ("reduce", 8): Work(tasks=9)},
     )
     said = record({}, before, now)
@@ -73,7 +73,10 @@ def test_what_the_workers_told_is_the_difference_the_newest_stand_and_the_work_o
 
 def test_each_of_two_queries_in_one_application_says_only_what_its_own_part_did() -> None:
     now = Tally(
-        tuples=5, rows=2, stands={0: STAND}, work={("combine", 7): Work(rows=5), ("reduce", 7): Work(rows=3)}
+        tuples=5,
+        rows=2,
+        bucket_stands={0: STAND},
+        work={("combine", 7): Work(rows=5), ("reduce", 7): Work(rows=3)},
     )
     combine, reduce = record({"name": "q combine"}, now=now), record({"name": "q reduce"}, now=now)
     assert (combine.tuples, combine.rows_out, combine.open_windows, set(combine.parts)) == (
@@ -86,8 +89,11 @@ def test_each_of_two_queries_in_one_application_says_only_what_its_own_part_did(
 
 
 def test_a_combiner_alone_says_the_least_mark_that_it_was_told_and_none_before_all_have_told_one() -> None:
-    assert record({"name": "q combine"}, now=Tally(told=(NO_MARK, 7))).mark is None
-    assert record({"name": "q combine"}, now=Tally(told=(NO_MARK, 7)) + Tally(told=(9, 5))).mark == 7
+    assert record({"name": "q combine"}, now=Tally(input_marks=(NO_MARK, 7))).mark is None
+    assert (
+        record({"name": "q combine"}, now=Tally(input_marks=(NO_MARK, 7)) + Tally(input_marks=(9, 5))).mark
+        == 7
+    )
 
 
 def test_what_is_no_progress_of_a_stage_is_refused() -> None:

@@ -61,7 +61,7 @@ def test_each_bucket_keeps_its_parts_apart_and_the_rows_are_those_of_the_summary
             assert set(frame["label"]) == {bucket_labels(BUCKETS)[0]}
             sent += list(frame["blob"])
         assert {name.partition("/")[0] for name in state.content} == {"0", "1"}
-    assert sorted(number for tally in told[1:] for number in tally.stands) == [0, 1, 2, 3]
+    assert sorted(number for tally in told[1:] for number in tally.bucket_stands) == [0, 1, 2, 3]
     assert [tally.work["reduce", 0].tasks for tally in told[1:]] == [1, 1]
     shape = sink_of(view(SETTINGS, "s")).shaper(view(SETTINGS, "s"))
     merged = run(MergeParts(layout, shape, told.append), Map(), bucket_labels(BUCKETS)[0], sent)

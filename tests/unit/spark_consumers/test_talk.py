@@ -44,7 +44,7 @@ class Application:
         )
         closed = {0: 1} if rows else {}
         ends = {0: BEGIN + 5_000} if rows else {}
-        self.tally += Tally(tuples=100, rows=rows, closed=closed, emitted=ends, stands={0: stand})
+        self.tally += Tally(tuples=100, rows=rows, closed=closed, emitted=ends, bucket_stands={0: stand})
         record = BatchRecord(
             query="q",
             fingerprint=SETTINGS.fingerprint,

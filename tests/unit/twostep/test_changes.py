@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenflow.aggregates import every_form
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep import reduce
-from evenflow.twostep.layers import Layers
+from evenflow.twostep.layers import RowLayers
 from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,
@@ -179,14 +179,14 @@ def test_the_first_window_that_comes_out_is_whole() -> None:
 def test_layers_hold_the_newest_row_of_every_key(steps: list[dict[int, int]], data: st.DataObject) -> None:
     schema = pa.schema([("key", pa.large_binary()), ("rows", pa.int64())])
     state, known = Dict(), dict[bytes, int]()
-    layers = Layers(state, schema)
+    layers = RowLayers(state, schema)
     for step in steps:
         some = {b"%d" % key: rows for key, rows in step.items()}
         layers.put(pa.table({"key": list(some), "rows": list(some.values())}, schema=schema))
         known |= some
         if data.draw(st.booleans()):
             layers.save()
-            layers = Layers(state, schema)
+            layers = RowLayers(state, schema)
         asked = [b"%d" % key for key in range(32)]
         found = layers.find(pa.array(asked, pa.large_binary())).to_pylist()
         here = {key: rows for key, rows in known.items() if rows}

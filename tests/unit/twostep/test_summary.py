@@ -56,12 +56,12 @@ class Buckets:
 
     def reduce(self, number: int, bucket: int, blobs: list[bytes], state: BucketState) -> list[bytes]:
         layout = self.pipes[number].layout
-        return list(reduce_part(self.summary, number, layout, state, blobs, told=self.told.append))
+        return list(reduce_part(self.summary, number, layout, state, blobs, on_tally=self.told.append))
 
     def merge(self, sent: list[list[bytes]], state: BucketState) -> list[dict[str, Any]]:
         each = [blob for one in sent for blob in one]
         layout = self.pipes[0].layout
-        tables = merge_parts(self.summary, layout, state, each, told=self.told.append)
+        tables = merge_parts(self.summary, layout, state, each, on_tally=self.told.append)
         return [row for table in tables for row in table.to_pylist()]
 
 

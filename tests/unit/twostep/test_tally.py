@@ -17,8 +17,8 @@ from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, SLIDE, Pipe, Row, di
 def test_tallies_add_up_and_the_newest_stand_of_a_bucket_counts() -> None:
     early = Stand(windows=1, panes=1, next_end=10, marks=(5, 9))
     late = Stand(windows=0, panes=0, next_end=None, marks=(20, 30))
-    tally = Tally(rows=3, closed={0: 2}, emitted={0: 10}, stands={0: early, 1: early})
-    tally += Tally(rows=1, closed={0: 1, 1: 1}, emitted={1: 20}, stands={0: late})
+    tally = Tally(rows=3, closed={0: 2}, emitted={0: 10}, bucket_stands={0: early, 1: early})
+    tally += Tally(rows=1, closed={0: 1, 1: 1}, emitted={1: 20}, bucket_stands={0: late})
     assert (tally.rows, tally.windows, tally.emitted) == (4, 3, {0: 10, 1: 20})
     assert tally.stand == Stand(windows=1, panes=1, next_end=10, marks=(5, 9))
     assert Tally().stand is None
@@ -34,7 +34,7 @@ def test_what_is_told_is_what_was_emitted_and_what_is_still_open(
         rows += feed(pipe, batch)
         for state, blobs in zip(pipe.states, pipe.combine(), strict=True):
             told: list[Tally] = []
-            for table in reduce_windows(pipe.plan, pipe.layout, state, blobs, told=told.append):
+            for table in reduce_windows(pipe.plan, pipe.layout, state, blobs, on_tally=told.append):
                 pipe.found += table.to_pylist()
             tally = sum(told, tally)
     emitted, expected = pipe.results(), direct(pipe.plan, rows)
@@ -52,12 +52,12 @@ def test_tuples_are_counted_where_they_are_combined() -> None:
     pipe = Pipe(plan_of(EVERYTHING, 1))
     pipe.write(0, [(0, b"a", 1, 1.0), (1, b"b", 1, 1.0)], {0: 5})
     told: list[Tally] = []
-    combine_task(pipe.plan, pipe.layout, [(0, pipe.frames[0])], told=told.append)
+    combine_task(pipe.plan, pipe.layout, [(0, pipe.frames[0])], on_tally=told.append)
     assert [tally.tuples for tally in told] == [2]
-    assert told[0].told == (5, NO_MARK)
+    assert told[0].input_marks == (5, NO_MARK)
     assert told[0].mark == NO_MARK
     work = told[0].work["combine", NO_BATCH]
-    assert (work.rows, round(work.distinct), work.held) == (2, 2, 2)
+    assert (work.rows, round(work.distinct), work.key_replicas) == (2, 2, 2)
 
 
 def test_a_key_at_two_workers_is_held_twice() -> None:
@@ -65,9 +65,9 @@ def test_a_key_at_two_workers_is_held_twice() -> None:
     pipe.write(0, [(0, b"a", 1, 1.0), (0, b"a", 1, 1.0), (3, b"a", 1, 1.0)], {0: 5})
     pipe.write(1, [(0, b"a", 1, 1.0), (1, b"b", 1, 1.0)], {0: 5})
     told: list[Tally] = []
-    combine_task(pipe.plan, pipe.layout, list(enumerate(pipe.frames)), told=told.append)
+    combine_task(pipe.plan, pipe.layout, list(enumerate(pipe.frames)), on_tally=told.append)
     work = told[0].work["combine", NO_BATCH]
-    assert (work.held, round(work.distinct)) == (3, 2)
+    assert (work.key_replicas, round(work.distinct)) == (3, 2)
 
 
 def test_work_adds_up_by_part_and_micro_batch_and_old_micro_batches_are_forgotten() -> None:
@@ -93,7 +93,7 @@ def test_a_repeated_blob_is_no_work_for_the_reducer() -> None:
     blobs = pipe.combine()[0]
     told: list[Tally] = []
     for _ in range(2):
-        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], blobs, told=told.append))
+        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], blobs, on_tally=told.append))
     works = [tally.work["reduce", NO_BATCH] for tally in told]
     assert [(work.rows, round(work.distinct)) for work in works] == [(2, 2), (0, 0)]
 
@@ -103,7 +103,7 @@ def test_a_lane_that_nothing_was_heard_of_has_no_mark() -> None:
     for routed in range(3):
         pipe.write(routed, [(3, b"a", 1, 1.0)], {0: 35})
     told: list[Tally] = []
-    list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append))
+    list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], on_tally=told.append))
     assert told[0].stand == Stand(windows=1, panes=1, next_end=4 * SLIDE, marks=(35, NO_MARK))
 
 
@@ -112,7 +112,7 @@ def test_a_result_is_as_old_as_the_newest_tuple_of_its_window_also_across_micro_
     told: list[Tally] = []
 
     def step() -> dict[int, int]:
-        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append))
+        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], on_tally=told.append))
         return dict(told[-1].work["reduce", NO_BATCH].emitted)
 
     pipe.write(0, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5}, came=1_000)
@@ -135,7 +135,7 @@ def test_what_is_not_known_of_a_pane_is_told_of_no_window_that_holds_it() -> Non
         for routed in range(3):
             pipe.write(routed, list(rows) if routed == 0 else [], {0: mark, 1: mark}, came=came)
         blobs = pipe.combine()[0]
-        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], blobs, told=told.append))
+        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], blobs, on_tally=told.append))
         return dict(told[-1].work["reduce", NO_BATCH].emitted)
 
     assert step(10, (0, b"a", 1, 1.0), came=9_000) == {9_000: 1}, "late in coming"
@@ -156,7 +156,9 @@ def test_no_result_is_said_to_be_older_than_the_oldest_tuple_and_all_have_an_age
     rows = 0
     for number, batch in enumerate(batches, start=1):
         feed(pipe, batch, came=100 * number)
-        tables = reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append)
+        tables = reduce_windows(
+            pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], on_tally=told.append
+        )
         rows += sum(table.num_rows for table in tables)
         if told:
             emitted = told[-1].work["reduce", NO_BATCH].emitted
@@ -187,7 +189,7 @@ def test_the_time_of_a_worker_is_that_of_its_tuples_and_not_of_the_wait_for_them
         for _ in range(routed + 1):
             pipe.write(routed, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5})
     stretches = ((routed, broker.frames(pipe.frames[routed])) for routed in (0, 2))
-    combine_task(pipe.plan, pipe.layout, stretches, told=told.append, clock=broker.clock)
+    combine_task(pipe.plan, pipe.layout, stretches, on_tally=told.append, clock=broker.clock)
     took = told[0].work["combine", NO_BATCH].routed
     assert {routed: tuples for routed, (tuples, _) in took.items()} == {0: 2, 2: 6}
     # Two looks before the first frame, two at each frame, and two behind the last one.
@@ -203,5 +205,5 @@ def test_times_of_workers_add_up_over_tasks() -> None:
 def test_without_a_clock_nothing_is_told_of_times() -> None:
     pipe, told = Pipe(plan_of(INVERTIBLE, 1)), list[Tally]()
     pipe.write(0, [(0, b"a", 1, 1.0)], {0: 5, 1: 5})
-    combine_task(pipe.plan, pipe.layout, [(0, iter(pipe.frames[0]))], told=told.append)
+    combine_task(pipe.plan, pipe.layout, [(0, iter(pipe.frames[0]))], on_tally=told.append)
     assert told[0].work["combine", NO_BATCH].routed == {}

@@ -35,11 +35,11 @@ class Merging:
         plan, layout = self.pipe.plan, self.pipe.layout
         for bucket in buckets:
             state = self.pipe.states[bucket]
-            self.sent += reduce_leaders(plan, layout, state, blobs[bucket], told=self.told.append)
+            self.sent += reduce_leaders(plan, layout, state, blobs[bucket], on_tally=self.told.append)
 
     def merge(self) -> None:
         plan, layout = self.pipe.plan, self.pipe.layout
-        for table in merge_leaders(plan, layout, self.state, self.sent, told=self.told.append):
+        for table in merge_leaders(plan, layout, self.state, self.sent, on_tally=self.told.append):
             self.found += table.to_pylist()
         self.sent = []
 
