@@ -96,7 +96,7 @@ class _Way:
         thread.start()
         try:
             while thread.is_alive() and len(seen) < self._batches + _SKIPPED:
-                told = plane.told
+                told = plane.newest_telemetry
                 if told is not None and told.batches is not None and told.batches.last is not None:
                     seen[told.batches.count] = told.batches.last
                 time.sleep(_LOOK_SECONDS)
