@@ -99,7 +99,7 @@ class _BatchWay:
         try:
             while thread.is_alive() and len(states) < self._batches + _SKIPPED:
                 # The newest record of telemetry. A batch between two looks is missed, so they are closer than batches.
-                report = plane.told
+                report = plane.newest_telemetry
                 if report is not None and report.batches is not None and report.batches.last is not None:
                     states[report.batches.count] = report.batches.last
                 time.sleep(_LOOK_SECONDS)

@@ -156,6 +156,6 @@ def _measured(settings: Settings) -> _Turns:
         plane = DataPlane(
             settings, until_ended=True, onlooker=instruments, loop=partial(_MeasuredLoop, turns=turns)
         )
-        instruments.watch(plane.status, lambda: plane.told)
+        instruments.watch(plane.status, lambda: plane.newest_telemetry)
         plane.run()
     return turns

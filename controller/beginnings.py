@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller import measures
-from controller.collect import Collected, Heard, StageWords
+from controller.collect import Arrival, Collected, StageWords
 from controller.plan_log import Pair, stages_of
 from evenflow.settings import Settings
 from evenflow.talking.words import span
@@ -55,7 +55,7 @@ class _Stage:
 
     finished: int
     since: float
-    batch: Heard[BatchRecord] | None = None
+    batch: Arrival[BatchRecord] | None = None
     before: float | None = None
     mark: int | None = None
 
@@ -87,12 +87,12 @@ class Beginnings:
 
     def look(self, known: Collected, pair: Pair, now: float, *, realised: bool) -> Beginning:
         """What is too young now. pair: in force. realised: whether every part follows the newest plan."""
-        heard = {stage: known.stages[stage] for stage in stages_of(self.settings) if stage in known.stages}
-        for stage, words in heard.items():
+        stages = {stage: known.stages[stage] for stage in stages_of(self.settings) if stage in known.stages}
+        for stage, words in stages.items():
             self._take(stage, words, now)
         self._change(pair, now, realised=realised)
-        why = (self._starting(stage, words, now) for stage, words in heard.items())
-        return Beginning(tuple(words for words in why if words), self._no_scale_in(heard, now))
+        why = (self._starting(stage, words, now) for stage, words in stages.items())
+        return Beginning(tuple(words for words in why if words), self._no_scale_in(stages, now))
 
     def _take(self, stage: Stage, words: StageWords, now: float) -> None:
         finished = words.word.record.finished
@@ -136,10 +136,10 @@ class Beginnings:
             )
         return ""
 
-    def _no_scale_in(self, heard: Mapping[Stage, StageWords], now: float) -> str:
+    def _no_scale_in(self, stages: Mapping[Stage, StageWords], now: float) -> str:
         wait = self.settings.control.scale_in_wait
         for stage, mine in self._stages.items():
-            warm_ms = heard[stage].word.record.warm_ms if mine.finished and stage in heard else None
+            warm_ms = stages[stage].word.record.warm_ms if mine.finished and stage in stages else None
             age_ms = 1000 * (now - mine.since) if warm_ms is None else warm_ms
             if age_ms < wait:
                 return f"the {stage} stage began less than {span(wait)} ago"

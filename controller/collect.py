@@ -41,7 +41,7 @@ Kind = TypeVar("Kind", bound=Record)
 
 
 @dataclass(frozen=True)
-class Heard(Generic[Kind]):
+class Arrival(Generic[Kind]):
     """A record and when it came, by the controller's clocks.
 
     at: s of the monotonic clock, None if the record is not fresh. wall_ms: ms since 1970.
@@ -63,9 +63,9 @@ class StageWords:
     word: of either kind. batch: of a finished micro-batch. closing: of a micro-batch that closed windows.
     """
 
-    word: Heard[BatchRecord] | Heard[HeartbeatRecord]
-    batch: Heard[BatchRecord] | None = None
-    closing: Heard[BatchRecord] | None = None
+    word: Arrival[BatchRecord] | Arrival[HeartbeatRecord]
+    batch: Arrival[BatchRecord] | None = None
+    closing: Arrival[BatchRecord] | None = None
 
 
 @dataclass
@@ -75,14 +75,14 @@ class Collected:
     partitioners: instance -> newest record, in the order in which the records came.
     """
 
-    partitioners: dict[str, Heard[PartitionerRecord]] = field(default_factory=dict)
+    partitioners: dict[str, Arrival[PartitionerRecord]] = field(default_factory=dict)
     stages: dict[Stage, StageWords] = field(default_factory=dict)
 
 
 class Collector:
     """Takes in records of the telemetry topic. clock: s, monotonic. wall: s since 1970.
 
-    told: called with every record of this query, decisions included, and with whether the record is fresh.
+    on_record: called with every record of this query, decisions included, and with whether the record is fresh.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Collector:
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        told: Callable[[Telemetry, bool], None] = lambda record, fresh: None,
+        on_record: Callable[[Telemetry, bool], None] = lambda record, fresh: None,
     ) -> None:
-        self._told = told
+        self._on_record = on_record
         self._query = settings.query.name
         self._fingerprint = settings.fingerprint
         self._topic = settings.topic("telemetry")
@@ -102,7 +102,7 @@ class Collector:
         self.known = Collected()
         self.ignored: Counter[str] = Counter()
         """Number of records that say nothing about this query, by kind."""
-        self.heard = 0
+        self.record_count = 0
         """Number of records of parts of this query."""
 
     def take(self, value: bytes | None, *, fresh: bool = True) -> bool:
@@ -121,10 +121,10 @@ class Collector:
                 "of another query", f"it is of query {record.query}, fingerprint {record.fingerprint}"
             )
             return False
-        self._told(record, fresh)
+        self._on_record(record, fresh)  # before decisions are sorted out: the page shows them, too
         if isinstance(record, DecisionRecord):
             return False  # a controller's own decision: no part of the pipeline
-        self.heard += 1
+        self.record_count += 1
         self._keep(record, self._clock() if fresh else None)
         return True
 
@@ -132,24 +132,24 @@ class Collector:
         wall_ms = round(self._wall() * 1000)
         match record:
             case PartitionerRecord():
-                self._partitioner(Heard(record, at, wall_ms))
+                self._partitioner(Arrival(record, at, wall_ms))
             case BatchRecord():
-                heard = Heard(record, at, wall_ms)
-                words = self.known.stages.setdefault(record.stage, StageWords(heard))
-                words.word = words.batch = heard
+                arrival = Arrival(record, at, wall_ms)
+                words = self.known.stages.setdefault(record.stage, StageWords(arrival))
+                words.word = words.batch = arrival
                 if record.windows_closed and record.last_window_end is not None:
-                    words.closing = heard
+                    words.closing = arrival
             case HeartbeatRecord() if record.ended is not None:
                 pass  # a stage that has ended is not idle. Its last word of before grows stale instead
             case HeartbeatRecord():
-                beat = Heard(record, at, wall_ms)
+                beat = Arrival(record, at, wall_ms)
                 self.known.stages.setdefault(record.stage, StageWords(beat)).word = beat
 
-    def _partitioner(self, heard: Heard[PartitionerRecord]) -> None:
+    def _partitioner(self, arrival: Arrival[PartitionerRecord]) -> None:
         # Removed first, so that the instance moves to the end: the dict is ordered from the oldest record on.
         known = self.known.partitioners
-        known.pop(heard.record.instance, None)
-        known[heard.record.instance] = heard
+        known.pop(arrival.record.instance, None)
+        known[arrival.record.instance] = arrival
         if len(known) > MOST_INSTANCES:
             del known[next(iter(known))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from controller.evaluate import Seen
+from controller.evaluate import Evaluation
 from controller.plan_log import PlanLog
 from evenflow import elasticity
 from evenflow.elasticity import Bounds, Decision, Policy
@@ -47,7 +47,7 @@ def bounds_of(settings: Settings) -> Bounds:
 class Judgement:
     """An observation, the policy's decision on it, and the plan to publish, None if none is needed."""
 
-    seen: Seen
+    evaluation: Evaluation
     decision: Decision
     plan: Plan | None = None
 
@@ -59,15 +59,15 @@ class Judgement:
         policy: name of the policy. time_ms: ms since 1970. dry_run: then the plan is not published, so the
         record names no epoch.
         """
-        seen, decision = self.seen.observation, self.decision
+        observation, decision = self.evaluation.observation, self.decision
         return DecisionRecord(
             query=settings.query.name,
             fingerprint=settings.fingerprint,
             time=time_ms,
             policy=policy,
-            step=seen.step,
-            p=seen.p,
-            r=seen.r,
+            step=observation.step,
+            p=observation.p,
+            r=observation.r,
             wanted_p=decision.p,
             wanted_r=decision.r,
             zone=decision.zone,
@@ -76,7 +76,7 @@ class Judgement:
             held=decision.held,
             reason=decision.reason[:LONGEST_REASON],
             cause=decision.cause,
-            observation=seen.fields(),
+            observation=observation.fields(),
         )
 
 
@@ -92,39 +92,39 @@ class Decider:
         control = settings.control
         self.groups = GroupPlanner(slide_ms=settings.query.slide_ms, group=control.group, amend=control.amend)
 
-    def judge(self, seen: Seen, log: PlanLog) -> Judgement:
+    def judge(self, evaluation: Evaluation, log: PlanLog) -> Judgement:
         """Judge one observation. Observations must come in order. log: the plans so far."""
-        decision = self._bounded(self.policy.decide(seen.observation), seen, log)
-        now = seen.observation
+        decision = self._bounded(self.policy.decide(evaluation.observation), evaluation, log)
+        now = evaluation.observation
         plan = self.groups.step(
             batch=now.step,
             target=None if decision.held else (decision.p, decision.r),
             in_force=(now.p, now.r),
             reason=decision.reason,
-            reached=seen.reached,
-            batch_ms=seen.batch_ms or 0.0,
+            reached=evaluation.reached,
+            batch_ms=evaluation.batch_ms or 0.0,
         )
-        return Judgement(seen, decision, plan)
+        return Judgement(evaluation, decision, plan)
 
-    def _bounded(self, decision: Decision, seen: Seen, log: PlanLog) -> Decision:
-        now = seen.observation
-        if seen.overdue and (decision.p > now.p or decision.r > now.r):
-            asked = f"the policy asks for p {decision.p} and r {decision.r} ({decision.reason})"
-            why = f"plan {log.newest_epoch} is not realised: {'; '.join(seen.overdue)}"
+    def _bounded(self, decision: Decision, evaluation: Evaluation, log: PlanLog) -> Decision:
+        now = evaluation.observation
+        if evaluation.overdue and (decision.p > now.p or decision.r > now.r):
+            request = f"the policy asks for p {decision.p} and r {decision.r} ({decision.reason})"
+            why = f"plan {log.newest_epoch} is not realised: {'; '.join(evaluation.overdue)}"
             return replace(
-                decision, p=now.p, r=now.r, reason=f"{why}; {asked}", cause="unrealised", held=True
+                decision, p=now.p, r=now.r, reason=f"{why}; {request}", cause="unrealised", held=True
             )
         if log.newest_epoch >= LAST_EPOCH and (decision.p, decision.r) != (now.p, now.r):
             why = f"the plan topic holds epoch {LAST_EPOCH}, and none can follow: delete that topic"
             return replace(decision, p=now.p, r=now.r, reason=why, cause="no-epoch-left", held=True)
-        return self._not_too_early(decision, seen)
+        return self._not_too_early(decision, evaluation)
 
-    def _not_too_early(self, decision: Decision, seen: Seen) -> Decision:
-        now = seen.observation
+    def _not_too_early(self, decision: Decision, evaluation: Evaluation) -> Decision:
+        now = evaluation.observation
         p, r = max(decision.p, now.p), max(decision.r, now.r)
-        if not seen.no_scale_in or (p, r) == (decision.p, decision.r):
+        if not evaluation.no_scale_in or (p, r) == (decision.p, decision.r):
             return decision
-        why = f"{decision.reason}, but {seen.no_scale_in}: no scale-in yet"
+        why = f"{decision.reason}, but {evaluation.no_scale_in}: no scale-in yet"
         return replace(
             decision, p=p, r=r, reason=why, cause="waiting" if (p, r) == (now.p, now.r) else decision.cause
         )
@@ -141,15 +141,15 @@ class ReplicaDecider:
         bounds = Bounds(p_min=min(control.replicas_min, most), p_max=min(control.replicas_max or most, most))
         self._policy = elasticity.create("threshold", bounds=bounds, metric="busy")
 
-    def judge(self, seen: Seen) -> Decision | None:
+    def judge(self, evaluation: Evaluation) -> Decision | None:
         """A decision whose p is the wanted number of instances, at most one per input partition.
 
         None if no change is wanted, or if too little is known.
         """
-        if not seen.instances:
+        if not evaluation.instances:
             return None
         # The policy knows p and r only. So instances take the place of p, and r is fixed. Spark's start is none of theirs.
         decision = self._policy.decide(
-            replace(seen.observation, p=seen.instances, r=1, settling=False, starting=())
+            replace(evaluation.observation, p=evaluation.instances, r=1, settling=False, starting=())
         )
-        return None if decision.held or decision.p == seen.instances else decision
+        return None if decision.held or decision.p == evaluation.instances else decision

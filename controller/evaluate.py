@@ -12,7 +12,7 @@ from statistics import median
 
 from controller import measures
 from controller.beginnings import Beginning, Beginnings
-from controller.collect import Collected, Heard
+from controller.collect import Arrival, Collected
 from controller.plan_log import PlanLog, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
@@ -52,7 +52,7 @@ class Rounds:
         self._stages = stages_of(settings)
         self._interval = settings.spark.batch_interval / 1000
         self._patience = patience(settings)
-        self._told: dict[Stage, object] = {}
+        self._last_words: dict[Stage, object] = {}
         self._last = now
 
     def due(self, known: Collected, now: float) -> bool:
@@ -60,20 +60,22 @@ class Rounds:
         words = {stage: known.stages[stage].word for stage in self._stages if stage in known.stages}
         # Compared by identity, as two records may be equal.
         new = [
-            word for stage, word in words.items() if word.at is not None and self._told.get(stage) is not word
+            word
+            for stage, word in words.items()
+            if word.at is not None and self._last_words.get(stage) is not word
         ]
         finished = any(isinstance(word.record, BatchRecord) for word in new)
         all_of_them = len(new) == len(self._stages)
         since = now - self._last
         if not (all_of_them and (finished or since >= self._interval)) and since < self._patience:
             return False
-        self._told = {**words}
+        self._last_words = {**words}
         self._last = now
         return True
 
 
 @dataclass(frozen=True)
-class Seen:
+class Evaluation:
     """An observation, and what the controller needs besides but a policy does not.
 
     reached: largest event time (ms) that a partitioner has seen, None before the first tuple. batch_ms: ms of
@@ -101,10 +103,10 @@ class Evaluator:
     def __post_init__(self) -> None:
         self._beginnings = Beginnings(self.settings)
 
-    def observe(self, known: Collected, log: PlanLog, now: float, *, pending: bool = False) -> Seen:
+    def observe(self, known: Collected, log: PlanLog, now: float, *, pending: bool = False) -> Evaluation:
         """The next observation. pending: whether a plan is published that the log has not shown yet."""
         self.step += 1
-        partitioners = [heard.record for heard in counted(self.settings, known, now)]
+        partitioners = [arrival.record for arrival in counted(self.settings, known, now)]
         time = measures.reached(partitioners)
         log.reach(time, now=now)
         self._note(now, time)
@@ -119,7 +121,7 @@ class Evaluator:
         observation = _Sight(self.settings, known, partitioners, now, speed).observation(
             step=self.step, log=log, settling=pending or (bool(missing) and not late), young=young
         )
-        return Seen(
+        return Evaluation(
             observation,
             reached=time,
             batch_ms=None if steady is None else steady * observation.interval_ms,
@@ -194,19 +196,19 @@ class _Sight:
 
     def _load(self) -> float | None:
         """W. If there are two stages, that of the slower one. None if one of them is not known."""
-        there = stages_of(self.settings)
+        stages = stages_of(self.settings)
         return measures.most(
             measures.load(self.known.stages[stage], self.now) if stage in self.known.stages else None
-            for stage in there
+            for stage in stages
         )
 
     def _parts(self, rate: float | None) -> dict[Part, StageObservation]:
-        found: dict[Part, StageObservation] = {}
+        parts: dict[Part, StageObservation] = {}
         for stage in stages_of(self.settings):
             if stage in self.known.stages:
                 words = self.known.stages[stage]
-                found |= measures.parts(words, measures.load(words, self.now), self.now, rate=rate)
-        return found
+                parts |= measures.parts(words, measures.load(words, self.now), self.now, rate=rate)
+        return parts
 
     def _backlog_ms(
         self, working: list[PartitionerRecord], stages: dict[Part, StageObservation], rate: float | None
@@ -237,10 +239,10 @@ class _Sight:
 
 def reached(known: Collected) -> int | None:
     """Largest event time (ms) in the newest record of any partitioner, however old that record is."""
-    return measures.reached(heard.record for heard in known.partitioners.values())
+    return measures.reached(arrival.record for arrival in known.partitioners.values())
 
 
-def counted(settings: Settings, known: Collected, now: float) -> list[Heard[PartitionerRecord]]:
+def counted(settings: Settings, known: Collected, now: float) -> list[Arrival[PartitionerRecord]]:
     """The partitioners that count now: those that are not silent, the newest record first.
 
     A partitioner that has just died is not silent for a while yet. It stops counting as soon as others own
@@ -248,15 +250,17 @@ def counted(settings: Settings, known: Collected, now: float) -> list[Heard[Part
     """
     limit = patience(settings)
     return in_charge(
-        (heard for heard in reversed(known.partitioners.values()) if heard.age(now) < limit),
+        (arrival for arrival in reversed(known.partitioners.values()) if arrival.age(now) < limit),
         partitions=_inputs(settings, known),
-        owned=lambda heard: heard.record.owned,
-        anyway=lambda heard: not heard.record.owned,
+        owned=lambda arrival: arrival.record.owned,
+        anyway=lambda arrival: not arrival.record.owned,
     )
 
 
 def _inputs(settings: Settings, known: Collected) -> int:
-    return inputs_of((heard.record for heard in list(known.partitioners.values())), settings.input_partitions)
+    return inputs_of(
+        (arrival.record for arrival in list(known.partitioners.values())), settings.input_partitions
+    )
 
 
 def stale(settings: Settings, known: Collected, now: float) -> list[str]:
@@ -266,14 +270,14 @@ def stale(settings: Settings, known: Collected, now: float) -> list[str]:
 
 def _silent_partitioners(settings: Settings, known: Collected, now: float) -> list[str]:
     alive = counted(settings, known, now)
-    unowned = _inputs(settings, known) - sum(heard.record.owned for heard in alive)
+    unowned = _inputs(settings, known) - sum(arrival.record.owned for arrival in alive)
     # If the controller scales the instances, `partitioner.instances` does not say how many run now.
     expected = 1 if settings.control.replicas_of is not None else settings.partitioner.instances
     if len(alive) >= expected:
         return [f"{unowned} input partitions belong to no partitioner that speaks"] if unowned else []
-    names = {heard.record.instance for heard in alive}
-    silent = [heard for name, heard in known.partitioners.items() if name not in names]
-    words = [_no_record(f"partitioner {heard.record.instance}", heard, now) for heard in silent]
+    names = {arrival.record.instance for arrival in alive}
+    silent = [arrival for name, arrival in known.partitioners.items() if name not in names]
+    words = [_no_record(f"partitioner {arrival.record.instance}", arrival, now) for arrival in silent]
     never = expected - len(alive) - len(silent)
     if never > 0:
         words.append(f"{never} of {expected} partitioners {'has' if never == 1 else 'have'} never spoken")
@@ -293,8 +297,10 @@ def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str
 
 
 def _no_record(
-    part: str, heard: Heard[PartitionerRecord] | Heard[BatchRecord] | Heard[HeartbeatRecord], now: float
+    part: str,
+    arrival: Arrival[PartitionerRecord] | Arrival[BatchRecord] | Arrival[HeartbeatRecord],
+    now: float,
 ) -> str:
-    if heard.at is None:
+    if arrival.at is None:
         return f"no record of {part} since the controller began, or was cut off"
-    return f"no record of {part} for {span(1000 * heard.age(now))}"
+    return f"no record of {part} for {span(1000 * arrival.age(now))}"

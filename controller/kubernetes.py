@@ -55,19 +55,19 @@ class ScaledReplicas:
         self._workload = f"{kind} {self._name} in {self._namespace}"
         self._concerns = Concerns(log, clock=clock)
 
-    def ask(self, *, now: int, wanted: int, reason: str) -> None:
-        """As `controller.realise.Replicas` says. If the scale is `wanted` already, nothing is asked."""
+    def ask(self, *, now: int, target: int, reason: str) -> None:
+        """As `controller.realise.Replicas` says. If the scale is `target` already, nothing is asked."""
         trouble: Concern | None = None
         try:
             # The scale, not the number of instances heard: new instances may not have come yet.
             have = self._call(self._read).spec.replicas or 0
-            if have != wanted:
-                self._call(self._patch, {"spec": {"replicas": wanted}})
-                log.info("%s: replicas %d -> %d (%d heard): %s", self._workload, have, wanted, now, reason)
+            if have != target:
+                self._call(self._patch, {"spec": {"replicas": target}})
+                log.info("%s: replicas %d -> %d (%d heard): %s", self._workload, have, target, now, reason)
         except Exception as error:  # whatever the API server does, the controller goes on
             trouble = Concern(
                 name="replicas refused",
-                text=f"the replicas of {self._workload} cannot be set to {wanted}: {said(error)}. The controller's service "
+                text=f"the replicas of {self._workload} cannot be set to {target}: {said(error)}. The controller's service "
                 "account needs `get` and `patch` on its scale subresource (docs/deploy.md)",
                 over="replicas can be set again",
             )
@@ -189,7 +189,7 @@ def leading(
     renewing = threading.Thread(target=lead.renew, args=(over, pause), name="evenflow-lease", daemon=True)
     renewing.start()
     try:
-        yield lambda: lead.held
+        yield lambda: lead.holds_lease
     finally:
         over.set()
         renewing.join(ANSWER_SECONDS)
@@ -209,7 +209,7 @@ class _Lead:
         self._waits = False
 
     @property
-    def held(self) -> bool:
+    def holds_lease(self) -> bool:
         return self._renewed_at is not None and self._clock() - self._renewed_at < RENEW_SECONDS
 
     def step(self) -> bool:
@@ -232,7 +232,7 @@ class _Lead:
                 over=f"lease {self._name} can be asked for again",
             )
         self._concerns.now([] if trouble is None else [trouble])
-        return self.held
+        return self.holds_lease
 
     def renew(self, over: threading.Event, pause: float) -> None:
         """Renew the lease until `over`, or until it is lost."""
@@ -242,7 +242,7 @@ class _Lead:
 
     def give_up(self) -> None:
         """Free the lease if it is held, so that a waiting candidate need not wait until it has run out."""
-        if not self.held:
+        if not self.holds_lease:
             return
         try:
             self._election.give_up()

@@ -27,7 +27,7 @@ from gymnasium.envs.registration import register, registry
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from controller.decide import Judgement, bounds_of
-from controller.evaluate import Seen, patience
+from controller.evaluate import Evaluation, patience
 from controller.service import Controller
 from evenflow.elasticity import Bounds, Decision, Observation, Policy
 from evenflow.elasticity.environments import FEATURES, features
@@ -46,17 +46,17 @@ _BATCHES = 4
 """Batch intervals that a result may take through one part if `lmax_ms` is not given, as in `mblinucb`."""
 
 
-class Asked(Policy):
-    """Wants what it was told last (`wanted`). Not a policy of the registry: an environment's actions come through it."""
+class ActionPolicy(Policy):
+    """Wants what it was told last (`target`). Not a policy of the registry: an environment's actions come through it."""
 
     needs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, bounds: Bounds) -> None:
         super().__init__(name="asked", bounds=bounds, seed=0, options=Options())
-        self.wanted: tuple[int, int] | None = None
+        self.target: tuple[int, int] | None = None
 
-    def _decide(self, seen: Observation) -> Decision:
-        p, r = self.wanted or (seen.p, seen.r)
+    def _decide(self, observation: Observation) -> Decision:
+        p, r = self.target or (observation.p, observation.r)
         return Decision(p=p, r=r, reason="a step of an environment asks for it", cause="set")
 
 
@@ -66,10 +66,10 @@ class Application(Protocol):
     settings: Settings
     bounds: Bounds
 
-    def observe(self) -> Seen:
+    def observe(self) -> Evaluation:
         """The next observation. It comes with a micro-batch, or after `patience` of silence."""
 
-    def decide(self, seen: Seen, p: int, r: int) -> Judgement:
+    def decide(self, evaluation: Evaluation, p: int, r: int) -> Judgement:
         """Answer this observation: ask for p and r from the next possible slide on."""
 
     def close(self) -> None:
@@ -85,11 +85,11 @@ class Driven:
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings, self.bounds = settings, bounds_of(settings)
-        self._policy = Asked(bounds=self.bounds)
+        self._policy = ActionPolicy(bounds=self.bounds)
         self._controller = Controller(settings, policy=self._policy, clock=clock)
         self._observations = self._endless()
 
-    def observe(self) -> Seen:
+    def observe(self) -> Evaluation:
         """As `Application` says."""
         try:
             return next(self._observations)
@@ -98,17 +98,17 @@ class Driven:
             self._observations = self._endless()
             raise
 
-    def decide(self, seen: Seen, p: int, r: int) -> Judgement:
+    def decide(self, evaluation: Evaluation, p: int, r: int) -> Judgement:
         """As `Application` says."""
-        self._policy.wanted = (p, r)
-        return self._controller.judge(seen)
+        self._policy.target = (p, r)  # the controller asks its policy, which answers with this
+        return self._controller.judge(evaluation)
 
     def close(self) -> None:
         """As `Application` says."""
         self._controller.tell_end()
         self._controller.close()
 
-    def _endless(self) -> Iterator[Seen]:
+    def _endless(self) -> Iterator[Evaluation]:
         while True:
             yield from self._controller.observations(_TURN_SECONDS)
 
@@ -182,7 +182,7 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
             )
         # Last, because it fences the query's controller.
         self._application = application or Driven(settings, clock=clock)
-        self._seen: Seen | None = None
+        self._evaluation: Evaluation | None = None
         self._mu: dict[Part, float] = {}
         self._waiting: dict[Part, float] = {}
         self._step = 0
@@ -197,12 +197,12 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         """
         super().reset(seed=seed, options=options)
         self._step = 0
-        seen, skipped = self._settled()
+        evaluation, skipped = self._settled()
         if options is not None and "units" in options:
-            self._decide(seen, options["units"])
-            seen, skipped = self._settled()
-        box, _ = self._outcome(seen)
-        return box, self._info(seen, skipped, None)
+            self._decide(evaluation, options["units"])
+            evaluation, skipped = self._settled()
+        box, _ = self._outcome(evaluation)
+        return box, self._info(evaluation, skipped, None)
 
     def step(self, action: Any) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
         """Ask for these units, wait until they are in force, and for the first micro-batch that counts under them.
@@ -211,13 +211,13 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         outcome is of, `info["decided"]` what became of the action, and `info["reason"]` says why. An episode is truncated
         after `horizon` steps and never terminates.
         """
-        if self._seen is None:
+        if self._evaluation is None:
             raise ConfigError("this environment has not been reset", hint="call reset() before step()")
-        judgement = self._decide(self._seen, action)
-        seen, skipped = self._settled()
-        box, reward = self._outcome(seen)
+        judgement = self._decide(self._evaluation, action)
+        evaluation, skipped = self._settled()
+        box, reward = self._outcome(evaluation)
         self._step += 1
-        return box, reward, False, self._step >= self.horizon, self._info(seen, skipped, judgement)
+        return box, reward, False, self._step >= self.horizon, self._info(evaluation, skipped, judgement)
 
     def close(self) -> None:
         """Leave the application as it is. The last plan stays in force."""
@@ -227,20 +227,20 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         """The action that a policy's decision stands for."""
         return decision.p if len(self.parts) == 1 else np.array([decision.p, decision.r])
 
-    def _decide(self, seen: Seen, action: Any) -> Judgement:
+    def _decide(self, evaluation: Evaluation, action: Any) -> Judgement:
         units = [int(number) for number in np.atleast_1d(action)]
         if not self.action_space.contains(self._typed(units)):
             raise ConfigError(
                 f"the action {units} is not in the action space {self.action_space}",
                 hint="the least and most p and r are control.p_min, p_max, r_min and r_max",
             )
-        now = seen.observation
-        return self._application.decide(seen, units[0], units[1] if len(units) > 1 else now.r)
+        now = evaluation.observation
+        return self._application.decide(evaluation, units[0], units[1] if len(units) > 1 else now.r)
 
     def _typed(self, units: list[int]) -> Any:
         return units[0] if len(self.parts) == 1 and len(units) == 1 else np.array(units)
 
-    def _settled(self) -> tuple[Seen, int]:
+    def _settled(self) -> tuple[Evaluation, int]:
         """The next observation that counts, and how many before it did not.
 
         Those of a plan that is being realised, of a part that has just begun, and those that lack a figure do not count.
@@ -248,23 +248,23 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         began, skipped = self._clock(), 0
         limit = patience(self._settings)
         while True:
-            seen = self._application.observe()
-            now, waited = seen.observation, self._clock() - began
+            evaluation = self._application.observe()
+            now, waited = evaluation.observation, self._clock() - began
             if now.stale and waited >= limit:
                 raise ServiceError(
                     f"the pipeline of query {self._settings.query.name} is silent: {'; '.join(now.stale)}",
                     hint="`evenflow status` says which parts run: start those that do not, then call reset()",
                 )
-            if seen.overdue:
+            if evaluation.overdue:
                 raise ServiceError(
-                    f"the newest plan is not realised: {'; '.join(seen.overdue)}",
+                    f"the newest plan is not realised: {'; '.join(evaluation.overdue)}",
                     hint="see whether the cluster manager gives the executors that the plan needs, then call reset()",
                 )
             why = [*now.stale, *now.starting, *(["a plan is being realised"] if now.settling else [])]
             why = why or self._lacking(now)
             if not why:
-                self._seen = seen
-                return seen, skipped
+                self._evaluation = evaluation
+                return evaluation, skipped
             if waited >= self._longest_wait:
                 raise ServiceError(
                     f"no observation that counts for {waited:.0f} s: {'; '.join(why)}",
@@ -274,7 +274,7 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
 
     def _lacking(self, now: Observation) -> list[str]:
         """In words: the figures that a reward needs and that are not known. Notes the capacities that are."""
-        found = []
+        gaps = []
         for part in self.parts:
             stage = now.stage(part)
             if known(stage.capacity) and stage.capacity > 0:
@@ -285,14 +285,14 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
                 # Without tuples it cannot be measured, so the last one counts.
                 "capacity": self._mu.get(part),
             }
-            found += [
+            gaps += [
                 f"the {name} of {part} is not known" for name, value in figures.items() if not known(value)
             ]
-        return found
+        return gaps
 
-    def _outcome(self, seen: Seen) -> tuple[BoxValues, float]:
+    def _outcome(self, evaluation: Evaluation) -> tuple[BoxValues, float]:
         """The Box and the reward of this observation. What waits now has waited when the next step begins."""
-        now = seen.observation
+        now = evaluation.observation
         box: list[float] = []
         rewards: list[float] = []
         for part in self.parts:
@@ -311,8 +311,8 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
             self._waiting[part] = queue
         return np.array(box, np.float32), float(np.mean(rewards))
 
-    def _info(self, seen: Seen, skipped: int, judgement: Judgement | None) -> dict[str, Any]:
-        now = seen.observation
+    def _info(self, evaluation: Evaluation, skipped: int, judgement: Judgement | None) -> dict[str, Any]:
+        now = evaluation.observation
         return {
             "observation": now,
             "in_force": (now.p, now.r),

@@ -127,7 +127,7 @@ def unrealised(
 
 
 def _stages(log: PlanLog, settings: Settings, plan: Pair, stages: Mapping[Stage, StageWords]) -> list[str]:
-    found = []
+    laggards = []
     for stage in stages_of(settings):
         word = stages[stage].word.record if stage in stages else None
         if word is None or word.executors is None:
@@ -136,10 +136,10 @@ def _stages(log: PlanLog, settings: Settings, plan: Pair, stages: Mapping[Stage,
         both = demand.executors(settings, PARTS, p=plan.p, r=plan.r)
         followed = log.of_epoch(word.epoch)
         if word.executors not in (own, both):  # the split stages may share one application
-            found.append(f"the {stage} stage has {word.executors} executors of the {own} it needs")
+            laggards.append(f"the {stage} stage has {word.executors} executors of the {own} it needs")
         elif followed is None or _differ(stage, followed, plan):
-            found.append(f"the {stage} stage follows plan {word.epoch}")
-    return found
+            laggards.append(f"the {stage} stage follows plan {word.epoch}")
+    return laggards
 
 
 def _differ(stage: Stage, followed: Pair, plan: Pair) -> bool:

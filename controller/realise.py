@@ -58,7 +58,7 @@ class Published:
 
     def realise(self, judgement: Judgement, record: DecisionRecord, policy: Policy) -> None:
         """As `Realiser` says."""
-        step = judgement.seen.observation.step
+        step = judgement.evaluation.observation.step
         save = self._saves and (judgement.plan is not None or step % _SAVED_EVERY == 0)
         self._writer.write(
             judgement.plan,
@@ -93,10 +93,10 @@ class Untouched:
 class Replicas(Protocol):
     """Changes how many partitioner instances run. On Kubernetes: the scale of a StatefulSet or Deployment."""
 
-    def ask(self, *, now: int, wanted: int, reason: str) -> None:
-        """Ask for `wanted` instances. now: how many are heard. reason: of the decision, for the log.
+    def ask(self, *, now: int, target: int, reason: str) -> None:
+        """Ask for `target` instances. now: how many are heard. reason: of the decision, for the log.
 
-        This is called again after each observation in which `now` and `wanted` differ.
+        This is called again after each observation in which `now` and `target` differ.
         """
 
 
@@ -107,10 +107,11 @@ class SaidReplicas:
     """
 
     def __init__(self) -> None:
-        self._said: tuple[int, int] | None = None
+        self._last_request: tuple[int, int] | None = None
 
-    def ask(self, *, now: int, wanted: int, reason: str) -> None:
+    def ask(self, *, now: int, target: int, reason: str) -> None:
         """As `Replicas` says."""
-        if self._said != (now, wanted):
-            self._said = (now, wanted)
-            log.info("%d partitioner instances would do, %d run: %s", wanted, now, reason)
+        # The same request comes with every observation until it is followed.
+        if self._last_request != (now, target):
+            self._last_request = (now, target)
+            log.info("%d partitioner instances would do, %d run: %s", target, now, reason)

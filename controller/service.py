@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
-from controller.evaluate import Evaluator, Rounds, Seen, patience, reached
+from controller.evaluate import Evaluation, Evaluator, Rounds, patience, reached
 from controller.kubernetes import ScaledReplicas, leading, lost
 from controller.memory import remember
 from controller.plan_log import PlanLog, stages_of
@@ -77,8 +77,8 @@ def control(
     def health() -> Checks:
         # A controller that waits for the lease is healthy.
         starting = led.is_set() and not loop.begun
-        gone = None if controller is None else controller.broker_gone
-        reason = "it has not begun to control yet" if starting else None if gone is None else gone.text
+        trouble = None if controller is None else controller.broker_gone
+        reason = "it has not begun to control yet" if starting else None if trouble is None else trouble.text
         return Checks(loop.trouble(), reason)
 
     if dry_run:
@@ -110,7 +110,7 @@ def control(
             wall=wall,
         )
         instruments.watch(
-            heard=lambda: controller.heard,
+            heard=lambda: controller.record_count,
             ignored=controller.ignored,
             silence=controller.silence,
             patience=patience(settings),
@@ -155,10 +155,8 @@ class Controller:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        given, policy = (
-            policy,
-            policy or policy_of(settings),
-        )  # first: a wrong policy is refused without a broker
+        # First: a wrong policy is refused without a broker.
+        override, policy = policy, policy or policy_of(settings)
         self._settings = settings = admitted(settings)
         self.picture = Picture(settings, clock=clock, wall=wall)
         self._dry_run, self._tell, self._clock, self._wall = dry_run, tell, clock, wall
@@ -170,13 +168,13 @@ class Controller:
             refuse_unwritable(settings.kafka, specs["audit"].name, "audit")
         # Rule "the beginning is locked before it is read": first the controller before this one is fenced,
         # then the log is read, and only then is anything decided.
-        self._realiser: Realiser = Untouched() if dry_run else Published(settings, saves=given is None)
-        remembered = given is None and remember(settings, policy)
-        self._collector = Collector(settings, clock=clock, wall=wall, told=self._paint)
+        self._realiser: Realiser = Untouched() if dry_run else Published(settings, saves=override is None)
+        remembered = override is None and remember(settings, policy)
+        self._collector = Collector(settings, clock=clock, wall=wall, on_record=self._paint)
         self._evaluator = Evaluator(settings)
         self._decider = Decider(settings, policy)
         self._replicas = ReplicaDecider(settings)
-        self._asked = replicas or SaidReplicas()
+        self._scaler = replicas or SaidReplicas()
         self._talk = Talk(settings, clock=clock)
         self._pending: Plan | None = None
         self._log = PlanLog(settings)
@@ -197,10 +195,10 @@ class Controller:
 
     def turn(self, timeout: float) -> None:
         """Take in new plans and records, and judge what is due. timeout: s to wait for the first record."""
-        for seen in self.observations(timeout):
-            self.judge(seen)
+        for evaluation in self.observations(timeout):
+            self.judge(evaluation)
 
-    def observations(self, timeout: float) -> Iterator[Seen]:
+    def observations(self, timeout: float) -> Iterator[Evaluation]:
         """Take in new plans and records. Yields each observation as soon as it is due: judge it before the next one.
 
         timeout: s to wait for the first record.
@@ -213,9 +211,9 @@ class Controller:
         yield from self._due()
         self._talk.look(self.ignored())
 
-    def judge(self, seen: Seen) -> Judgement:
+    def judge(self, evaluation: Evaluation) -> Judgement:
         """Let the policy decide on this observation, and publish what follows from it."""
-        judgement = self._decider.judge(seen, self._log)
+        judgement = self._decider.judge(evaluation, self._log)
         self._realise(judgement)
         return judgement
 
@@ -230,9 +228,9 @@ class Controller:
         return unanswered(self._watch.servers, self._watch.unanswered)
 
     @property
-    def heard(self) -> int:
+    def record_count(self) -> int:
         """How many records of this query's parts the controller has taken in."""
-        return self._collector.heard
+        return self._collector.record_count
 
     def silence(self) -> dict[str, float]:
         """Seconds since each part was heard.
@@ -245,13 +243,15 @@ class Controller:
         # Copies, as a scrape asks from a thread of its own while the loop changes the originals.
         partitioners, ours = list(known.partitioners.values()), stages_of(self._settings)
         words: dict[str, float | None] = {
-            stage: heard.word.at for stage, heard in list(known.stages.items()) if stage in ours
+            stage: stage_words.word.at for stage, stage_words in list(known.stages.items()) if stage in ours
         }
         answering = in_charge(
             reversed(partitioners),
-            partitions=inputs_of((heard.record for heard in partitioners), self._settings.input_partitions),
-            owned=lambda heard: heard.record.owned,
-            anyway=lambda heard: heard.age(now) < limit,
+            partitions=inputs_of(
+                (arrival.record for arrival in partitioners), self._settings.input_partitions
+            ),
+            owned=lambda arrival: arrival.record.owned,
+            anyway=lambda arrival: arrival.age(now) < limit,
         )
         if answering:
             words["partitioner"] = answering[-1].at
@@ -314,7 +314,7 @@ class Controller:
         self._pending = again
         self._talk.lost(lost, again)
 
-    def _due(self) -> Iterator[Seen]:
+    def _due(self) -> Iterator[Evaluation]:
         now = self._clock()
         if self._rounds.due(self._collector.known, now):
             pending = self._pending is not None or self._decider.groups.pending
@@ -331,9 +331,9 @@ class Controller:
         self._talk.judged(judgement)
         if self._tell is not None:
             self._tell(judgement, record)
-        wanted = self._replicas.judge(judgement.seen)
-        if wanted is not None:
-            self._asked.ask(now=judgement.seen.instances, wanted=wanted.p, reason=wanted.reason)
+        decision = self._replicas.judge(judgement.evaluation)
+        if decision is not None:
+            self._scaler.ask(now=judgement.evaluation.instances, target=decision.p, reason=decision.reason)
 
     def ignored(self) -> dict[str, int]:
         """Number of records of telemetry and plans that count for nothing, by kind."""

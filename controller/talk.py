@@ -110,18 +110,18 @@ class Talk:
     def _lasting(self) -> list[Concern]:
         if self._last is None:
             return []
-        seen = self._last.seen
+        evaluation = self._last.evaluation
         # The name of a concern must stay the same while it
         # lasts, so the seconds after " for " are no part of it.
-        found = [
+        concerns = [
             Concern(name=words.split(" for ")[0], text=f"nothing is decided: {words}", over=_SPEAKS)
-            for words in seen.observation.stale
+            for words in evaluation.observation.stale
         ]
-        if seen.overdue:
-            words = "; ".join(seen.overdue)
+        if evaluation.overdue:
+            words = "; ".join(evaluation.overdue)
             text = f"the newest plan is not realised, so nothing more is asked for: {words}"
-            found.append(Concern(name="not realised", text=text, over="the newest plan is realised"))
-        return found
+            concerns.append(Concern(name="not realised", text=text, over="the newest plan is realised"))
+        return concerns
 
 
 _SPEAKS = "what was missing is there again"
@@ -139,14 +139,17 @@ def line(judgement: Judgement, counts: Mapping[str, Any]) -> str:
 
 def seen_words(judgement: Judgement) -> list[str]:
     """The figures of an observation that people look at first, as words."""
-    seen, zone = judgement.seen.observation, judgement.decision.zone
+    observation, zone = judgement.evaluation.observation, judgement.decision.zone
     known = (
-        ("W {:.2f}" + ("" if zone is None else f" (zone {zone})"), seen.load),
-        ("{:,.0f} tuples/s", seen.rate),
-        ("{:,.0f} keys", seen.keys),
-        ("lag {:,.0f}", seen.lag),
+        ("W {:.2f}" + ("" if zone is None else f" (zone {zone})"), observation.load),
+        ("{:,.0f} tuples/s", observation.rate),
+        ("{:,.0f} keys", observation.keys),
+        ("lag {:,.0f}", observation.lag),
     )
-    return [f"p {seen.p}, r {seen.r}", *(words.format(value) for words, value in known if value is not None)]
+    return [
+        f"p {observation.p}, r {observation.r}",
+        *(words.format(value) for words, value in known if value is not None),
+    ]
 
 
 def plan_words(plan: Plan) -> str:
@@ -157,11 +160,11 @@ def plan_words(plan: Plan) -> str:
 
 def judgement_words(judgement: Judgement) -> str:
     """The line that a dry run prints for one observation."""
-    seen, decision = judgement.seen.observation, judgement.decision
+    observation, decision = judgement.evaluation.observation, judgement.decision
     if judgement.plan is not None:
         would = f"would publish {plan_words(judgement.plan)}"
     elif decision.held:
         would = "holds"
     else:
         would = "keeps the plan"
-    return f"{seen.step}: {', '.join(seen_words(judgement))}: {would}: {decision.reason}"
+    return f"{observation.step}: {', '.join(seen_words(judgement))}: {would}: {decision.reason}"

@@ -104,6 +104,7 @@ class Added:
         if all(state.ended for state in everyone.values()):
             raise all_have_ended(self._settings, new)
         slowest = slowest_of(self._settings.query, everyone)
+        # One instance owns the slowest partition, so no two instances take partitions in.
         if slowest not in self._source.states:
             return {}
         begins = {partition: self._source.begins(partition) for partition in new}
@@ -120,7 +121,7 @@ class Added:
     def _taken_in(self, states: Mapping[int, PartitionState]) -> None:
         """Note that these first states are committed."""
         self._source.added -= states.keys()
-        self._source.taken += len(states)
+        self._source.partition_count += len(states)
         mark = next(iter(states.values())).idle_mark
         log.info(
             "%s has got %s: taken in from the first record on, %s",
@@ -140,20 +141,20 @@ class Added:
     def _look_due(self) -> bool:
         """Whether it is time to look, because there are added partitions."""
         source = self._source
-        more = source.rebalances and self._watch.partitions(self._topic) > source.taken
+        more = source.rebalances and self._watch.partitions(self._topic) > source.partition_count
         if not (more or source.added or source.waiting):
             return False
         return self._clock() - self._looked_at >= _EVERY_SECONDS
 
     def _beginning(self) -> Beginning:
-        found = read_beginning(self._settings.origin)
-        if found is None:
+        beginning = read_beginning(self._settings.origin)
+        if beginning is None:
             raise IncompatibleStateError(
                 f"the record of how query {self._settings.query.name} began is gone from "
                 f"{self._settings.topic('snapshots')}",
                 hint="give the query a new name",
             )
-        return found
+        return beginning
 
 
 def slowest_of(query: Query, everyone: Mapping[int, PartitionState]) -> int:

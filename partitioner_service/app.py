@@ -87,7 +87,7 @@ def serve(
             continue_from_routed(settings)
         instruments = PartitionerInstruments(settings)
         plane = DataPlane(settings, until_ended=until_ended, clock=clock, onlooker=instruments)
-        instruments.watch(plane.status, lambda: plane.told)
+        instruments.watch(plane.status, lambda: plane.newest_telemetry)
         _run(_serve(settings, plane, Path(folder), instruments, web))
 
 
@@ -181,11 +181,11 @@ def build_app(
 def _follow_the_exchange(app: faust.App, name: str, channel: Channel) -> None:
     """Hand over all that is told, and look at the time of the open round."""
     # Offsets of this topic are not committed: nobody goes on where they were left.
-    told = app.topic(name, value_serializer="raw", key_serializer="raw", internal=False, acks=False)
-    told.maxsize = _MOST_TOLD
+    sync_topic = app.topic(name, value_serializer="raw", key_serializer="raw", internal=False, acks=False)
+    sync_topic.maxsize = _MOST_TOLD
 
     # Records are large, and to make a table takes a while. So neither is done in the event loop.
-    @app.agent(told)
+    @app.agent(sync_topic)
     async def follow_the_exchange(stream: Any) -> None:
         async for event in stream.events():
             await asyncio.to_thread(channel.offer, event.value)
@@ -328,11 +328,11 @@ class _Reader(aiokafka.AIOKafkaConsumerThread):
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """As Faust does it, but to the end of `newest_only`."""
-        found = dict(await super().seek_to_committed())
-        newest = [tp for tp in found if tp.topic in self.newest_only]
+        offsets = dict(await super().seek_to_committed())
+        newest = [tp for tp in offsets if tp.topic in self.newest_only]
         if newest:
             await self.call_thread(self._seek_to_end, newest)
-        return {tp: offset for tp, offset in found.items() if tp not in newest}
+        return {tp: offset for tp, offset in offsets.items() if tp not in newest}
 
     async def _seek_to_end(self, partitions: list[TP]) -> None:
         consumer = self._ensure_consumer()

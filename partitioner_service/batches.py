@@ -230,13 +230,13 @@ class Batches:
 
     def state(self) -> BatchesState | None:
         """As `Gate.state`."""
-        held = [*self._open, *(piece for pieces in self._later.values() for piece in pieces)]
+        all_pieces = [*self._open, *(piece for pieces in self._later.values() for piece in pieces)]
         return BatchesState(
             interval_ms=self._how.interval,
             clock=self._how.clock,
             count=self._count,
             cut_short=dict(self._cut_short),
-            held=sum(len(piece.tuples.times) for piece in held if piece.tuples is not None),
+            held=sum(len(piece.tuples.times) for piece in all_pieces if piece.tuples is not None),
             held_bytes=self._bytes,
             release_ms=None if self._by_event else 1000 * self._heartbeat.release,
             by_fallback=self._router.plans.partitioner.by_fallback,
@@ -350,9 +350,9 @@ class Batches:
             plans.pass_to(int(tuples.times.min()) if begins is None else begins)
             workers = plans.partitioner.finish_batch()
             routing = Routing(tuples, hashes, workers, (Stretch(epoch=plans.epoch),))
-        seen = summary(hashes, routing.workers, workers=plans.partitioner.workers, buckets=self._buckets)
-        self._last = _batch_state(seen)
-        split = seen.split if len(seen.split) <= MOST_SPLIT else None
+        figures = summary(hashes, routing.workers, workers=plans.partitioner.workers, buckets=self._buckets)
+        self._last = _batch_state(figures)
+        split = figures.split if len(figures.split) <= MOST_SPLIT else None
         stretches = tuple(replace(stretch, batch=number, split=split) for stretch in routing.stretches)
         return replace(routing, stretches=stretches)
 
@@ -372,17 +372,17 @@ def _weight(piece: Piece) -> int:
     return _PIECE_BYTES + tuples + rejected
 
 
-def _batch_state(seen: BatchSummary) -> BatchState:
+def _batch_state(figures: BatchSummary) -> BatchState:
     return BatchState(
-        tuples=seen.tuples,
-        keys=seen.keys,
-        split=len(seen.split),
-        bsi=seen.data_blocks.bsi,
-        bci=seen.data_blocks.bci,
-        ksr=seen.data_blocks.ksr,
-        mpi=seen.data_blocks.mpi,
-        reduce_bsi=seen.buckets.bsi,
-        reduce_bci=seen.buckets.bci,
-        reduce_ksr=seen.buckets.ksr,
-        reduce_mpi=seen.buckets.mpi,
+        tuples=figures.tuples,
+        keys=figures.keys,
+        split=len(figures.split),
+        bsi=figures.data_blocks.bsi,
+        bci=figures.data_blocks.bci,
+        ksr=figures.data_blocks.ksr,
+        mpi=figures.data_blocks.mpi,
+        reduce_bsi=figures.buckets.bsi,
+        reduce_bci=figures.buckets.bci,
+        reduce_ksr=figures.buckets.ksr,
+        reduce_mpi=figures.buckets.mpi,
     )

@@ -118,14 +118,14 @@ def offsets_and_added(
     IncompatibleStateError if the record of the query's beginning cannot be read.
     """
     topic = settings.topic("input")
-    asked = [TopicPartition(topic, p) for p in partitions]
-    entries = committed_offsets(consumer, asked, stopping)
+    parts = [TopicPartition(topic, p) for p in partitions]
+    entries = committed_offsets(consumer, parts, stopping)
     if all(entry.offset >= 0 for entry in entries):
         return entries, set()
     # Partitions are taken in with their offsets and this record in one transaction. So what this record counts has
     # offsets now. The offsets that were read above may be older than the record.
     recorded = recorded_partitions(settings)
-    entries = committed_offsets(consumer, asked, stopping)
+    entries = committed_offsets(consumer, parts, stopping)
     missing = {entry.partition for entry in entries if entry.offset < 0}
     return entries, set() if recorded is None else {p for p in missing if p >= recorded}
 

@@ -77,18 +77,18 @@ class Pricing:
         block: Block | None,
         cells: Cells,
         written: int,
-        found: Named,
+        query_columns: Named,
     ) -> dict[str, pa.Array]:
         """The columns of the records that only the cost reads, and the sizes of what it counts in them.
 
         block, cells, written: of these records, and how they are written. block: None if the query reads nothing of them.
-        found: the columns that the query reads or derives of them.
+        query_columns: those that the query reads or derives of them.
         """
         own = self._own_of_records(values, block, cells, written)
         # A text of which the cost needs only the size is not repeated for each element of its record.
-        kept = {name: column for name, column in own.items() if name in self._reads}
-        return kept | {
-            name: self._size(name, own, found) for name, size in self._sizes.items() if not size.each
+        columns = {name: column for name, column in own.items() if name in self._reads}
+        return columns | {
+            name: self._size(name, own, query_columns) for name, size in self._sizes.items() if not size.each
         }
 
     def _own_of_records(
@@ -97,50 +97,52 @@ class Pricing:
         faults = Faults.none(len(values))
         if self.beside_records:
             assert block is not None
-            found = CellColumns(self._records, block, cells, faults, written=written, csv=self._csv)
-            return _without_faults(found, self._of_record, faults)
+            columns = CellColumns(self._records, block, cells, faults, written=written, csv=self._csv)
+            return _without_faults(columns, self._of_record, faults)
         if self._reader is None:
             return {}
         block = Block.of(values) if block is None else block
         if block.missing is not None:
             faults.note(block.missing, NO_VALUE)
         cells = self._reader.read(block, faults)
-        found = CellColumns(
+        columns = CellColumns(
             self._of_record, block, cells, faults, written=self._reader.written, csv=self._csv
         )
-        return _without_faults(found, self._of_record, faults)
+        return _without_faults(columns, self._of_record, faults)
 
-    def of_elements(self, taken: Elements, written: int) -> dict[str, pa.Array]:
+    def of_elements(self, elements: Elements, written: int) -> dict[str, pa.Array]:
         """The columns of the elements that only the cost reads and that were read beside others."""
         if not self.beside_elements:
             return {}
-        faults = Faults.none(len(taken.parents))
-        found = CellColumns(self._elements, taken.block, taken.cells, faults, written=written, csv=False)
-        return _without_faults(found, self._of_element, faults)
+        faults = Faults.none(len(elements.parents))
+        columns = CellColumns(
+            self._elements, elements.block, elements.cells, faults, written=written, csv=False
+        )
+        return _without_faults(columns, self._of_element, faults)
 
     def taken_apart(
         self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults
     ) -> dict[str, pa.Array]:
         """As `of_elements`, for those that are not read beside others. All arguments: as of `Exploder.explode`."""
         assert self._exploder is not None
-        taken = self._exploder.explode(block, cells, names, written, faults)
-        found = CellColumns(
+        elements = self._exploder.explode(block, cells, names, written, faults)
+        columns = CellColumns(
             self._of_element,
-            taken.block,
-            taken.cells,
-            taken.faults,
+            elements.block,
+            elements.cells,
+            elements.faults,
             written=self._exploder.written,
             csv=False,
         )
-        return _without_faults(found, self._of_element, taken.faults)
+        return _without_faults(columns, self._of_element, elements.faults)
 
-    def numbers(self, own: Named, found: Named, rows: int) -> Float64s:
+    def numbers(self, own: Named, query_columns: Named, rows: int) -> Float64s:
         """The cost of each row, NaN where it is no number. Shape (rows,).
 
-        own: the columns that only the cost reads, and sizes that are known. found: the columns that the query reads or
-        derives. Of a column of any value, values that are no numbers are null here.
+        own: the columns that only the cost reads, and sizes that are known. query_columns: those that the query reads
+        or derives. Of a column of any value, values that are no numbers are null here.
         """
-        columns = {name: self._column_named(name, own, found) for name in self._reads}
+        columns = {name: self._column_named(name, own, query_columns) for name in self._reads}
         for name in self._any_columns.intersection(columns):
             columns[name] = numbers_of(columns[name])
         if self._numbers is not None:
@@ -150,15 +152,15 @@ class Pricing:
         of_rows: Float64s = pc.fill_null(numbers, float("nan")).to_numpy(zero_copy_only=False)
         return of_rows
 
-    def _column_named(self, name: str, own: Named, found: Named) -> pa.Array:
+    def _column_named(self, name: str, own: Named, query_columns: Named) -> pa.Array:
         if name in own:
             return own[name]
-        return self._size(name, own, found) if name in self._sizes else found[name]
+        return self._size(name, own, query_columns) if name in self._sizes else query_columns[name]
 
-    def _size(self, name: str, own: Named, found: Named) -> pa.Array:
+    def _size(self, name: str, own: Named, query_columns: Named) -> pa.Array:
         """The sizes that this column of the cost holds."""
         counted = self._sizes[name].source
-        column = own[counted.column] if counted.column in own else found[counted.column]
+        column = own[counted.column] if counted.column in own else query_columns[counted.column]
         # A column of lists is read as their sizes (`CellColumns`).
         return column if counted.way == "list" else sizes_of_texts(column, counted)
 
@@ -182,9 +184,11 @@ def only(numbers: Float64s | None, keep: Bools) -> Float64s | None:
     return None if numbers is None else numbers[keep]
 
 
-def _without_faults(found: CellColumns, names: Mapping[str, str], faults: Faults) -> dict[str, pa.Array]:
+def _without_faults(
+    cell_columns: CellColumns, names: Mapping[str, str], faults: Faults
+) -> dict[str, pa.Array]:
     """These columns, null where anything is wrong with their row."""
-    columns = {name: found[name] for name in names}  # reading a column notes its faults
+    columns = {name: cell_columns[name] for name in names}  # reading a column notes its faults
     good = faults.codes == 0
     if good.all():
         return columns

@@ -113,11 +113,11 @@ class Detour:
             return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
         if not fetched.batches:
             if fetched.end <= self.bombs[partition].first:
-                self._gone(partition)
+                self._end_detour(partition)
                 return None
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
             return None
-        return self._taken(fetched, fetched.batches[0], partition)
+        return self._begin_batch(fetched, fetched.batches[0], partition)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -137,32 +137,32 @@ class Detour:
                 self._request = self._connection.ask(partition, offset)
                 return
 
-    def _taken(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched | None:
+    def _begin_batch(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched | None:
         bomb = bomb_in(batch, most_grown(self._kafka))
         if bomb is not None:
             return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
         if batch.first > self.bombs[partition].last:
-            self._gone(partition)
+            self._end_detour(partition)
             return None
         self._open[partition] = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
         return self._records(partition, self._open[partition])
 
-    def _gone(self, partition: int) -> None:
+    def _end_detour(self, partition: int) -> None:
         self.past.add(partition)
         del self._next[partition]
 
     def _records(self, partition: int, opened: _OpenBatch) -> Fetched:
         records: list[KeptRecord] = []
         try:
-            for one in islice(opened.records, _MOST_RECORDS):
-                records.append(KeptRecord.of(one, self._topic, partition))
+            for raw_record in islice(opened.records, _MOST_RECORDS):
+                records.append(KeptRecord.of(raw_record, self._topic, partition))
         except DamagedBatchError as error:
             del self._open[partition]
             return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
         if len(records) < _MOST_RECORDS:
             del self._open[partition]
             self._next[partition] = opened.batch.last + 1
-        return Fetched.of(records)
+        return Fetched.of_messages(records)
 
     def _stopped(
         self, partition: int, offset: int, code: int, why: str, records: Collection[KeptRecord] = ()
@@ -170,7 +170,9 @@ class Detour:
         """The report that nothing more can be fetched of this partition, behind these records."""
         del self._next[partition]
         place = self._topic, partition, offset
-        return Fetched.of([*records, KeptRecord(place, (0, -1), None, None, failure=KafkaError(code, why))])
+        return Fetched.of_messages(
+            [*records, KeptRecord(place, (0, -1), None, None, failure=KafkaError(code, why))]
+        )
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class LogEnds:
         end = self._ends.get(partition)
         return 0.0 if end is None else self._clock() - end.since
 
-    def seen(self, partition: int) -> float | None:
+    def seconds_at_end(self, partition: int) -> float | None:
         """Seconds since the end of the partition's log was reached. None while there is more to read."""
         return round(self.since(partition), 1) if partition in self._ends else None
 
@@ -61,12 +61,12 @@ class LogEnds:
         The brokers are asked now. If a log has grown, its end is forgotten. If no broker answers for a log,
         its waiting time begins anew.
         """
-        wanted = set(partitions) & set(self._ends)
-        if not wanted:
+        candidates = set(partitions) & set(self._ends)
+        if not candidates:
             return set()
-        answers = self._ask(wanted)
-        still = {p for p in wanted if answers.get(p) == self._ends[p].offset}
-        for partition in wanted - still:
+        answers = self._ask(candidates)
+        still = {p for p in candidates if answers.get(p) == self._ends[p].offset}
+        for partition in candidates - still:
             if partition in answers:
                 self.left(partition)
             else:

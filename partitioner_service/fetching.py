@@ -32,16 +32,16 @@ class Fetching:
         self._asked_at = clock()
         self._grown: dict[int, int] = {}
 
-    def hold(self, wanted: set[int]) -> None:
+    def hold(self, partitions: set[int]) -> None:
         """Pause exactly these partitions, which must be assigned, and resume all others."""
-        pause, resume = wanted - self.paused, self.paused - wanted
+        pause, resume = partitions - self.paused, self.paused - partitions
         if pause:
             self._asked_at = self._clock()
         if pause - self.absent:
             self._consumer.pause([TopicPartition(self._topic, p) for p in pause - self.absent])
         if resume - self.absent:
             self._consumer.resume([TopicPartition(self._topic, p) for p in resume - self.absent])
-        self.paused = wanted
+        self.paused = partitions
         self._ask_after_paused()
 
     def resume_all(self) -> None:

@@ -67,30 +67,32 @@ class Framer:
         self,
         shares: Shares,
         offsets: Rows,
-        told: Rows,
+        marks: Rows,
         *,
-        came: int | None = None,
+        arrival_time: int | None = None,
         totals: Rows | None = None,
     ) -> Frames:
         """One frame for every worker that has tuples.
 
         The other workers get an empty frame if there are marks to tell.
 
-        offsets, told, came, totals: as in `wire.FrameHeader`.
+        offsets, totals: as in `wire.FrameHeader`. marks, arrival_time: its fields `told` and `came`.
         """
-        packers = _Packers(self, offsets, told, came, records(0, wire.TOTAL) if totals is None else totals)
+        packers = _Packers(
+            self, offsets, marks, arrival_time, records(0, wire.TOTAL) if totals is None else totals
+        )
         number = self._session.next
         count, starts, small = len(shares.stretches), shares.bounds.tolist(), self._small(shares)
         # A frame without tuples carries the epoch that is in force at the end of the block.
         last = shares.stretches[-1]
         last = last if last.batch is None else Stretch(epoch=last.epoch)
-        empty = packers.of(last).body(self._no_tuples) if len(told) else None
+        empty = packers.packer(last).body(self._no_tuples) if len(marks) else None
         packed: Frames = []
         for worker in range(self._routed):
             first = worker * count
             cells = [cell for cell in range(first, first + count) if starts[cell] != starts[cell + 1]]
             if len(cells) == 1 and small[cells[0]]:  # the usual case, without the cost of cutting
-                packer = packers.of(shares.stretches[cells[0] - first])
+                packer = packers.packer(shares.stretches[cells[0] - first])
                 packed.append((worker, packer.pack(_rows(shares, cells[0]), sequence=number(worker))))
             elif cells:
                 packed += ((worker, part) for part in self._parts(worker, shares, cells, packers))
@@ -109,7 +111,7 @@ class Framer:
             for piece in wire.cut(_rows(shares, cell), self._most_bytes)
         ]
         for number, (stretch, piece) in enumerate(pieces, start=1):
-            packer = packers.of(stretch, tells=number == len(pieces))
+            packer = packers.packer(stretch, tells=number == len(pieces))
             sequence = self._session.next(worker)
             yield packer.pack(piece, sequence=sequence, part=number - 1, parts=len(pieces))
 
@@ -120,7 +122,7 @@ class Framer:
         return fits
 
     def packer(
-        self, stretch: Stretch, offsets: Rows, told: Rows, came: int | None, totals: Rows
+        self, stretch: Stretch, offsets: Rows, marks: Rows, arrival_time: int | None, totals: Rows
     ) -> wire.FramePacker:
         """What packs frames with this header."""
         header = wire.FrameHeader(
@@ -131,8 +133,8 @@ class Framer:
             input_partitions=self.inputs,
             routed_partitions=self._routed,
             offsets=offsets,
-            told=told,
-            came=came,
+            told=marks,
+            came=arrival_time,
             session=self._session.number,
             totals=totals,
         )
@@ -142,23 +144,25 @@ class Framer:
 class _Packers:
     """The packers of a block. Each header is encoded once, when it is first needed."""
 
-    def __init__(self, framer: Framer, offsets: Rows, told: Rows, came: int | None, totals: Rows) -> None:
+    def __init__(
+        self, framer: Framer, offsets: Rows, marks: Rows, arrival_time: int | None, totals: Rows
+    ) -> None:
         self._framer = framer
-        self._came = came
+        self._arrival_time = arrival_time
         self._offsets = offsets
-        self._told = told
+        self._marks = marks
         self._totals = totals
-        self._made: dict[tuple[Stretch, bool], wire.FramePacker] = {}
+        self._packers: dict[tuple[Stretch, bool], wire.FramePacker] = {}
 
-    def of(self, stretch: Stretch, *, tells: bool = True) -> wire.FramePacker:
+    def packer(self, stretch: Stretch, *, tells: bool = True) -> wire.FramePacker:
         """The packer of frames of this stretch, with or without marks and totals."""
-        tells = tells and len(self._told) > 0
-        if (stretch, tells) not in self._made:
+        tells = tells and len(self._marks) > 0
+        if (stretch, tells) not in self._packers:
             stop = None if tells else 0
-            self._made[stretch, tells] = self._framer.packer(
-                stretch, self._offsets, self._told[:stop], self._came, self._totals[:stop]
+            self._packers[stretch, tells] = self._framer.packer(
+                stretch, self._offsets, self._marks[:stop], self._arrival_time, self._totals[:stop]
             )
-        return self._made[stretch, tells]
+        return self._packers[stretch, tells]
 
 
 def _rows(shares: Shares, cell: int) -> pa.RecordBatch:

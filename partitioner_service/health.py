@@ -44,8 +44,8 @@ class Health:
         if reason is None:
             reason = next((str(some["reason"]) for some in _for_long(status)), None)
         shown = _shown("healthy", status, reason)
-        found = warnings_of(status)
-        return {**shown, "warnings": found} if found else shown
+        warnings = warnings_of(status)
+        return {**shown, "warnings": warnings} if warnings else shown
 
     def _not_alive(
         self, status: Mapping[str, Any], *, control_joined: bool, patience: float = PATIENCE
@@ -77,10 +77,10 @@ def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
 
 def broker_gone(servers: str, seconds: float) -> list[dict[str, Any]]:
     """What stands still, for the status page, if Kafka does not answer. seconds: since the first unanswered request."""
-    gone = unanswered(servers, seconds)
-    if gone is None:
+    trouble = unanswered(servers, seconds)
+    if trouble is None:
         return []
-    return [{"what": "broker gone", "seconds": round(seconds, 1), "reason": gone.text, "at_once": True}]
+    return [{"what": "broker gone", "seconds": round(seconds, 1), "reason": trouble.text, "at_once": True}]
 
 
 def warnings_of(status: Mapping[str, Any]) -> list[str]:

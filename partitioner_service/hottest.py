@@ -34,7 +34,7 @@ _PREFIX = 4 * LONGEST_SHOWN
 
 
 @dataclass
-class _Seen:
+class _KeyCounts:
     """What is known of a key.
 
     key: how it begins. length: bytes of the whole key. workers: estimated tuples by worker.
@@ -53,7 +53,7 @@ class Hottest:
     """The hottest keys of one period."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
+        self._keys: dict[int, _KeyCounts] = {}
         self._tuples = 0
 
     def note(self, keys: pa.BinaryArray, hashes: UInt64s, workers: Int32s) -> None:
@@ -72,6 +72,7 @@ class Hottest:
         rank = np.full(len(kinds), -1)
         rank[top] = np.arange(len(top))
         ranks = rank[inverse]
+        # Key and worker in one number, so that one `unique` counts the pairs.
         cells, tuples = np.unique(
             ranks[ranks >= 0] * _STRIDE + workers[looked_at[ranks >= 0]], return_counts=True
         )
@@ -81,39 +82,39 @@ class Hottest:
         ]
         for cell, many in zip(cells.tolist(), (step * tuples).tolist(), strict=True):
             known[cell // _STRIDE].workers[cell % _STRIDE] += many
-        if len(self._seen) > _REMEMBERED:
+        if len(self._keys) > _REMEMBERED:
             self._forget_the_coldest()
 
     def top(self) -> list[HotKey]:
         """The hottest `SHOWN` keys, the hottest first."""
-        hottest_first = sorted(self._seen.values(), key=lambda seen: -seen.tuples)
-        return [self._told(seen) for seen in hottest_first[:SHOWN]]
+        hottest_first = sorted(self._keys.values(), key=lambda counts: -counts.tuples)
+        return [self._as_hot_key(counts) for counts in hottest_first[:SHOWN]]
 
-    def of(self, hashed: int) -> HotKey | None:
+    def hot_key(self, hashed: int) -> HotKey | None:
         """The key with this hash, None if it is not among the keys that are remembered."""
-        seen = self._seen.get(hashed)
-        return None if seen is None else self._told(seen)
+        counts = self._keys.get(hashed)
+        return None if counts is None else self._as_hot_key(counts)
 
-    def _known(self, hashed: int, keys: pa.BinaryArray, position: int) -> _Seen:
+    def _known(self, hashed: int, keys: pa.BinaryArray, position: int) -> _KeyCounts:
         """What is known of the key with this hash. The key stands at this position of `keys`."""
-        if hashed not in self._seen:
-            one = keys.slice(position, 1)
-            self._seen[hashed] = _Seen(
-                pc.binary_slice(one, 0, _PREFIX)[0].as_py(), pc.binary_length(one)[0].as_py() or 0
+        if hashed not in self._keys:
+            key = keys.slice(position, 1)
+            self._keys[hashed] = _KeyCounts(
+                pc.binary_slice(key, 0, _PREFIX)[0].as_py(), pc.binary_length(key)[0].as_py() or 0
             )
-        return self._seen[hashed]
+        return self._keys[hashed]
 
     def _forget_the_coldest(self) -> None:
-        coldest_last = sorted(self._seen.items(), key=lambda entry: -entry[1].tuples)
-        self._seen = dict(coldest_last[: _REMEMBERED // 2])
+        coldest_last = sorted(self._keys.items(), key=lambda entry: -entry[1].tuples)
+        self._keys = dict(coldest_last[: _REMEMBERED // 2])
 
-    def _told(self, seen: _Seen) -> HotKey:
-        split = seen.workers.most_common(_MOST_WORKERS)
+    def _as_hot_key(self, counts: _KeyCounts) -> HotKey:
+        split = counts.workers.most_common(_MOST_WORKERS)
         return HotKey(
-            key=shown_bytes(seen.key),
-            length=seen.length,
-            share=min(1.0, seen.tuples / self._tuples),
-            holders=len(seen.workers),
+            key=shown_bytes(counts.key),
+            length=counts.length,
+            share=min(1.0, counts.tuples / self._tuples),
+            holders=len(counts.workers),
             workers=[worker for worker, _ in split],
-            parts=[round(tuples / seen.tuples, 4) for _, tuples in split],
+            parts=[round(tuples / counts.tuples, 4) for _, tuples in split],
         )

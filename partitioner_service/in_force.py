@@ -54,13 +54,14 @@ class PlanLog:
 
     def arrived(self) -> list[Plan]:
         """The plans that were offered since the last call, in the order of the log."""
-        found = []
+        plans = []
         while not self._arrived.empty():
             offset, value = self._arrived.get()
+            # The agent may begin at the start of the topic: what lies below `next_offset` was read by `published`.
             plan = self._reading.of_value(value, offset) if offset >= self._reading.next_offset else None
             if plan is not None:
-                found.append(plan)
-        return found
+                plans.append(plan)
+        return plans
 
 
 class InForce:
@@ -122,7 +123,7 @@ class InForce:
             self.pass_to(int(times[start]))
             begins = self._schedule.next_begins()
             stop = len(times) if begins is None else int(np.searchsorted(times, begins))
-            yield slice(start, stop)
+            yield slice(start, stop)  # the caller assigns these before the next plan takes over
             start = stop
 
     def pass_to(self, time: int) -> None:

@@ -23,17 +23,17 @@ def key_answer(
     key: bytes,
     *,
     reached: int | None,
-    seen: Callable[[int], HotKey | None],
+    hot_key_of: Callable[[int], HotKey | None],
 ) -> dict[str, Any]:
     """The answer to a question about this key, as JSON can hold it. It changes nothing.
 
-    reached: largest event time (ms) routed so far, None before the first tuple. seen: what a sample of the
+    reached: largest event time (ms) routed so far, None before the first tuple. hot_key_of: what a sample of the
     recent period has of the key with a hash, None if it has nothing.
     """
     partitioner = plans.partitioner
     hashed = int(hash_keys(pa.array([key], pa.binary()))[0])
-    told = partitioner.explain(hashed, reached)
-    lately = seen(hashed)
+    explanation = partitioner.explain(hashed, reached)
+    lately = hot_key_of(hashed)
     tried = None if reached is None else preview(partitioner, hashed, reached)
     return {
         "query": settings.query.name,
@@ -44,12 +44,12 @@ def key_answer(
         "plan_epoch": plans.epoch,
         "workers": partitioner.workers,
         "event_time": reached,
-        "rule": told.rule,
-        "home": told.home,
-        "next_workers": None if told.workers is None else list(told.workers),
-        "holders": [asdict(holder) for holder in told.holders],
-        "values": None if told.values is None else np.round(told.values, 6).tolist(),
-        "share": told.share,
+        "rule": explanation.rule,
+        "home": explanation.home,
+        "next_workers": None if explanation.workers is None else list(explanation.workers),
+        "holders": [asdict(holder) for holder in explanation.holders],
+        "values": None if explanation.values is None else np.round(explanation.values, 6).tolist(),
+        "share": explanation.share,
         "recent": None
         if lately is None
         else lately.model_dump(include={"share", "holders", "workers", "parts"}),

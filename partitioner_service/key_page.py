@@ -54,12 +54,12 @@ def question_of(raw_path: str, accept: str) -> Question:
     """
     path, _, query = raw_path.partition("?")
     fields = [part.partition("=") for part in query.split("&")]
-    given = {name: unquote_to_bytes(value.replace("+", " ")) for name, _, value in fields if name}
-    typed = given.get("key")
+    parameters = {name: unquote_to_bytes(value.replace("+", " ")) for name, _, value in fields if name}
+    typed = parameters.get("key")  # b"" if the form was sent empty, None if nothing was asked
     rest = path.removeprefix(PATH)
     if typed is None and rest:
         typed = unquote_to_bytes(rest.removesuffix("/"))
-    return Question(typed, given.get("format") == b"json" or "application/json" in accept)
+    return Question(typed, parameters.get("format") == b"json" or "application/json" in accept)
 
 
 async def answered(
@@ -111,8 +111,8 @@ def as_html(settings: Settings, page: Page) -> str:
         body += f"<p><strong>{html.escape(error)}</strong><br>{html.escape(hint)}</p>"
     if page.answer is not None:
         rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(said)}</td></tr>"
-            for name, said in figures(page.answer).items()
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in figures(page.answer).items()
         )
         body += f"<h2><code>{html.escape(page.answer['key'])}</code></h2><table>{rows}</table>"
     words = {"query": settings.query.name, "instance": settings.partitioner.instance}

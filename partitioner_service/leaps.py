@@ -33,8 +33,8 @@ class Leaps:
     def place(self, partition: int) -> int | None:
         """Event time (ms) at which a partition stands. None if no partition has had a tuple."""
         state = self._everyone[partition]
-        given = None if state.idle_mark is None else state.idle_mark + state.delay(self._query)
-        known = [time for time in (state.max_time, given) if time is not None]
+        idle_place = None if state.idle_mark is None else state.idle_mark + state.delay(self._query)
+        known = [time for time in (state.max_time, idle_place) if time is not None]
         return max(known, default=self.first)
 
     def followed_by(self, source: int, follower: int) -> bool:
@@ -56,15 +56,15 @@ class Leaps:
             "partition, end the idle ones, or set partitioner.max_skew to more than the gap"
         )
 
-    def _meet(self, one: PartitionState, other: PartitionState) -> bool:
+    def _meet(self, first: PartitionState, second: PartitionState) -> bool:
         """Whether two partitions were at one place since the last leap of each, give or take `max_skew`."""
-        if one.steady_from is None or one.max_time is None:
+        if first.steady_from is None or first.max_time is None:
             return False
-        if other.steady_from is None or other.max_time is None:
+        if second.steady_from is None or second.max_time is None:
             return False
         return (
-            one.steady_from <= other.max_time + self._max_skew
-            and other.steady_from <= one.max_time + self._max_skew
+            first.steady_from <= second.max_time + self._max_skew
+            and second.steady_from <= first.max_time + self._max_skew
         )
 
     def ahead_of_sleepers(self, partition: int) -> bool:

@@ -89,9 +89,9 @@ class LearnedState:
         tuples = partitioner.observe().tuples
         if tuples != self._saved_tuples:
             self._saved_tuples = tuples
-            self._side.save_snapshot(partitioner.snapshot(), epoch, kept=self._kept)
+            self._side.save_snapshot(partitioner.snapshot(), epoch, on_saved=self._note_saved)
 
-    def _kept(self) -> None:
+    def _note_saved(self) -> None:
         self.kept_at = self._wall()
 
     def save_when_due(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
@@ -109,7 +109,7 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     options = settings.partitioner
     if partitioners.is_plain_python(options.name):
         log.info("%s is plain Python, which takes a microsecond or more for each tuple", options.name)
-    made = partitioners.create(
+    partitioner = partitioners.create(
         options.name,
         workers=options.workers,
         seed=options.seed,
@@ -117,18 +117,18 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
         sources=options.instances,
         **fitted_options(settings),
     )
-    if options.cost is not None and not made.takes_costs:
-        why = "decides on whole batches and" if made.micro_batch else "counts tuples and"
+    if options.cost is not None and not partitioner.takes_costs:
+        why = "decides on whole batches and" if partitioner.micro_batch else "counts tuples and"
         raise ConfigError(
             f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh them",
             hint=f"leave partitioner.cost out, or take a partitioner that weighs: {', '.join(partitioners.weighing())}",
         )
-    if options.speeds == "measured" and not made.takes_speeds:
+    if options.speeds == "measured" and not partitioner.takes_speeds:
         raise ConfigError(
             f"partitioner.speeds is 'measured', but partitioner {options.name} cannot be told how fast workers are",
             hint="leave partitioner.speeds out, or take partitioner 'evenflow'",
         )
-    return made
+    return partitioner
 
 
 def source_number(instance: str, instances: int) -> int:

@@ -157,7 +157,7 @@ class Loop:
         source, router = self.parts.source, self.parts.router
         if source.states and router.session.stint is Stint.DUE:
             self.parts.sink.write_frames(
-                router.begin_stint(source.states, source.totals, inputs=source.taken)
+                router.begin_stint(source.states, source.totals, inputs=source.partition_count)
             )
             self.commit()
 
@@ -345,7 +345,7 @@ class Loop:
             self._go_back(error)
             return False
         known = self.parts.pace.everyone()
-        if len(known) < self.parts.source.taken or not all(state.ended for state in known.values()):
+        if len(known) < self.parts.source.partition_count or not all(state.ended for state in known.values()):
             return False
         # A peer may have taken partitions in that this instance has not heard of.
         everyone = self.parts.source.look()
@@ -394,7 +394,7 @@ class Loop:
             self.parts.router.plans.learn(plan, reached=furthest(self.parts.source.states))
 
     def _report(self) -> None:
-        told = self._reports.record(
+        record = self._reports.record(
             self.parts.source,
             self.parts.router,
             self.work,
@@ -405,12 +405,12 @@ class Loop:
             standing=standing_still(self._latest.shown),
             warnings=warnings_of(self._latest.shown),
         )
-        self._latest.telemetry = told
-        self.parts.side.telemetry(told.encode())
+        self._latest.telemetry = record
+        self.parts.side.telemetry(record.encode())
 
     def _explain(self, key: bytes) -> dict[str, Any]:
         plans, reached = self.parts.router.plans, furthest(self.parts.source.states)
-        return key_answer(self._settings, plans, key, reached=reached, seen=self._reports.seen)
+        return key_answer(self._settings, plans, key, reached=reached, hot_key_of=self._reports.hot_key)
 
     def _worker_speeds(self) -> list[float]:
         """The measured speeds that the partitioner goes by, relative to their mean. Empty if there are none."""

@@ -47,9 +47,11 @@ class Pace:
     def everyone(self) -> dict[int, PartitionState]:
         """States of all input partitions: our own as they are now, those of the peers as last committed."""
         own = self._source.states
-        if len(own) < self._source.taken and self._clock() - self._peers_at >= _PEER_REFRESH:
+        if len(own) < self._source.partition_count and self._clock() - self._peers_at >= _PEER_REFRESH:
             try:
-                self._peers = committed_states(self._reader, self._settings, partitions=self._source.taken)
+                self._peers = committed_states(
+                    self._reader, self._settings, partitions=self._source.partition_count
+                )
                 self._peers_at = self._clock()
             except (EvenflowError, KafkaException) as error:
                 log.warning("could not read the other instances' progress: %s", error)
@@ -89,7 +91,7 @@ class Pace:
         if not sleepy:
             return {}
         everyone = self.everyone()
-        if len(everyone) < self._source.taken:
+        if len(everyone) < self._source.partition_count:
             return {}
         query = self._settings.query
         marks = {

@@ -63,9 +63,9 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
         async def get(self, request: Request, rest: str) -> Any:
             # Faust's type leaves out what aiohttp's request has: the path as it came, which no router has unquoted.
             raw: str = request.raw_path  # type: ignore[attr-defined]
-            asked = question_of(raw, request.headers.get("Accept", ""))
-            page = await answered(settings, asked, plane.ask)
-            if asked.wants_json:
+            question = question_of(raw, request.headers.get("Accept", ""))
+            page = await answered(settings, question, plane.ask)
+            if question.wants_json:
                 return self.json(as_json(page), status=page.status, headers=KEY_HEADERS)
             return self.html(as_html(settings, page), status=page.status, headers=KEY_HEADERS)
 
@@ -129,5 +129,5 @@ def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[s
         "input": settings.topic("input"),
         "routed": settings.topic("routed"),
     }
-    rows = "".join(f"<tr><td>{name}</td><td>{html.escape(said)}</td></tr>" for name, said in figures.items())
+    rows = "".join(f"<tr><td>{name}</td><td>{html.escape(text)}</td></tr>" for name, text in figures.items())
     return _PAGE.format(rows=rows, style=_STYLE, **{name: html.escape(word) for name, word in words.items()})

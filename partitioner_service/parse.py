@@ -125,7 +125,10 @@ class Parser:
         self._types = settings.query.record_columns
         self._names = list(self._types)
         self._kinds = kinds_of(self._types)
-        derived = {**columns.looked_up, **{name: one.type for name, one in columns.derived.items()}}
+        derived = {
+            **columns.looked_up,
+            **{name: expression.type for name, expression in columns.derived.items()},
+        }
         self._lookup = None if settings.query.lookup is None else LookupTable(settings.query)
         self.unmatched = 0
         self._value_schema = pa.schema(
@@ -199,68 +202,69 @@ class Parser:
         if block.missing is not None:
             faults.note(block.missing, NO_VALUE)
         cells = self._reader.read(block, faults) if self._names else Cells.of(self._kinds, 0)
-        found = self._columns(block, cells, faults)
+        columns = self._columns(block, cells, faults)
         if self._exploder is not None:
-            return self._exploded(values, block, cells, faults, found, keys, timestamps)
+            return self._exploded(values, block, cells, faults, columns, keys, timestamps)
         raw = self._raw_keys(keys) if self.needs_key else None
         time = None
         if self._lookup is not None:
             time = self._times_of(block, cells, timestamps, faults)
-            self._look_up(self._lookup, found, raw, faults)
-        chosen = self._derive(self._engine, found, faults, self._explainer.places)
+            self._look_up(self._lookup, columns, raw, faults)
+        chosen = self._derive(self._engine, columns, faults, self._explainer.places)
         keyed = chosen if self._query.filter_first else None
         if raw is None:
-            key, sizes = self._keys_of(found, faults, keyed)
+            key, sizes = self._keys_of(columns, faults, keyed)
         else:
             self._need_raw(raw, faults, keyed)
             key, sizes = raw, byte_lengths(raw)
         if time is None:
             time = self._times_of(block, cells, timestamps, faults)
-        batch = self._batch(found)
+        batch = self._batch(columns)
         self._note_large(faults, sizes, batch)
         bad = self._explainer.explain(faults, block, cells, notes=self._notes)
         if chosen is not None and chosen.all():
             chosen = None
         if not len(bad) and chosen is None:
-            costs = self._costs_of(values, block, cells, found)
+            costs = self._costs_of(values, block, cells, columns)
             return Parsed(np.arange(len(values)), time, key, batch, bad, costs=costs)
         good = faults.codes == 0
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
         # Last of all: a fault of a column that the cost reads is noted too late to count.
-        costs = only(self._costs_of(values, block, cells, found), of_tuples)
+        costs = only(self._costs_of(values, block, cells, columns), of_tuples)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
 
     def _look_up(
-        self, table: LookupTable, found: CellColumns, raw: pa.BinaryArray | None, faults: Faults
+        self, table: LookupTable, columns: CellColumns, raw: pa.BinaryArray | None, faults: Faults
     ) -> None:
         """Add the columns of the lookup file. A record without a row is a fault, unless its columns are to be null.
 
         Everything else that can be wrong with what was read is noted before, so that such a record is unreadable.
         """
         for name in self._used:
-            found[name]  # reading a column notes its faults
+            columns[name]  # reading a column notes its faults
         if not (self._query.filter_first and self._query.where is not None):
-            self._need_outer(found, raw, faults, None)
-        match = table.find([found[name] for name in self._query.lookup_key])
-        found.update(match.columns)
-        self._note_unmatched(match.missing & (faults.codes == 0), found, faults)
+            self._need_outer(columns, raw, faults, None)
+        match = table.find([columns[name] for name in self._query.lookup_key])
+        columns.update(match.columns)
+        self._note_unmatched(match.missing & (faults.codes == 0), columns, faults)
 
     def _look_up_apart(
-        self, table: LookupTable, found: CellColumns, own: CellColumns, taken: Elements, faults: Faults
+        self, table: LookupTable, columns: CellColumns, own: CellColumns, elements: Elements, faults: Faults
     ) -> None:
         """As `_look_up`, for records that are taken apart. One element without a row makes the record unmatched."""
         records = np.arange(len(faults.codes))
-        each, where = (own, taken.parents) if self._query.lookup_of_elements else (found, records)
+        each, where = (own, elements.parents) if self._query.lookup_of_elements else (columns, records)
         match = table.find([each[name] for name in self._query.lookup_key])
         each.update(match.columns)
         missing, broken, whole = (np.zeros(len(records), np.bool_) for _ in range(3))
         missing[where[match.missing]] = True
-        broken[taken.parents[taken.faults.codes != 0]] = True
-        whole[taken.parents] = True  # a record without elements has no tuples, so nothing of it can be wrong
-        self._note_unmatched(missing & whole & ~broken & (faults.codes == 0), found, faults)
+        broken[elements.parents[elements.faults.codes != 0]] = True
+        # A record without elements has no tuples, so nothing of it can be wrong.
+        whole[elements.parents] = True
+        self._note_unmatched(missing & whole & ~broken & (faults.codes == 0), columns, faults)
 
-    def _note_unmatched(self, missing: Bools, found: CellColumns, faults: Faults) -> None:
+    def _note_unmatched(self, missing: Bools, columns: CellColumns, faults: Faults) -> None:
         """Count the records without a row, and note a fault of each if they are to be rejected. missing: shape (n,)."""
         self.unmatched = int(np.count_nonzero(missing))
         if not self.unmatched or self._query.lookup is None or self._query.lookup.missing == "null":
@@ -271,18 +275,18 @@ class Parser:
         else:
             places = [self._explainer.places[name] for name in key]
             for name, place in zip(key, places, strict=True):
-                faults.note(_missing(found[name], missing), NO_LOOKUP_KEY, column=place)
+                faults.note(_missing(columns[name], missing), NO_LOOKUP_KEY, column=place)
             faults.note(missing, NO_ROW if len(key) == 1 else NO_ROW_OF_KEY, column=places[0])
 
     def _costs_of(
-        self, values: Sequence[bytes | None], block: Block, cells: Cells, found: Mapping[str, pa.Array]
+        self, values: Sequence[bytes | None], block: Block, cells: Cells, columns: Mapping[str, pa.Array]
     ) -> Float64s | None:
         """What each record costs. None if each costs 1."""
         if self._pricing is None:
             return None
-        held = block if self._names else None
-        own = self._pricing.of_records(values, held, cells, self._reader.written, found)
-        return self._pricing.numbers(own, found, len(values))
+        shared_block = block if self._names else None
+        own = self._pricing.of_records(values, shared_block, cells, self._reader.written, columns)
+        return self._pricing.numbers(own, columns, len(values))
 
     @property
     def _notes(self) -> Mapping[int, str]:
@@ -295,7 +299,7 @@ class Parser:
         block: Block,
         cells: Cells,
         faults: Faults,
-        found: CellColumns,
+        columns: CellColumns,
         keys: Sequence[bytes | None] | None,
         timestamps: Sequence[int] | Int64s | None,
     ) -> Parsed:
@@ -310,106 +314,113 @@ class Parser:
         # before. Whether it needs a key is known only when its elements are filtered.
         for name in self._used:
             if name not in self._elements:
-                found[name]  # reading a column notes its faults
+                columns[name]  # reading a column notes its faults
         if not self._query.filter_first:
-            self._need_outer(found, raw, faults, None)
+            self._need_outer(columns, raw, faults, None)
         as_taken = faults.copied() if self._pricing is not None and self._pricing.explodes else None
-        taken = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
+        elements = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
         own = CellColumns(
-            self._elements, taken.block, taken.cells, taken.faults, written=self._exploder.written, csv=False
+            self._elements,
+            elements.block,
+            elements.cells,
+            elements.faults,
+            written=self._exploder.written,
+            csv=False,
         )
         for name in self._elements:
             own[name]  # an element that cannot be read makes the record unreadable, even if it is too large
         if self._lookup is not None:
-            self._look_up_apart(self._lookup, found, own, taken, faults)
-        unread = taken.faults.codes.copy()
-        once = self._once_a_record(found, raw, taken, faults)
+            self._look_up_apart(self._lookup, columns, own, elements, faults)
+        unread = elements.faults.codes.copy()
+        once = self._once_a_record(columns, raw, elements, faults)
         raw = once.raw
-        tuples = _Tuples(own, found, self._of_each, taken.parents)
-        chosen = self._derive(self._engine, tuples, taken.faults, self._of_elements.places)
+        tuples = _Tuples(own, columns, self._of_each, elements.parents)
+        chosen = self._derive(self._engine, tuples, elements.faults, self._of_elements.places)
         if chosen is None:
-            chosen = np.ones(len(taken.parents), np.bool_)
+            chosen = np.ones(len(elements.parents), np.bool_)
         if once.chosen is not None:
-            chosen = chosen & once.chosen[taken.parents]
+            chosen = chosen & once.chosen[elements.parents]
         if self._query.filter_first:
             has_tuple = np.zeros(len(faults.codes), np.bool_)
-            has_tuple[taken.parents[chosen]] = True
-            self._need_outer(found, raw, faults, has_tuple & ~once.cut)
+            has_tuple[elements.parents[chosen]] = True
+            self._need_outer(columns, raw, faults, has_tuple & ~once.cut)
         if raw is None:
-            key, sizes = self._keys_of(tuples, taken.faults, chosen if self._query.filter_first else None)
+            key, sizes = self._keys_of(tuples, elements.faults, chosen if self._query.filter_first else None)
         else:
-            key = raw.take(pa.array(taken.parents))
+            key = raw.take(pa.array(elements.parents))
             sizes = byte_lengths(key)
         batch = self._batch(tuples)
-        self._note_large(taken.faults, sizes, batch)
+        self._note_large(elements.faults, sizes, batch)
         # What follows from texts that were taken out is no fault of the elements, nor is what a record has itself.
-        cut = once.cut[taken.parents]
-        taken.faults.codes[cut] = unread[cut]
-        taken.faults.codes[faults.codes[taken.parents] != 0] = 0
+        cut = once.cut[elements.parents]
+        elements.faults.codes[cut] = unread[cut]
+        elements.faults.codes[faults.codes[elements.parents] != 0] = 0
         bad = self._explainer.explain(faults, block, cells, notes=self._notes)
-        wrong = taken.first_wrong()
+        wrong = elements.first_wrong()
         good = faults.codes == 0
         if wrong is not None:
-            of_elements = self._of_elements.explain(wrong, taken.block, taken.cells)
-            good[taken.parents[of_elements.rows]] = False
-            bad = bad.and_others(of_elements.of_records(taken.parents, taken.places))
-        kept = good[taken.parents] & chosen
-        counts = np.bincount(taken.parents[kept], minlength=len(good))[good]
-        costs = only(self._costs_of_elements(values, block, cells, taken, as_taken, found, tuples), kept)
-        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts, costs)
+            of_elements = self._of_elements.explain(wrong, elements.block, elements.cells)
+            good[elements.parents[of_elements.rows]] = False
+            bad = bad.and_others(of_elements.of_records(elements.parents, elements.places))
+        of_tuples = good[elements.parents] & chosen
+        counts = np.bincount(elements.parents[of_tuples], minlength=len(good))[good]
+        costs = only(
+            self._costs_of_elements(values, block, cells, elements, as_taken, columns, tuples), of_tuples
+        )
+        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
 
     def _costs_of_elements(
         self,
         values: Sequence[bytes | None],
         block: Block,
         cells: Cells,
-        taken: Elements,
+        elements: Elements,
         as_taken: Faults | None,
-        found: CellColumns,
+        columns: CellColumns,
         tuples: _Tuples,
     ) -> Float64s | None:
         """What each element costs. None if each costs 1. as_taken: the faults with which the records were taken apart."""
         if self._pricing is None:
             return None
         assert self._exploder is not None
-        parents = taken.parents
-        own = self._pricing.of_records(values, block, cells, self._reader.written, found)
+        parents = elements.parents
+        own = self._pricing.of_records(values, block, cells, self._reader.written, columns)
         if not self._pricing.each:
-            return self._pricing.numbers(own, found, len(values))[parents]
+            return self._pricing.numbers(own, columns, len(values))[parents]
         own = {name: column.take(pa.array(parents)) for name, column in own.items()}
-        own |= self._pricing.of_elements(taken, self._exploder.written)
+        own |= self._pricing.of_elements(elements, self._exploder.written)
         if as_taken is not None:
             own |= self._pricing.taken_apart(block, cells, self._names, self._reader.written, as_taken)
         return self._pricing.numbers(own, tuples, len(parents))
 
     def _once_a_record(
-        self, found: CellColumns, raw: pa.BinaryArray | None, taken: Elements, faults: Faults
+        self, columns: CellColumns, raw: pa.BinaryArray | None, elements: Elements, faults: Faults
     ) -> _Once:
         """Compute what reads the records alone, before their elements repeat it.
 
         A record whose elements would repeat too much text is a fault. Its texts are taken out, and become null.
         """
-        counts = np.bincount(taken.parents, minlength=len(faults.codes))
+        counts = np.bincount(elements.parents, minlength=len(faults.codes))
         # A record without elements has no tuples, so nothing of it can be wrong.
-        chosen = self._derive(self._once, found, faults, self._explainer.places, within=counts > 0)
-        texts = {name: found[name] for name in self._repeated} | ({} if raw is None else {"@key": raw})
+        chosen = self._derive(self._once, columns, faults, self._explainer.places, within=counts > 0)
+        texts = {name: columns[name] for name in self._repeated} | ({} if raw is None else {"@key": raw})
         repeated = sum(map(byte_lengths, texts.values())) * counts
         large = repeated > REPEATED_BYTES
         if not large.any():
             return _Once(chosen, raw, large)
         broken = np.zeros(len(counts), np.bool_)
-        broken[taken.parents[taken.faults.codes != 0]] = True
+        broken[elements.parents[elements.faults.codes != 0]] = True
         faults.note(large & ~broken, LARGE_REPEATED, at=repeated)
         cut = {name: pc.if_else(pa.array(large), None, column) for name, column in texts.items()}
         raw = cut.pop("@key", None)
-        found.update(cut)
+        columns.update(cut)
         return _Once(chosen, raw, large)
 
-    def _batch(self, found: dict[str, pa.Array]) -> pa.RecordBatch:
+    def _batch(self, by_name: dict[str, pa.Array]) -> pa.RecordBatch:
         """The columns that are aggregated."""
         # A safe cast raises for a whole number that a double does not hold exactly. No value may stop a
         # query.
-        columns = [pc.cast(found[field.name], field.type, safe=False) for field in self._value_schema]
+        columns = [pc.cast(by_name[field.name], field.type, safe=False) for field in self._value_schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
 
     def _columns(self, block: Block, cells: Cells, faults: Faults) -> CellColumns:
@@ -419,7 +430,7 @@ class Parser:
     def _derive(
         self,
         engine: Engine | None,
-        found: dict[str, pa.Array],
+        columns: dict[str, pa.Array],
         faults: Faults,
         places: Mapping[str, int],
         *,
@@ -432,11 +443,11 @@ class Parser:
         if engine is None:
             return None
         derived, wrong, chosen = engine.compute(
-            {name: found[name] for name in engine.reads}, len(faults.codes)
+            {name: columns[name] for name in engine.reads}, len(faults.codes)
         )
         for name, rows in wrong.items():
             faults.note(rows if within is None else rows & within, NOT_DERIVED, column=places[name])
-        found.update(derived)
+        columns.update(derived)
         return chosen
 
     def _raw_keys(self, keys: Sequence[bytes | None] | None) -> pa.BinaryArray:
@@ -450,7 +461,7 @@ class Parser:
             faults.note(_missing(raw, keyed), NO_KEY)
 
     def _need_outer(
-        self, found: CellColumns, raw: pa.BinaryArray | None, faults: Faults, keyed: Bools | None
+        self, columns: CellColumns, raw: pa.BinaryArray | None, faults: Faults, keyed: Bools | None
     ) -> None:
         """Note a fault of each record that is taken apart and lacks what its tuples share of their key.
 
@@ -460,10 +471,10 @@ class Parser:
             self._need_raw(raw, faults, keyed)
         for name in self._query.key_columns:
             if name in self._types and name not in self._elements:
-                self._need(found[name], name, faults, self._explainer.places, keyed)
+                self._need(columns[name], name, faults, self._explainer.places, keyed)
 
     def _keys_of(
-        self, found: dict[str, pa.Array], faults: Faults, keyed: Bools | None
+        self, columns: dict[str, pa.Array], faults: Faults, keyed: Bools | None
     ) -> tuple[pa.BinaryArray, Int64s]:
         """The keys that the key columns make, and their sizes in bytes. Several columns become a JSON array.
 
@@ -471,7 +482,7 @@ class Parser:
         lacks a column has size 0. keyed: as of `_need`.
         """
         places = self._of_elements.places
-        parts = [found[name] for name in self._query.key_columns]
+        parts = [columns[name] for name in self._query.key_columns]
         for name, part in zip(self._query.key_columns, parts, strict=True):
             if name in places:  # `_need_outer` looks at a column of the record beside its elements
                 self._need(part, name, faults, places, keyed)
@@ -516,7 +527,7 @@ class Parser:
             faults.note(stamps > MAX_TIME, FAR_TIMESTAMP, at=stamps)
             return stamps
         column = self._names.index(self._query.time)
-        faults.note(~cells.there(column), NO_TIME_COLUMN, column=column)
+        faults.note(~cells.present(column), NO_TIME_COLUMN, column=column)
         unit = self._query.time_unit
         if unit == "iso":
             times, wrong = from_iso(texts(block.data, cells, column, self._reader.written))
@@ -556,8 +567,8 @@ class _Tuples(dict[str, pa.Array]):
 
     def __missing__(self, name: str) -> pa.Array:
         own = name in self._names
-        found = self[name] = self._own[name] if own else self._outer[name].take(self._parents)
-        return found
+        column = self[name] = self._own[name] if own else self._outer[name].take(self._parents)
+        return column
 
 
 def _missing(column: pa.Array, among: Bools | None) -> Bools:

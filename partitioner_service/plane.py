@@ -1,8 +1,8 @@
 """The data plane of one partitioner instance, as the rest of the process sees it.
 
 It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`,
-`ask`, `channel`, `status` and `told` may be used from other threads at any time, also before the parts are open and
-after they are closed.
+`ask`, `channel`, `status` and `newest_telemetry` may be used from other threads at any time, also before the parts
+are open and after they are closed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class DataPlane:
         return self._latest.status()
 
     @property
-    def told(self) -> PartitionerRecord | None:
+    def newest_telemetry(self) -> PartitionerRecord | None:
         """The newest telemetry record. None before the first."""
         return self._latest.telemetry
 

@@ -63,7 +63,7 @@ def publish(
     return _published(settings, Plan(epoch=1, p=workers, r=r, effective_from=begins, reason=reason), because)
 
 
-def _published(settings: Settings, wanted: Plan, because: str) -> Plan:
+def _published(settings: Settings, draft: Plan, because: str) -> Plan:
     """Publish this as the plan of the next epoch, whatever its own epoch is.
 
     Another writer may publish the same epoch at the same moment. The first plan in the log counts, so this
@@ -74,8 +74,9 @@ def _published(settings: Settings, wanted: Plan, because: str) -> Plan:
         writer = PlanWriter(settings, identity=IDENTITY)
         for _ in range(_TRIES):
             epoch = _last_epoch(settings, reading) + 1
-            plan = replace(wanted, epoch=epoch)
+            plan = replace(draft, epoch=epoch)
             writer.write(plan, audit=entry_of(plan, because=because))
+            # The log decides, not the commit: another writer's plan of this epoch may stand before this one.
             if plan in in_order(_once_visible(settings, reading, epoch)):
                 return plan
     except Fenced:

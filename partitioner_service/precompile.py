@@ -113,13 +113,13 @@ def _routed(settings: Settings) -> int:
             Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
             for worker, frame in done.frames:
                 frames.setdefault(worker, []).append((next(offsets), frame))
-        _heard(router.plans.partitioner, now=_SPAN_MS // 2 * (number + 1))
-    key_answer(settings, router.plans, b"a", reached=_SPAN_MS, seen=lambda hashed: None)
+        _hear_own_table(router.plans.partitioner, now=_SPAN_MS // 2 * (number + 1))
+    key_answer(settings, router.plans, b"a", reached=_SPAN_MS, hot_key_of=lambda hashed: None)
     _aggregated(settings, frames)
     return 2 * len(records)
 
 
-def _heard(partitioner: Partitioner, *, now: int) -> None:
+def _hear_own_table(partitioner: Partitioner, *, now: int) -> None:
     """Have a partitioner of several instances hear the table of its own message. now: event time, ms."""
     if partitioner.tells and partitioner.sources > 1:
         message = partitioner.tell(now)

@@ -39,7 +39,7 @@ from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.learned import new_partitioner
 from partitioner_service.route import Router, Slice
 from partitioner_service.slices import Slicer
-from partitioner_service.traces import Routed, Ruling, read_rejected, read_routed
+from partitioner_service.traces import Ruling, Traces, read_rejected, read_routed
 from partitioner_service.unfetchable import UnfetchableBatches
 from partitioner_service.watchdog import Watchdog
 from topics import clients
@@ -96,18 +96,18 @@ class _Rebuild:
         known = all_states(self._settings, stable=True)
         missing = self._missing(known)
         self._refuse_losses(begun, missing)
-        told = read_routed(self._settings, self._routed)
-        folds = {partition: self._fold(partition, begun, told) for partition in missing}
-        told.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, told, known))
+        traces = read_routed(self._settings, self._routed)
+        folds = {partition: self._fold(partition, begun, traces) for partition in missing}
+        traces.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, traces, known))
         return {partition: fold.state for partition, fold in folds.items()}
 
-    def _tuples(self, begun: Beginning, told: Routed, known: Mapping[int, PartitionState]) -> int:
+    def _tuples(self, begun: Beginning, traces: Traces, known: Mapping[int, PartitionState]) -> int:
         """How many tuples the input partitions have whose states are still there."""
         if self._settings.query.explosion is None:
             return sum(state.routed for state in known.values())
         # A record is several tuples here, and the states count records.
         self._refuse_losses(begun, list(known))
-        return sum(self._fold(p, begun, told, following=s.offset).tuples for p, s in sorted(known.items()))
+        return sum(self._fold(p, begun, traces, following=s.offset).tuples for p, s in sorted(known.items()))
 
     def _begun(self) -> Beginning:
         begun = read_beginning(self._settings)
@@ -155,14 +155,16 @@ class _Rebuild:
                 hint=_BEGIN_ANEW,
             )
 
-    def _fold(self, partition: int, begun: Beginning, told: Routed, *, following: int | None = None) -> Fold:
+    def _fold(
+        self, partition: int, begun: Beginning, traces: Traces, *, following: int | None = None
+    ) -> Fold:
         """All records that were read of this partition. following: the next offset, None to find it."""
         rulings = read_rejected(self._settings, self._rejected, partition)
         begin = begun.first_offset(partition)
-        skips = {offset: one.through for offset, one in rulings.items() if one.through is not None}
-        last = (offset if one.through is None else one.through for offset, one in rulings.items())
+        skips = {offset: ruling.through for offset, ruling in rulings.items() if ruling.through is not None}
+        last = (offset if ruling.through is None else ruling.through for offset, ruling in rulings.items())
         if following is None:
-            following = max([begin, told.reached.get(partition, 0), *(offset + 1 for offset in last)])
+            following = max([begin, traces.reached.get(partition, 0), *(offset + 1 for offset in last)])
         if following > self._input.end[partition]:
             raise DataLossError(
                 f"{self._input.name}[{partition}] ends at offset {self._input.end[partition]}, but the query has read up to "
@@ -170,7 +172,7 @@ class _Rebuild:
                 hint=_SEE,
             )
         log.info("reading %s[%d] again from offset %d to %d", self._input.name, partition, begin, following)
-        session, frames = told.session(partition)
+        session, frames = traces.session(partition)
         state = PartitionState(
             fingerprint=self._settings.fingerprint,
             topic_id=self._input.topic_id,
@@ -178,12 +180,12 @@ class _Rebuild:
             rejected_id=self._rejected.topic_id,
             begin=begin,
             offset=begin,
-            idle_mark=told.given(partition, begin),
+            idle_mark=traces.idle_mark(partition, begin),
             session=session,
             frames=frames,
         )
-        judged = {offset: one for offset, one in rulings.items() if offset not in skips}
-        fold = Fold(self._settings, state, judged, routed=told.routed.get(partition, 0))
+        judged = {offset: ruling for offset, ruling in rulings.items() if offset not in skips}
+        fold = Fold(self._settings, state, judged, routed=traces.routed.get(partition, 0))
         for first, through in sorted(skips.items()):
             # A skipped record cannot be fetched, so the input is read around it.
             for records in self._records(partition, begin, first):
@@ -192,7 +194,7 @@ class _Rebuild:
             begin = through + 1
         for records in self._records(partition, begin, following):
             fold.read(records)
-        fold.finish(following, told=told.marks.get(partition))
+        fold.finish(following, largest_mark=traces.marks.get(partition))
         return fold
 
     def _records(self, partition: int, begin: int, end: int) -> Iterator[list[Any]]:
@@ -233,7 +235,7 @@ class Fold:
     def read(self, records: list[Any]) -> None:
         """Take the next records. Raises DataLossError if a verdict differs from that of the rejected topic."""
         self._partition = records[0].partition()
-        for slices in self._slicer.blocks(Fetched.of(records), {self._partition: self.state}):
+        for slices in self._slicer.blocks(Fetched.of_messages(records), {self._partition: self.state}):
             for whole in slices:
                 for piece in self._pieces(whole):
                     self._judge(piece)
@@ -248,14 +250,14 @@ class Fold:
             rejected=self.state.rejected + count,
         )
 
-    def finish(self, following: int, *, told: int | None) -> PartitionState:
+    def finish(self, following: int, *, largest_mark: int | None) -> PartitionState:
         """The state behind the last record, which is that of this fold from then on.
 
-        told: the largest mark (ms) that workers were told, None if none was."""
+        largest_mark: the largest mark (ms) that workers were told, None if none was."""
         state = self.state
         # The partition's own mark never falls. So a mark above it was given while it was idle.
-        if told is not None and told > state.mark(self._query):
-            state = replace(state, idle_mark=told)
+        if largest_mark is not None and largest_mark > state.mark(self._query):
+            state = replace(state, idle_mark=largest_mark)
         self.state = replace(state, offset=following)
         return self.state
 
@@ -268,11 +270,11 @@ class Fold:
 
     def _new_marks(self, whole: Slice) -> Iterator[int]:
         """The offsets in this slice at which a rejection first names a mark that the partition was given."""
-        given = self.state.idle_mark
+        mark = self.state.idle_mark
         for offset in self._in(whole):
             ruling = self._rulings[offset]
-            if ruling.reason == "idle" and ruling.mark != given:
-                given = ruling.mark
+            if ruling.reason == "idle" and ruling.mark != mark:
+                mark = ruling.mark
                 yield offset
 
     def _in(self, piece: Slice) -> list[int]:
@@ -283,22 +285,22 @@ class Fold:
     def _judge(self, piece: Slice) -> None:
         ruling = self._rulings.get(piece.first)
         if ruling is not None and ruling.reason == "idle" and ruling.mark is not None:
-            given = max(ruling.mark, self.state.idle_mark or ruling.mark)
-            self.state = replace(self.state, idle_mark=given)
+            mark = max(ruling.mark, self.state.idle_mark or ruling.mark)
+            self.state = replace(self.state, idle_mark=mark)
         before = self.state
         states, rejections, tuples = self._router.judge([piece], {self._partition: before})
         self.tuples += tuples
         self.state = states[self._partition]
-        found = {
+        reasons = {
             _OFFSET(piece.records[position]): group.reason
             for group in rejections
             for position in group.positions.tolist()
         }
         expected = {offset: self._rulings[offset].reason for offset in self._in(piece)}
-        differing = sorted(o for o in {*found, *expected} if found.get(o) != expected.get(o))
+        differing = sorted(o for o in {*reasons, *expected} if reasons.get(o) != expected.get(o))
         if differing:
             self._refuse(
-                f"offset {differing[0]} is now {found.get(differing[0]) or 'accepted'}, and was "
+                f"offset {differing[0]} is now {reasons.get(differing[0]) or 'accepted'}, and was "
                 f"{expected.get(differing[0]) or 'accepted'}"
             )
         if piece.first >= self._routed and self.state.routed > before.routed:
@@ -326,7 +328,7 @@ class _StatedClock:
             return None
         stated = (self._clocks.get(_OFFSET(records[row])) for row in rows.tolist())
         never = 2**62
-        clocks = np.fromiter((never if one is None else one for one in stated), np.int64, len(rows))
+        clocks = np.fromiter((never if clock is None else clock for clock in stated), np.int64, len(rows))
         which = times > clocks + self._most
         return Ahead(which, clocks) if which.any() else None
 

@@ -77,10 +77,12 @@ class SideRecords:
         except (BufferError, KafkaException) as error:
             answered(str(error))
 
-    def save_snapshot(self, snapshot: bytes, epoch: int, *, kept: Callable[[], None] = lambda: None) -> None:
+    def save_snapshot(
+        self, snapshot: bytes, epoch: int, *, on_saved: Callable[[], None] = lambda: None
+    ) -> None:
         """Write the learned state of this instance, with the epoch of the plan that it follows.
 
-        A snapshot that is too large is not written. kept: is called once the broker has the snapshot.
+        A snapshot that is too large is not written. on_saved: is called once the broker has the snapshot.
         """
         if len(snapshot) > _LARGEST_SNAPSHOT:
             log.warning(
@@ -90,7 +92,7 @@ class SideRecords:
 
         def answered(error: object, _: object) -> None:
             if error is None:
-                kept()
+                on_saved()
             else:
                 log.warning("learned state was not saved (quality only): %s", error)
 

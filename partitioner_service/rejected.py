@@ -26,7 +26,7 @@ class Rejected:
         self._query = settings.query
         self._topic = settings.topic("rejected")
         self._examples: dict[str, Rejections] = {}
-        self._told: Counter[str] = Counter()
+        self._last_counts: Counter[str] = Counter()
         self._disorder = 0
         self.by_reason: Counter[str] = Counter()
 
@@ -51,20 +51,20 @@ class Rejected:
     def note_skipped(self, count: int) -> None:
         """Count offsets that were skipped by order. The order is logged where it is obeyed."""
         self.by_reason[SKIPPED] += count
-        self._told[SKIPPED] += count
+        self._last_counts[SKIPPED] += count
 
     def concerns(self, read: int) -> list[Concern]:
         """A concern for each reason that has grown since the last call, and one more if the share is large.
 
         read: number of records that this process has read.
         """
-        grown = [reason for reason, count in self.by_reason.items() if count > self._told[reason]]
-        self._told = self.by_reason.copy()
+        grown = [reason for reason, count in self.by_reason.items() if count > self._last_counts[reason]]
+        self._last_counts = self.by_reason.copy()
         whole = read
         large = next((at for at in _SHARES if grown and self.total * 100 >= at * whole), None)
-        found = [self._of(reason, whole) for reason in grown]
+        concerns = [self._concern(reason, whole) for reason in grown]
         if large is not None:
-            found.append(
+            concerns.append(
                 Concern(
                     name=f"{large} % rejected",
                     text=f"{share(self.total, whole)} of the records are rejected ({by_reason(self.by_reason)}): are "
@@ -72,9 +72,9 @@ class Rejected:
                     fields={"rejected": self.total, "rejected_by_reason": dict(self.by_reason)},
                 )
             )
-        return found
+        return concerns
 
-    def _of(self, reason: str, whole: int) -> Concern:
+    def _concern(self, reason: str, whole: int) -> Concern:
         example = self._examples[reason]
         count = self.by_reason[reason]
         advice = ""

@@ -104,9 +104,9 @@ class Periods:
         self._workers = workers
         self._loads = sent.loads if self._loads is None else self._loads + sent.loads
 
-    def seen(self, hashed: int) -> HotKey | None:
+    def hot_key(self, hashed: int) -> HotKey | None:
         """What the sample of the last period has of the key with this hash, or else that of the present period."""
-        return self._hottest_before.of(hashed) or self._hottest.of(hashed)
+        return self._hottest_before.hot_key(hashed) or self._hottest.hot_key(hashed)
 
     def roll(self, now: float) -> None:
         """End the period if it is long enough, and begin the next one."""
@@ -148,7 +148,7 @@ class Reports:
         self._every = longest_silence(settings)
         self._periods = Periods(interval or _SHORTEST, now=clock())
         self._windows = WindowLoads(settings.query)
-        self._said_at = clock() - self._every
+        self._said_at = clock() - self._every  # the first record is due at once
         self.pages: str | None = None
         """Where the pages of this instance are, as `host:port`. None if it serves none."""
 
@@ -157,9 +157,9 @@ class Reports:
         """Whether it is time for a record even without a commit."""
         return self._clock() - self._said_at >= self._every
 
-    def seen(self, hashed: int) -> HotKey | None:
+    def hot_key(self, hashed: int) -> HotKey | None:
         """What a sample of the recent period has of the key with this hash. None if it is not in the sample."""
-        return self._periods.seen(hashed)
+        return self._periods.hot_key(hashed)
 
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
         """Add a block. seconds: time that routing it took. workers: number of workers in use at its end."""
@@ -208,7 +208,7 @@ class Reports:
             instance=self._settings.partitioner.instance,
             started=self._started,
             owned=len(states),
-            inputs=source.taken,
+            inputs=source.partition_count,
             epoch=router.plans.epoch,
             workers=observed.workers,
             tuples=work.tuples,
@@ -244,8 +244,8 @@ class Reports:
 
 def _stuck(source: Source) -> list[StuckAt]:
     """The first of the partitions whose next record cannot be fetched."""
-    batches = sorted(source.unfetchable.at(source.states).values(), key=lambda one: one.partition)
+    batches = sorted(source.unfetchable.at(source.states).values(), key=lambda batch: batch.partition)
     return [
-        StuckAt(partition=one.partition, offset=max(0, one.offset), why=printable(one.why)[:300])
-        for one in batches[:64]
+        StuckAt(partition=batch.partition, offset=max(0, batch.offset), why=printable(batch.why)[:300])
+        for batch in batches[:64]
     ]

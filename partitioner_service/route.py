@@ -62,7 +62,7 @@ class Slice:
     first, last: offsets of its first and last record. values: one entry per record. keys, timestamps (ms):
     one entry per record, None where the query does not read them. markers: position in the slice ->
     end-of-stream marker. records: the records themselves. Routing does not look into them, but a rejected
-    record is forwarded unchanged. came: timestamp (ms) of the first record, None if it has none.
+    record is forwarded unchanged. arrival_time: timestamp (ms) of the first record, None if it has none.
     """
 
     partition: int
@@ -73,7 +73,7 @@ class Slice:
     timestamps: Sequence[int] | Int64s | None = None
     markers: dict[int, EndOfStream] = field(default_factory=dict)
     records: Sequence[Any] = ()
-    came: int | None = None
+    arrival_time: int | None = None
 
     def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
         """This slice cut at these positions. Each is above 0 and below the number of records, and they ascend."""
@@ -246,11 +246,11 @@ class Piece:
     def lighter(self) -> Piece:
         """The same piece without the records that are not needed any more: of its records, only those rejected stay."""
         positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
-        kept = [self.slice.records[position] for position in positions.tolist()]
+        records = [self.slice.records[position] for position in positions.tolist()]
         rejections = [
             replace(group, positions=np.searchsorted(positions, group.positions)) for group in self.rejections
         ]
-        light = replace(self.slice, values=(), keys=None, timestamps=None, markers={}, records=kept)
+        light = replace(self.slice, values=(), keys=None, timestamps=None, markers={}, records=records)
         return replace(self, slice=light, rejections=rejections)
 
     @property
@@ -294,7 +294,7 @@ class Router:
         self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
-        self._told: dict[int, int] = {}
+        self._announced_panes: dict[int, int] = {}
         nobody = np.zeros(self._routed, np.int64)
         self._nothing = Sent(
             keys=pa.array([], pa.binary()),
@@ -312,7 +312,7 @@ class Router:
 
     def forget_what_was_told(self) -> None:
         """Tell the workers everything once more, after a rebalance or an aborted transaction."""
-        self._told.clear()
+        self._announced_panes.clear()
 
     def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
@@ -370,10 +370,13 @@ class Router:
         for piece in pieces:
             partition, first, last = piece.offsets
             blocks[partition] = partition, blocks.get(partition, (partition, first))[1], last
-        came = min((piece.slice.came for piece in pieces if piece.slice.came is not None), default=None)
+        arrival_times = (piece.slice.arrival_time for piece in pieces)
+        arrival_time = min((time for time in arrival_times if time is not None), default=None)
         sent, shares = self._shares(routing)
-        told = self._to_tell({**states, **after})
-        packed = self._framer.pack(shares, records_of(list(blocks.values()), OFFSETS), told, came=came)
+        marks = self._to_tell({**states, **after})
+        packed = self._framer.pack(
+            shares, records_of(list(blocks.values()), OFFSETS), marks, arrival_time=arrival_time
+        )
         return Routed(packed, pieces, after, sent)
 
     def judge(
@@ -397,10 +400,10 @@ class Router:
 
         states: the state of every partition that the instance owns.
         """
-        told = self._to_tell(states)
-        if not len(told):
+        marks = self._to_tell(states)
+        if not len(marks):
             return []
-        return self._framer.pack(self._no_shares(), records(0, OFFSETS), told)
+        return self._framer.pack(self._no_shares(), records(0, OFFSETS), marks)
 
     def begin_stint(
         self, states: dict[int, PartitionState], totals: Mapping[int, int], *, inputs: int
@@ -413,11 +416,11 @@ class Router:
         these partitions were assigned. inputs: how many input partitions the query has taken in by then.
         """
         self._framer.inputs = inputs
-        told = self._tell(states)
+        marks = self._tell(states)
         # The total of this session counts these frames as well: a worker that lacks its own must notice.
         known = {**totals, self.session.number: self.session.total + self._routed}
         frames = self._framer.pack(
-            self._no_shares(), records(0, OFFSETS), told, totals=records_of(sorted(known.items()), TOTAL)
+            self._no_shares(), records(0, OFFSETS), marks, totals=records_of(sorted(known.items()), TOTAL)
         )
         self.session.stint = Stint.WRITTEN
         return frames
@@ -443,13 +446,13 @@ class Router:
         closed = self._closed(states)
         # A partition that the workers have not heard of counts as one without a mark.
         unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
-        if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
+        if min(closed.values()) <= min(self._announced_panes.get(p, unknown) for p in states):
             return nothing
         return self._tell(states)
 
     def _tell(self, states: dict[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition."""
-        self._told = self._closed(states)
+        self._announced_panes = self._closed(states)
         return records_of(
             [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
         )
@@ -627,7 +630,7 @@ def _bad(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
     # The parser takes a marker for a record without a value.
     keep = ~np.isin(bad.rows, list(piece.markers)) if piece.markers else np.ones(len(bad), np.bool_)
     for reason in OF_RECORDS:
-        which = keep & bad.of(reason)
+        which = keep & bad.of_reason(reason)
         if which.any():
             kinds, details = bad.kinds[which], bad.details.filter(pa.array(which))
             yield Rejections(piece.partition, reason, bad.rows[which], details, words=bad.words[kinds[-1]])
@@ -668,6 +671,6 @@ def _ahead(partition: int, rows: Int64s, times: Int64s, ahead: Ahead | None) -> 
 
 def _why(verdict: Verdict, times: Int64s, against: Int64s) -> pa.BinaryArray:
     before, after = _WORDS[verdict]
-    held = pa.array(against).cast(pa.string()) if verdict is not Verdict.JUMP else ""
-    parts = (before, pa.array(times).cast(pa.string()), after, held)
+    limits = pa.array(against).cast(pa.string()) if verdict is not Verdict.JUMP else ""
+    parts = (before, pa.array(times).cast(pa.string()), after, limits)
     return pc.binary_join_element_wise(*parts, "").cast(pa.binary())

@@ -73,8 +73,9 @@ class Session:
 
 def totals(states: Mapping[int, PartitionState]) -> dict[int, int]:
     """How many frames each session has written, as far as these committed states of all input partitions say it."""
-    found: dict[int, int] = {}
+    frames: dict[int, int] = {}
     for state in states.values():
         if state.session:
-            found[state.session] = max(state.frames, found.get(state.session, 0))
-    return found
+            # Partitions of one session were committed at different moments. The largest count is the newest.
+            frames[state.session] = max(state.frames, frames.get(state.session, 0))
+    return frames

@@ -132,30 +132,36 @@ class Sink:
         """
         self.begin()
         partition = group.partition % self._rejected_partitions
-        for record, told in self._told(records, group):
+        for record, own_headers in self._with_headers(records, group):
             value, key, headers = record.value(), record.key(), record.headers()
             size = len(value or b"") + len(key or b"")
             if headers:
-                size += sum(len(name) + len(held or b"") for name, held in headers)
-                told = [*headers, *told]
+                size += sum(len(name) + len(content or b"") for name, content in headers)
+                own_headers = [*headers, *own_headers]
             if size > self._rejected_limit:
-                value, key, told = None, None, [(OMITTED, str(size).encode()), *told[len(headers or ()) :]]
-            self._produce(self._rejected, value, key, partition, _timestamp(record), told)
+                # The record's own headers go as well: they may be what makes it too large.
+                value = key = None
+                own_headers = [(OMITTED, str(size).encode()), *own_headers[len(headers or ()) :]]
+            self._produce(self._rejected, value, key, partition, _timestamp(record), own_headers)
         self._producer.poll(0)
 
     def write_skipped(self, order: SkipOrder) -> None:
         """Write one rejected record for all offsets that this order skips. It has neither key nor value."""
         self.begin()
         detail = f"skipped by order of {order.who}: {order.because}"
-        told: list[Header] = [
+        headers: list[Header] = [
             (REASON, SKIPPED.encode()),
             (DETAIL, detail.encode()),
             (SOURCE, f"{self._input}:{order.partition}:{order.offset}"),
             (THROUGH, str(order.through)),
         ]
-        self._produce(self._rejected, None, None, order.partition % self._rejected_partitions, headers=told)
+        self._produce(
+            self._rejected, None, None, order.partition % self._rejected_partitions, headers=headers
+        )
 
-    def _told(self, records: Sequence[Record], group: Rejections) -> Iterator[tuple[Record, list[Header]]]:
+    def _with_headers(
+        self, records: Sequence[Record], group: Rejections
+    ) -> Iterator[tuple[Record, list[Header]]]:
         """Each rejected record, and the headers that evenflow adds to it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
@@ -166,12 +172,12 @@ class Sink:
             group.positions.tolist(), group.details.to_pylist(), marks, clocks, strict=True
         ):
             record = records[position]
-            told: list[Header] = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}")]
+            headers: list[Header] = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}")]
             if mark is not None:
-                told.append((MARK, str(mark)))
+                headers.append((MARK, str(mark)))
             if clock is not None:
-                told.append((CLOCK, str(clock)))
-            yield record, told
+                headers.append((CLOCK, str(clock)))
+            yield record, headers
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
         """Commit the open transaction together with the offsets and states of these input partitions.
@@ -244,13 +250,13 @@ class Sink:
             return deeper.args[0]
         return error
 
-    def _retried(self, what: str, call: Callable[[float], None]) -> None:
+    def _retried(self, operation: str, call: Callable[[float], None]) -> None:
         """Call this with a timeout (s), and again as long as Kafka says that a retry may help."""
         deadline = self._clock() + self._patience()
         while True:
             try:
                 patience = self._patience()
-                with self._bounded(what, patience):
+                with self._bounded(operation, patience):
                     call(patience)
                 return
             except KafkaException as error:

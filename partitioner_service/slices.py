@@ -99,6 +99,7 @@ class Slicer:
                 hint="with partitioner.reading = 'consume' they come another way; please report this",
             )
         self._ends.left(partition)
+        # An end at or below the last of these records was told before they were written.
         if ends.get(partition, 0) <= offsets[-1]:
             ends.pop(partition, None)
         first = low + int(np.searchsorted(offsets, states[partition].offset))
@@ -121,6 +122,7 @@ class Slicer:
         for first, stop in cut(sizes, keys, most_bytes=self._most_bytes, widths=self._widths):
             parts = []
             for (partition, low, high), end in zip(runs, ends, strict=True):
+                # first and stop count through all runs, and `end` is the same count at the end of this run.
                 begin = max(low, high - (end - first))
                 until = min(high, high - (end - stop))
                 if begin < until:
@@ -176,11 +178,11 @@ class Slicer:
             timestamps=fetched.stamps_of(low, high) if self._needs_timestamp else None,
             markers=markers,
             records=records,
-            came=_came(records[0]),
+            arrival_time=_arrival_time(records[0]),
         )
 
 
-def _came(record: Record) -> int | None:
+def _arrival_time(record: Record) -> int | None:
     """The record timestamp (ms) as a frame carries it.
 
     None if there is none, or none that a clock can show.

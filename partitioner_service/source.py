@@ -59,7 +59,7 @@ class Source:
     no record has come since the last assignment (pausing before the first record can lose the position in
     librdkafka). share_known: whether the group has said what is ours, which it has not before the first assignment
     and between giving up and the next one. rebalances, rewinds: how many there were. ends: where the logs were seen
-    to end. totals: how many frames each session has written, as committed at the last assignment. taken: how many
+    to end. totals: how many frames each session has written, as committed at the last assignment. partition_count: how many
     input partitions the query has taken in by then, whoever owns them. added: partitions that the topic has besides.
     Nobody reads them yet. unfetchable: partitions that are stuck.
     """
@@ -77,7 +77,7 @@ class Source:
         self.states: dict[int, PartitionState] = {}
         self.committed: dict[int, PartitionState] = {}
         self.totals: dict[int, int] = {}
-        self.taken = settings.input_partitions
+        self.partition_count = settings.input_partitions
         self.added: frozenset[int] = frozenset()
         self._assigned: list[TopicPartition] = []
         self.just_assigned = False
@@ -244,20 +244,20 @@ class Source:
 
         One that is tried again is not paused before its first record: it could lose its position in librdkafka.
         """
-        wanted = (set(partitions) - self.unfetchable.trying) | self.unfetchable.batches.keys()
-        self._fetching.hold(wanted & self.states.keys())
+        paused = (set(partitions) - self.unfetchable.trying) | self.unfetchable.batches.keys()
+        self._fetching.hold(paused & self.states.keys())
 
     def look(self) -> dict[int, PartitionState]:
         """The committed states of all input partitions, once no transaction is pending.
 
-        `taken` and `added` are brought up to date.
+        `partition_count` and `added` are brought up to date.
         """
         # Not asked with the group's own client: inside a rebalance the answer would begin another one.
         admin = clients.admin(self._settings.kafka)
         topic = admin.list_topics(self._topic, timeout=_METADATA_SECONDS).topics[self._topic]
-        count = max(self._settings.input_partitions, self.taken, len(topic.partitions))
+        count = max(self._settings.input_partitions, self.partition_count, len(topic.partitions))
         everyone, added = stable_states(self._consumer, self._settings, self._stopping, partitions=count)
-        self.taken, self.added = len(everyone), frozenset(added)
+        self.partition_count, self.added = len(everyone), frozenset(added)
         return everyone
 
     @property

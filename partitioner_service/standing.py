@@ -56,14 +56,18 @@ class Standing:
         self._note_reading({p: state.read for p, state in everyone.items()})
         fastest = max((s.max_time for s in everyone.values() if s.max_time is not None), default=None)
         awake = {p: shown for p, shown in own.items() if not shown["ended"] and not shown["idle"]}
-        found = [
+        candidates = [
             self._others(len(own), status),
             self._nothing_read(awake) if quiet else None,
             self._ahead(awake),
         ]
         if fastest is not None:
-            found += [self._first(awake), self._newer(awake, fastest), self._leapt(awake, everyone, status)]
-        known = [concern for concern in found if concern is not None]
+            candidates += [
+                self._first(awake),
+                self._newer(awake, fastest),
+                self._leapt(awake, everyone, status),
+            ]
+        known = [concern for concern in candidates if concern is not None]
         known += self._open_for_long(status, everyone)
         # A paused partition waits for another one. If that one stands still, its own concern says all.
         if not any(concern.name in STANDS_STILL for concern in known):
@@ -143,7 +147,7 @@ class Standing:
             int(p): shown
             for p, shown in awake.items()
             if shown["max_time"] is not None
-            and (shown["at_end_s"] or 0) >= patience
+            and (shown["at_end_s"] or 0) >= patience  # None: it has more to read, and is not silent
             and fastest - shown["max_time"] >= self._settings.query.slide_ms
         }
         if not silent:

@@ -89,14 +89,14 @@ class Work:
         self.loads = sent.loads if self.loads is None else self.loads + sent.loads
         if sent.costs is None:
             return
-        of, below, above = len(sent.costs.costs), sent.costs.below, sent.costs.above
+        count, below, above = len(sent.costs.costs), sent.costs.below, sent.costs.above
         if below and not self.costs_below:
             log.warning(
                 "partitioner.cost: %s of %s tuples cost less than 1, or have no number as cost. They count as 1, which "
                 "changes the balance and no result. Is the column there, and the unit small enough (size * 1000)? This is "
                 "said once; evenflow_costs_out_of_range_total counts them",
                 f"{below:,}",
-                f"{of:,}",
+                f"{count:,}",
             )
         if above and not self.costs_above:
             log.warning(
@@ -104,7 +104,7 @@ class Work:
                 "result. Choose a larger unit (size / 1000). This is said once; evenflow_costs_out_of_range_total counts "
                 "them",
                 f"{above:,}",
-                f"{of:,}",
+                f"{count:,}",
                 f"{MAX_COST:,}",
             )
         self.costs_below += below
@@ -132,13 +132,13 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         "query": query.name,
         "partitioner": settings.partitioner.name,
         "plan_epoch": router.plans.epoch,
-        "input_partitions": source.taken,
+        "input_partitions": source.partition_count,
         "next_plan": upcoming and {"epoch": upcoming.plan.epoch, "begins": _shown(upcoming.begins)},
         "assignment": {
             str(p): {
                 "offset": s.offset,
                 "lag": source.lag(p),
-                "at_end_s": source.ends.seen(p),
+                "at_end_s": source.ends.seconds_at_end(p),
                 "max_time": s.max_time,
                 "watermark": s.watermark(query),
                 "mark": _shown(s.mark(query)),

@@ -70,12 +70,12 @@ class Talk:
 
         everyone: the states of all input partitions that are known.
         """
-        found = [
+        concerns = [
             *self._standing.concerns(status, everyone),
             *rejected.concerns(status["read"]),
             *self._batches.concerns(status.get("batches")),
         ]
-        self._concerns.now(found)
+        self._concerns.now(concerns)
         self._beat(status)
         lasting = self._concerns.lasting
         return Standings(

@@ -45,7 +45,7 @@ class Ruling(NamedTuple):
     through: int | None = None
 
 
-class Routed:
+class Traces:
     """What all routed frames of a query tell.
 
     By input partition, routed: the offset behind the last record that a frame holds. reached: the offset up to which
@@ -89,9 +89,9 @@ class Routed:
         for partition, mark, reached in header.told.tolist():
             self._reach(partition, reached)
             if mark < END_MARK:
-                before, told = self.first.get(partition, (reached, mark))
+                before, first_mark = self.first.get(partition, (reached, mark))
                 if reached <= before:
-                    self.first[partition] = reached, max(mark, told) if reached == before else mark
+                    self.first[partition] = reached, max(mark, first_mark) if reached == before else mark
                 self.marks[partition] = max(self.marks.get(partition, mark), mark)
             # A stint begins with a frame that tells to every worker, so one routed partition knows every owner.
             if worker == 0:
@@ -100,7 +100,7 @@ class Routed:
     def _reach(self, partition: int, offset: int) -> None:
         self.reached[partition] = max(self.reached.get(partition, 0), offset)
 
-    def given(self, partition: int, begin: int) -> int | None:
+    def idle_mark(self, partition: int, begin: int) -> int | None:
         """The mark (ms) that a partition was given before its first record was read. None: none that is known."""
         reached, mark = self.first.get(partition, (begin, NO_MARK))
         return mark if reached == begin and mark != NO_MARK else None
@@ -137,11 +137,11 @@ class Routed:
             )
 
 
-def read_routed(settings: Settings, topic: TopicState) -> Routed:
+def read_routed(settings: Settings, topic: TopicState) -> Traces:
     """Read all routed frames.
 
     topic: the routed topic. Raises DataLossError if any frame is gone, as far as the frames alone show it.
-    `Routed.refuse_other` shows the rest.
+    `Traces.refuse_other` shows the rest.
     """
     trimmed = sorted(worker for worker, first in topic.begin.items() if first > 0)
     if trimmed:
@@ -150,11 +150,11 @@ def read_routed(settings: Settings, topic: TopicState) -> Routed:
             "whether all tuples that were read are in the frames is no longer known",
             hint=_EXPIRED,
         )
-    found = Routed(settings)
+    traces = Traces(settings)
     for block in read_range(settings.kafka, topic.name):
-        found.add(block)
-    found.refuse_gone()
-    return found
+        traces.add(block)
+    traces.refuse_gone()
+    return traces
 
 
 def read_rejected(settings: Settings, rejected: TopicState, partition: int) -> dict[int, Ruling]:
@@ -164,10 +164,10 @@ def read_rejected(settings: Settings, rejected: TopicState, partition: int) -> d
     """
     where = partition % rejected.partitions
     others = {other: first for other, first in rejected.begin.items() if other != where}
-    found: dict[int, Ruling] = {}
+    rulings: dict[int, Ruling] = {}
     for block in read_range(settings.kafka, rejected.name, end=others):
-        found.update(_rulings(block, f"{settings.topic('input')}:{partition}:"))
-    return found
+        rulings.update(_rulings(block, f"{settings.topic('input')}:{partition}:"))
+    return rulings
 
 
 def _rulings(block: list[Record], ours: str) -> Iterator[tuple[int, Ruling]]:

@@ -117,7 +117,7 @@ def tried(
         trial.records += len(records)
         bad = parsed.bad
         for reason in OF_RECORDS:
-            rows = bad.rows[bad.of(reason)]
+            rows = bad.rows[bad.of_reason(reason)]
             for row in rows[:1].tolist():
                 example = f"offset {records[row].offset()} of partition {partition}: {bad[row]}: "
                 trial.note(reason, rows.size, example + shown_bytes(records[row].value()))
@@ -171,10 +171,12 @@ def _records(
         for partition, offset in begin.items():
             try:
                 stop = end[partition]
-                for one in raw_records(raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES):
-                    if not budget.lasts(len(one.key or b"") + len(one.value or b"")):
+                for raw_record in raw_records(
+                    raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES
+                ):
+                    if not budget.lasts(len(raw_record.key or b"") + len(raw_record.value or b"")):
                         break
-                    record = KeptRecord.of(one, topic, partition)
+                    record = KeptRecord.of(raw_record, topic, partition)
                     if marker_of(record) is None:
                         records[partition].append(record)
             except (ServiceError, DamagedBatchError) as error:  # a part of the records is better than none

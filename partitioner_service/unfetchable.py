@@ -59,7 +59,7 @@ class UnfetchableBatches:
         partition, offset = message.partition(), message.offset()
         if partition not in self._batches and partition is not None:
             offset = -1 if offset is None else offset
-            if partition not in self._since:
+            if partition not in self._since:  # a batch that is tried again is told once
                 self._since[partition] = self._clock()
                 log.error(
                     "%s[%d] cannot be read on at offset %d: %s; see 'A record that cannot be fetched' in docs/operations.md",
@@ -76,8 +76,8 @@ class UnfetchableBatches:
         A partition may have been read up to the middle of a batch that is reported by its first offset.
         """
         return {
-            partition: Unfetchable(partition, max(one.offset, states[partition].offset), one.why)
-            for partition, one in self._batches.items()
+            partition: Unfetchable(partition, max(batch.offset, states[partition].offset), batch.why)
+            for partition, batch in self._batches.items()
             if partition in states
         }
 
@@ -115,11 +115,11 @@ class UnfetchableBatches:
         return [
             {
                 "what": "unfetchable",
-                "partition": one.partition,
-                "offset": one.offset,
-                "seconds": round(self._clock() - self._since[one.partition], 1),
+                "partition": batch.partition,
+                "offset": batch.offset,
+                "seconds": round(self._clock() - self._since[batch.partition], 1),
                 "at_once": True,
-                "reason": f"offset {one.offset} of input partition {one.partition} cannot be fetched: {one.why}",
+                "reason": f"offset {batch.offset} of input partition {batch.partition} cannot be fetched: {batch.why}",
             }
-            for one in self.at(states).values()
+            for batch in self.at(states).values()
         ]

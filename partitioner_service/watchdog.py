@@ -34,11 +34,11 @@ first.
 """
 
 
-def end_process(what: str) -> None:
+def end_process(call_name: str) -> None:
     """Log what hangs and where, and end the process without waiting for any thread."""
     log.critical(
         "%s has not returned long after its timeout: librdkafka hangs. Ending the process; %s",
-        what,
+        call_name,
         IN_DOUBT,
     )
     faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
@@ -61,9 +61,9 @@ class Watchdog:
         self._over = threading.Event()
 
     @contextmanager
-    def bounded(self, what: str, timeout: float) -> Iterator[None]:
+    def bounded(self, call_name: str, timeout: float) -> Iterator[None]:
         """The body is one call that promises to return within `timeout` seconds. Calls may nest."""
-        outer, self._due = self._due, (what, self._clock() + timeout + _GRACE)
+        outer, self._due = self._due, (call_name, self._clock() + timeout + _GRACE)
         try:
             yield
         finally:

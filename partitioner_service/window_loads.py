@@ -85,7 +85,7 @@ class WindowLoads:
         self._span = query.window // query.slide_ms
         self._panes: dict[int, _Pane] = {}
         self._known_from: int | None = None
-        self._told: int | None = None
+        self._newest_pane: int | None = None
         self.last: tuple[int, float] | None = None
 
     def note(self, block: PaneLoads, *, workers: int) -> None:
@@ -98,6 +98,7 @@ class WindowLoads:
                 self._panes[pane] = _Pane(added.copy(), workers)
             else:
                 known.loads += added
+                # 0: the number changed within the pane, and the mean load of a worker is not defined.
                 known.workers = workers if known.workers == workers else 0
         most = min(_MOST_PANES, _MOST_CELLS // block.loads.shape[1])
         if len(self._panes) > most:
@@ -111,9 +112,9 @@ class WindowLoads:
         """
         closed = int(panes_closed_by(mark, self._query.slide_ms))
         newest = max((pane for pane in self._panes if pane < closed), default=None)
-        if newest is None or (self._told is not None and newest <= self._told):
+        if newest is None or (self._newest_pane is not None and newest <= self._newest_pane):
             return
-        first, self._told = newest - self._span + 1, newest
+        first, self._newest_pane = newest - self._span + 1, newest
         window = [entry for pane, entry in self._panes.items() if first <= pane <= newest]
         # If the number of workers changed within a window, its mean load is not defined.
         workers = {entry.workers for entry in window}

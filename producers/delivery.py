@@ -56,8 +56,8 @@ class Delivery:
     @property
     def reasons(self) -> list[str]:
         """The first few different reasons for failures, each with its number of records."""
-        found = [f"{reason} ({count:,} times)" for reason, count in self._reasons.items()]
-        return found + ([self._broken.message] if self._broken is not None else [])
+        reasons = [f"{reason} ({count:,} times)" for reason, count in self._reasons.items()]
+        return reasons + ([self._broken.message] if self._broken is not None else [])
 
     def delivered(self) -> np.ndarray:
         """Delivered records per partition (int64). Right only if the queue is empty (`flush`)."""
@@ -71,7 +71,7 @@ class Delivery:
         partitions: int32. times: record timestamps (int64, ms since 1970).
         """
         produce, topic = self._producer.produce, self.topic
-        taken = 0
+        total = 0
         for low in range(0, len(values), _CHUNK):
             high = min(low + _CHUNK, len(values))
             part = partitions[low:high]
@@ -93,11 +93,11 @@ class Delivery:
             except ServiceError as error:
                 self._broken = error
             self.sent += np.bincount(part[:count], minlength=len(self.sent))
-            taken += count
+            total += count
             self.poll()
             if self.stopped:
                 break
-        return taken
+        return total
 
     def send_marker(self, partition: int, headers: Sequence[tuple[str, bytes]], time: int) -> None:
         """Hand over an end-of-stream marker, which counts like a record.

@@ -61,15 +61,15 @@ class _Ended:
 
         Raises IncompatibleStateError if the topic counts as ended now.
         """
-        found = self._announced.setdefault(partition, {})
-        found.update(announced)
-        if not found:
+        markers = self._announced.setdefault(partition, {})
+        markers.update(announced)
+        if not markers:
             return
-        most = max(found.values())
-        if len(found) >= most or len(found) >= self._producers:
-            names = ", ".join(sorted(found))
+        most = max(markers.values())
+        if len(markers) >= most or len(markers) >= self._producers:
+            names = ", ".join(sorted(markers))
             raise self._refused(partition, f"all {most} announced producers have ended ({names})")
-        if self._producer in found:
+        if self._producer in markers:
             raise self._refused(partition, f"producer {self._producer!r} has ended already")
 
     def _refused(self, partition: int, why: str) -> IncompatibleStateError:
@@ -88,8 +88,8 @@ def _committed(settings: Settings, topic: TopicState) -> dict[int, PartitionStat
     """
     reader = consumer(settings.kafka, group=settings.data_plane_group)
     try:
-        wanted = [TopicPartition(topic.name, partition) for partition in topic.begin]
-        answer = reader.committed(wanted, timeout=_LOOK_SECONDS)
+        partitions = [TopicPartition(topic.name, partition) for partition in topic.begin]
+        answer = reader.committed(partitions, timeout=_LOOK_SECONDS)
     except KafkaException as error:
         _LOG.info("committed offsets are not known, so all records are read: %s", error)
         return {}

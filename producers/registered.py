@@ -71,9 +71,9 @@ class RegisteredValues:
         if self._settings.input.format == "avro":
             # Confluent's wire format: a byte 0, then the schema's
             # id as four bytes, big-endian, then the record.
-            told, plain = self._avro(types, written)
-            number = registry.register(subject, json.dumps(told))
-            return _avro_encoder(plain, b"\0" + number.to_bytes(4, "big"))
+            schema, plain_schema = self._avro(types, written)
+            number = registry.register(subject, json.dumps(schema))
+            return _avro_encoder(plain_schema, b"\0" + number.to_bytes(4, "big"))
         text, message = _protobuf(types)
         number = registry.register(subject, text)
         return _protobuf_encoder(message, b"\0" + number.to_bytes(4, "big") + _FIRST_MESSAGE)
@@ -84,16 +84,18 @@ class RegisteredValues:
         The schema to encode with has no logical types, because the values are raw numbers and bytes already.
         """
         query = self._settings.query
-        told, plain = [], []
+        fields, plain_fields = [], []
         for name, type_ in types.items():
             kind: Any = _avro_type(type_)
-            plain.append({"name": name, "type": ["null", kind], "default": None})
+            plain_fields.append({"name": name, "type": ["null", kind], "default": None})
             logical = _logical(written.field(name).type)
             if name == query.time and kind == "long" and query.time_unit in _STAMPS:
                 logical = {"logicalType": _STAMPS[query.time_unit]}
-            told.append(plain[-1] | {"type": ["null", {"type": kind} | logical if logical else kind]})
+            fields.append(
+                plain_fields[-1] | {"type": ["null", {"type": kind} | logical if logical else kind]}
+            )
         head = {"type": "record", "name": "Record", "namespace": "evenflow"}
-        return head | {"fields": told}, head | {"fields": plain}
+        return head | {"fields": fields}, head | {"fields": plain_fields}
 
 
 def _plain(column: pa.ChunkedArray, name: str, *, avro: bool) -> pa.ChunkedArray:

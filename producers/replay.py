@@ -257,9 +257,9 @@ class Replay:
                 if ready is not None
                 else self._rendered_live(batch.slice(done, stop), delivery)
             )
-            taken = delivery.send(chunk.values, chunk.keys, chunk.partitions, chunk.times)
-            done += taken
-            self._sent += taken
+            count = delivery.send(chunk.values, chunk.keys, chunk.partitions, chunk.times)
+            done += count
+            self._sent += count
             self._progress(self._sent, self._total)
 
     def _wait_until_due(self, delivery: Delivery, due: np.ndarray | None, done: int, size: int) -> int:
@@ -280,8 +280,8 @@ class Replay:
             self._next_tick = elapsed + _TICK
             return stop
         delivery.poll()
-        wanted = max(float(due[done]), self._next_tick) - elapsed
-        self._clock.sleep(min(max(wanted, _SHORTEST_WAIT), _LONGEST_WAIT))
+        pause = max(float(due[done]), self._next_tick) - elapsed
+        self._clock.sleep(min(max(pause, _SHORTEST_WAIT), _LONGEST_WAIT))
         return done
 
     def _rendered_live(self, batch: Batch, delivery: Delivery) -> _Records:

@@ -106,20 +106,20 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
     if settings.exchanges:
         # Old records help nobody. Segments are closed soon, because only closed ones are deleted.
         made_as["sync"] = (1, a_week | {"retention.ms": str(_HOUR_MS), "segment.ms": "600000"} | large)
-    made: dict[TopicRole, TopicSpec] = {
+    specs: dict[TopicRole, TopicSpec] = {
         # The rejected topic was made with the input partitions that there were then, and any number will do.
         role: TopicSpec(settings.topic(role), partitions, config, may_have_fewer=role == "rejected")
         for role, (partitions, config) in made_as.items()
     }
-    return {"input": input_topic(settings), **made}
+    return {"input": input_topic(settings), **specs}
 
 
 def topics_of_views(settings: Settings) -> list[TopicSpec]:
     """The topics that belong to the views of the query alone."""
     return [
         spec
-        for seen in queries(settings)[1:]
-        for role, spec in pipeline_topics(seen).items()
+        for view in queries(settings)[1:]
+        for role, spec in pipeline_topics(view).items()
         if role not in OF_THE_QUERY
     ]
 
@@ -132,14 +132,18 @@ def ensure_topics(kafka: KafkaSettings, specs: Iterable[TopicSpec]) -> dict[str,
     Raises IncompatibleStateError for a topic with another number of partitions, ConfigError for a record
     limit that is too small, ServiceError if the broker refuses or does not answer.
     """
-    wanted = {spec.name: spec for spec in specs}
+    specs_by_name = {spec.name: spec for spec in specs}
     client = admin(kafka)
-    missing = [spec for name, spec in wanted.items() if name not in _describe_topics(client, kafka, wanted)]
+    missing = [
+        spec
+        for name, spec in specs_by_name.items()
+        if name not in _describe_topics(client, kafka, specs_by_name)
+    ]
     if missing:
         _create(client, kafka, missing)
-    _wait_for_leaders(client, kafka, wanted)
-    states = _states(client, kafka, wanted)
-    for name, spec in wanted.items():
+    _wait_for_leaders(client, kafka, specs_by_name)
+    states = _states(client, kafka, specs_by_name)
+    for name, spec in specs_by_name.items():
         if name not in states:
             raise ServiceError(f"topic {name} was deleted while it was being checked", hint="run it again")
         check_topic(spec, states[name])
@@ -202,10 +206,10 @@ def may_write(kafka: KafkaSettings, topic: str) -> bool:
     The topic must exist.
     """
     client = admin(kafka)
-    found = client.describe_topics(
+    futures = client.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=seconds(kafka)
     )
-    description = result_of(found[topic], kafka, f"describing topic {topic}", absent=REFUSED)
+    description = result_of(futures[topic], kafka, f"describing topic {topic}", absent=REFUSED)
     return description is not None and AclOperation.WRITE in (description.authorized_operations or [])
 
 
@@ -229,20 +233,21 @@ def _create(client: AdminClient, kafka: KafkaSettings, specs: list[TopicSpec]) -
         for spec in specs
     ]
     timeout = seconds(kafka)
-    made = client.create_topics(topics, request_timeout=timeout, operation_timeout=timeout)
-    for name, future in made.items():
+    futures = client.create_topics(topics, request_timeout=timeout, operation_timeout=timeout)
+    for name, future in futures.items():
         # Another process may have created the topic since we looked. It is checked like any existing topic.
         result_of(future, kafka, f"creating topic {name}", absent={KafkaError.TOPIC_ALREADY_EXISTS})
 
 
-def _wait_for_leaders(client: AdminClient, kafka: KafkaSettings, wanted: Mapping[str, TopicSpec]) -> None:
+def _wait_for_leaders(client: AdminClient, kafka: KafkaSettings, names: Mapping[str, TopicSpec]) -> None:
     deadline = time.monotonic() + seconds(kafka)
     while True:
-        found = _describe_topics(client, kafka, wanted)
+        descriptions = _describe_topics(client, kafka, names)
         waiting = [
             name
-            for name in wanted
-            if name not in found or not all(_has_leader(part) for part in found[name].partitions)
+            for name in names
+            if name not in descriptions
+            or not all(_has_leader(part) for part in descriptions[name].partitions)
         ]
         if not waiting:
             return
@@ -259,11 +264,13 @@ def _has_leader(partition: Any) -> bool:
 
 
 def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState]:
-    found = _describe_topics(client, kafka, names)
-    partitions = [TopicPartition(name, part.id) for name, topic in found.items() for part in topic.partitions]
+    descriptions = _describe_topics(client, kafka, names)
+    partitions = [
+        TopicPartition(name, part.id) for name, topic in descriptions.items() for part in topic.partitions
+    ]
     begin = offsets(client, kafka, partitions, OffsetSpec.earliest())
     end = offsets(client, kafka, partitions, OffsetSpec.latest())
-    configs = _configs(client, kafka, list(found))
+    configs = _configs(client, kafka, list(descriptions))
     return {
         name: TopicState(
             name=name,
@@ -274,7 +281,7 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
             config=configs.get(name, {}),
             replicas=min((len(part.replicas) for part in topic.partitions), default=0),
         )
-        for name, topic in found.items()
+        for name, topic in descriptions.items()
         # A topic that is deleted between these requests lacks offsets. It counts as one that does not exist.
         if len(begin.get(name, {})) == len(end.get(name, {})) == len(topic.partitions)
     }
@@ -292,10 +299,10 @@ def _describe_topics(
     if not listed:
         return {}
     futures = client.describe_topics(TopicCollection(listed), request_timeout=seconds(kafka))
-    found = {
+    descriptions = {
         n: result_of(f, kafka, f"describing topic {n}", absent=UNKNOWN_TOPIC) for n, f in futures.items()
     }
-    return {name: topic for name, topic in found.items() if topic is not None}
+    return {name: topic for name, topic in descriptions.items() if topic is not None}
 
 
 def _configs(client: AdminClient, kafka: KafkaSettings, names: list[str]) -> dict[str, dict[str, str]]:

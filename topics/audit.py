@@ -84,7 +84,7 @@ def printable_words(text: str) -> str:
     return "".join(char for char in text if char.isprintable())[:LONGEST_WORDS]
 
 
-def write_entry(settings: Settings, action: Action, what: str, *, because: str = "") -> None:
+def write_entry(settings: Settings, action: Action, change: str, *, because: str = "") -> None:
     """Write an entry of ours, and wait until the broker has it. Makes the topic if it is missing.
 
     Raises ServiceError if the broker refuses or does not answer. Then nothing should be done that would need the entry.
@@ -92,7 +92,7 @@ def write_entry(settings: Settings, action: Action, what: str, *, because: str =
     settings = settings.origin
     spec = pipeline_topics(settings.with_input_partitions(1))[ROLE]
     ensure_topics(settings.kafka, [spec])
-    entry = AuditEntry(action=action, what=what, who=who(), because=because)
+    entry = AuditEntry(action=action, what=change, who=who(), because=because)
     producer = clients.producer(settings.kafka)
     errors: list[Any] = []
     producer.produce(

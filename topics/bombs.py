@@ -105,7 +105,7 @@ def raw_records(
             for record in batch.records(fetched.aborted, most_grown(kafka)):
                 if begin <= record.offset < end:
                     yield record
-        offset = fetched.batches[-1].last + 1
+        offset = fetched.batches[-1].last + 1  # not the last record: compaction and markers leave gaps
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def bombs_ahead(
     deadline = clock() + _AHEAD_SECONDS
     try:
         ends = log_ends(kafka, topic, offsets, timeout=seconds(kafka))
+        # A partition whose leader does not answer is looked at: it is absent from `ends`.
         at, looked = {p: offset for p, offset in at.items() if offset < ends.get(p, offset + 1)}, 0
         with RawReader(kafka, topic) as reader:
             while at and looked < _AHEAD_BYTES and not stopping():

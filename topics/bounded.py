@@ -32,27 +32,27 @@ class BoundedCalls:
         # A daemon: a call that hangs must not keep the process.
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
-    def call(self, what: Callable[[], _T], *, timeout: float, doing: str) -> _T:
-        """The result of `what`, or the exception that it raised.
+    def call(self, function: Callable[[], _T], *, timeout: float, doing: str) -> _T:
+        """The result of `function`, or the exception that it raised.
 
         timeout: seconds within which the call promises to return. doing: in words, for the error. Raises
         ServiceError if the call, or one before it, has not returned `GRACE` s after its timeout.
         """
         if self._stuck is not None:
             raise _hangs(self._stuck)
-        future = self.begin(what)
+        future = self.begin(function)
         try:
             return future.result(timeout + GRACE)
         except TimeoutError:
             if future.done():
-                raise  # `what` itself has raised it
+                raise  # `function` itself has raised it
             self._stuck = doing
             raise _hangs(doing) from None
 
-    def begin(self, what: Callable[[], _T]) -> Future[_T]:
+    def begin(self, function: Callable[[], _T]) -> Future[_T]:
         """Hand a call over without waiting for it."""
         future: Future[_T] = Future()
-        self._waiting.put((future, what))
+        self._waiting.put((future, function))
         return future
 
     def close(self) -> None:
@@ -61,9 +61,9 @@ class BoundedCalls:
 
     def _work(self) -> None:
         while (entry := self._waiting.get()) is not None:
-            future, what = entry
+            future, function = entry
             try:
-                future.set_result(what())
+                future.set_result(function())
             except BaseException as error:
                 future.set_exception(error)
 

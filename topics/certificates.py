@@ -47,7 +47,7 @@ def certificate_ends(settings: Settings) -> list[CertificateEnd]:
             certificates = x509.load_pem_x509_certificates(content)
         except (OSError, ValueError):
             continue
-        times = [one.not_valid_after_utc.timestamp() for one in certificates]
+        times = [certificate.not_valid_after_utc.timestamp() for certificate in certificates]
         # A file of authorities may hold former ones, which nobody uses any more. A chain is as good as its weakest link.
         end = max(times) if name.endswith("_ca") else min(times)
         ends.append(CertificateEnd(name, file, end))
@@ -57,7 +57,9 @@ def certificate_ends(settings: Settings) -> list[CertificateEnd]:
 def ending_soon(settings: Settings, *, now: Callable[[], float] = time.time) -> list[CertificateEnd]:
     """The files whose certificates end within `SOON_SECONDS`, or have ended. now: seconds since 1970."""
     moment = now()
-    return [one for one in certificate_ends(settings) if one.end - moment < SOON_SECONDS]
+    return [
+        certificate for certificate in certificate_ends(settings) if certificate.end - moment < SOON_SECONDS
+    ]
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
@@ -68,7 +70,11 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
         "kafka.ssl_certificate": kafka.ssl_certificate,
         "web.tls_certificate": web.tls_certificate,
         "web.tls_ca": web.tls_ca,
-        **{f"{section}.registry.ssl_ca": one.ssl_ca for section, one in registries if one is not None},
+        **{
+            f"{section}.registry.ssl_ca": registry.ssl_ca
+            for section, registry in registries
+            if registry is not None
+        },
     }
     for name, file in files.items():
         if file is not None:

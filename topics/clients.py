@@ -95,11 +95,11 @@ def admin(kafka: KafkaSettings) -> AdminClient:
     A client costs three threads and a connection, and it must outlive its futures. Raises ServiceError or
     ConfigError as any client does.
     """
-    wanted = repr(sorted(librdkafka_config(kafka).items())) + str(kafka.request_timeout)
+    config_key = repr(sorted(librdkafka_config(kafka).items())) + str(kafka.request_timeout)
     with _ADMINS_LOCK:
-        if wanted not in _ADMINS:
-            _ADMINS[wanted] = _connected(kafka, AdminClient, {})
-        return _ADMINS[wanted]
+        if config_key not in _ADMINS:
+            _ADMINS[config_key] = _connected(kafka, AdminClient, {})
+        return _ADMINS[config_key]
 
 
 def flush(client: Producer, kafka: KafkaSettings, *, timeout: float | None = None) -> None:

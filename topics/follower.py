@@ -66,17 +66,17 @@ class Follower:
 
         Raises ServiceError if the broker does not hand them over within `kafka.request_timeout`.
         """
-        found: list[Record] = []
+        records: list[Record] = []
         tries = 0
         # Counted by position, not by record: the last offsets may be markers of transactions, which are no
         # records.
         while self._position < self.end:
             before = self._position
-            found += self.new(_STEP_SECONDS)
+            records += self.new(_STEP_SECONDS)
             tries = 0 if self._position > before else tries + 1
             if tries * _STEP_SECONDS > seconds(self._kafka):
                 raise ServiceError(f"reading {self.topic} makes no progress at offset {self._position}")
-        return found
+        return records
 
     def new(self, timeout: float = 0.0) -> list[Record]:
         """Records that were written since the last call, waiting for at most `timeout` s for the first."""

@@ -51,8 +51,8 @@ def members(kafka: KafkaSettings, group: str) -> list[Member]:
     deadline = time.monotonic() + seconds(kafka)
     while True:
         try:
-            asked = admin(kafka).describe_consumer_groups([group], request_timeout=seconds(kafka))
-            return [_member(found) for found in asked[group].result().members]
+            futures = admin(kafka).describe_consumer_groups([group], request_timeout=seconds(kafka))
+            return [_member(description) for description in futures[group].result().members]
         except KafkaException as error:
             code = error.args[0].code()
             if code in _ABSENT:
@@ -62,11 +62,11 @@ def members(kafka: KafkaSettings, group: str) -> list[Member]:
         time.sleep(_LOOK_SECONDS)
 
 
-def _member(found: Any) -> Member:
-    owned = found.assignment.topic_partitions if found.assignment else []
+def _member(description: Any) -> Member:
+    owned = description.assignment.topic_partitions if description.assignment else []
     return Member(
-        client_id=found.client_id,
-        host=found.host.lstrip("/"),
+        client_id=description.client_id,
+        host=description.host.lstrip("/"),  # the broker writes addresses as Java does: /127.0.0.1
         partitions=tuple(sorted(part.partition for part in owned)),
     )
 
@@ -91,13 +91,14 @@ def delete_groups(kafka: KafkaSettings, groups: Iterable[str]) -> None:
 
 def _deleted(kafka: KafkaSettings, group: str) -> bool:
     """Delete this group. False if it cannot be deleted yet."""
-    asked = admin(kafka).delete_consumer_groups([group], request_timeout=seconds(kafka))
+    futures = admin(kafka).delete_consumer_groups([group], request_timeout=seconds(kafka))
     try:
-        asked[group].result()
+        futures[group].result()
     except KafkaException as error:
         code = error.args[0].code()
         if code == KafkaError.NON_EMPTY_GROUP or code in _NOT_YET:
             return False
+        # A group that is gone already is what the caller wants.
         if code not in _ABSENT:
             raise service_error(error, kafka, f"deleting consumer group {group}") from None
     return True

@@ -26,13 +26,14 @@ def log_ends(
 
     A partition is absent if its leader does not answer within about `timeout` seconds.
     """
-    wanted = [TopicPartition(topic, partition) for partition in partitions]
-    futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
-    found = {}
+    parts = [TopicPartition(topic, partition) for partition in partitions]
+    futures = admin(kafka).list_offsets(dict.fromkeys(parts, OffsetSpec.latest()), request_timeout=timeout)
+    ends = {}
     for part, future in futures.items():
         with suppress(KafkaException, TimeoutError):
-            found[part.partition] = future.result(timeout + 1).offset
-    return found
+            # A second more than the request may take: the client is to say first that its time is over.
+            ends[part.partition] = future.result(timeout + 1).offset
+    return ends
 
 
 def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
@@ -42,8 +43,8 @@ def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
     """
     parts = [TopicPartition(topic.name, partition) for partition in topic.begin]
     committed = IsolationLevel.READ_COMMITTED
-    found = offsets(admin(kafka), kafka, parts, OffsetSpec.latest(), isolation=committed).get(topic.name, {})
-    return {partition: found.get(partition, begin) for partition, begin in topic.begin.items()}
+    ends = offsets(admin(kafka), kafka, parts, OffsetSpec.latest(), isolation=committed).get(topic.name, {})
+    return {partition: ends.get(partition, begin) for partition, begin in topic.begin.items()}
 
 
 def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
@@ -59,9 +60,9 @@ def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[i
     time_ms = start_time(start)
     assert time_ms is not None
     partitions = [TopicPartition(topic.name, partition) for partition in topic.begin]
-    found = offsets(admin(kafka), kafka, partitions, OffsetSpec.for_timestamp(time_ms)).get(topic.name, {})
+    first = offsets(admin(kafka), kafka, partitions, OffsetSpec.for_timestamp(time_ms)).get(topic.name, {})
     return {
-        partition: offset if (offset := found.get(partition, -1)) >= 0 else topic.end[partition]
+        partition: offset if (offset := first.get(partition, -1)) >= 0 else topic.end[partition]
         for partition in topic.begin
     }
 
@@ -91,11 +92,12 @@ def offsets(
         partitions = []
         for part, future in futures.items():
             last_try = time.monotonic() >= deadline
+            # The last try passes over nothing, so that an error which has not passed is raised.
             again = frozenset() if last_try else passing
             doing = f"reading the offsets of topic {part.topic}"
-            found = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
-            if found is not None:
-                known.setdefault(part.topic, {})[part.partition] = found.offset
+            info = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
+            if info is not None:
+                known.setdefault(part.topic, {})[part.partition] = info.offset
             elif code_of(future) in again:
                 partitions.append(TopicPartition(part.topic, part.partition))
         if partitions:
@@ -120,14 +122,14 @@ def known_offsets(
     A broker that has just started, or that has not heard yet of a partition that was added, says that there is none. So
     it is asked again. Raises ServiceError as `offsets` does, and if it still says so after `kafka.request_timeout`.
     """
-    wanted = [TopicPartition(topic, partition) for partition in partitions]
+    parts = [TopicPartition(topic, partition) for partition in partitions]
     # The client says the last one itself, while it knows others but not a partition that was added a moment ago.
     passing = NOT_YET | UNKNOWN_TOPIC | {KafkaError._UNKNOWN_PARTITION}
-    found = offsets(admin(kafka), kafka, wanted, spec, passing=passing).get(topic, {})
-    missing = sorted(part.partition for part in wanted if part.partition not in found)
+    offset_by_partition = offsets(admin(kafka), kafka, parts, spec, passing=passing).get(topic, {})
+    missing = sorted(part.partition for part in parts if part.partition not in offset_by_partition)
     if missing:
         raise ServiceError(
             f"the broker does not know {topic}[{missing[0]}] after {seconds(kafka):g} s",
             hint="was the topic deleted, or does a broker still start? A restart goes on from what is committed",
         )
-    return found
+    return offset_by_partition

@@ -61,12 +61,12 @@ class Plans:
         self.ignored = 0
         self.next_offset = 0
 
-    def of(self, message: Record) -> Plan | None:
+    def plan_of(self, message: Record) -> Plan | None:
         """The plan in a record. None if the record is no plan of the query."""
         return self.of_value(message.value(), message.offset())
 
     def of_value(self, value: bytes | None, offset: int | None) -> Plan | None:
-        """As `of`, for callers that have the value and the offset of a record.
+        """As `plan_of`, for callers that have the value and the offset of a record.
 
         offset: None if it is unknown.
         """
@@ -96,7 +96,7 @@ def _published(settings: Settings, reading: Plans) -> Iterator[Plan]:
         return
     for block in read_range(settings.kafka, topic, end=stable_ends(settings.kafka, state)):
         for message in block:
-            plan = reading.of(message)
+            plan = reading.plan_of(message)
             if plan is not None:
                 yield plan
 
@@ -135,7 +135,7 @@ class PlanFollower:
         self._follower.close()
 
     def _plans(self, messages: list[Record]) -> list[Plan]:
-        return [plan for message in messages if (plan := self._reading.of(message)) is not None]
+        return [plan for message in messages if (plan := self._reading.plan_of(message)) is not None]
 
 
 def entry_of(plan: Plan, *, because: str = "", by: str = "") -> AuditEntry:
@@ -205,15 +205,15 @@ class PlanWriter:
 
         self._do("publishing", all_of_it)
 
-    def _do(self, doing: str, what: Callable[[], object]) -> None:
-        """Call `what`, and turn Kafka's errors into Fenced or ServiceError.
+    def _do(self, doing: str, operation: Callable[[], object]) -> None:
+        """Call `operation`, and turn Kafka's errors into Fenced or ServiceError.
 
         doing: in words, for the error's text.
         """
         if self._fenced is not None:
             raise self._fenced  # once fenced, a client answers every call with other, misleading errors
         try:
-            what()
+            operation()
         except KafkaException as error:
             code = error.args[0]
             if code.code() in FENCED:

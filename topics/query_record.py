@@ -181,8 +181,8 @@ def recorded_partitions(settings: Settings) -> int | None:
 
 def refuse_taken_key_columns(settings: Settings) -> None:
     """Raise ConfigError if a part of the key needs a column of results whose name another one has, in any view."""
-    for one in queries(settings):
-        refuse_taken_names(one.query)
+    for view in queries(settings):
+        refuse_taken_names(view.query)
 
 
 def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) -> None:

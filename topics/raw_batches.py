@@ -112,8 +112,8 @@ class RawBatch:
         *_, checksum, attributes, _, first_stamp, largest_stamp, producer, _, _, count = self._header
         if calc_crc32c(self.data[_CHECKED:]) != checksum:
             raise DamagedBatchError("its checksum is wrong")
-        gone = any(producer == one and first <= self.first for one, first in aborted)
-        if attributes & _CONTROL or (attributes & _TRANSACTIONAL and gone):
+        in_aborted_transaction = any(producer == writer and first <= self.first for writer, first in aborted)
+        if attributes & _CONTROL or (attributes & _TRANSACTIONAL and in_aborted_transaction):
             return
         appended = (TIMESTAMP_LOG_APPEND_TIME, largest_stamp) if attributes & _APPENDED else None
         reader = _Fields(self._plain(most))
@@ -270,8 +270,8 @@ class RawReader:
             await asyncio.sleep(0.1)  # an election, or a leader that has moved
             await self._client.force_metadata_update()
             node = self._client.cluster.leader_for_partition(place)
-        wanted = [(self._topic, [(partition, offset, most)])]
-        answer = await self._client.send(node, FetchRequest(_WAIT_MS, 1, most, _READ_COMMITTED, wanted))
+        requests = [(self._topic, [(partition, offset, most)])]
+        answer = await self._client.send(node, FetchRequest(_WAIT_MS, 1, most, _READ_COMMITTED, requests))
         if not answer.topics:
             raise KafkaError("an answer without a topic")
         ((_, ((_, code, end, *rest),)),) = answer.topics

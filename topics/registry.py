@@ -119,8 +119,8 @@ class Registry:
         SchemaRefused.
         """
         self._client.clear_caches()  # its cache has no bound, and would hide that the registry refuses us now
-        found = self._asked(lambda: self._client.get_schema(number, fmt=self._fmt))
-        return None if found is None else self._with_references(number, found)
+        schema = self._answer(lambda: self._client.get_schema(number, fmt=self._fmt))
+        return None if schema is None else self._with_references(number, schema)
 
     def hands_out_any(self) -> bool:
         """Whether the registry hands out any schema to us now.
@@ -130,8 +130,8 @@ class Registry:
         """
         for name in self._likely_subjects():
             try:
-                found = self._asked(partial(self._client.get_latest_version, name, fmt=self._fmt))
-                if found is not None and found.schema is not None and found.schema.schema_str:
+                newest = self._answer(partial(self._client.get_latest_version, name, fmt=self._fmt))
+                if newest is not None and newest.schema is not None and newest.schema.schema_str:
                     return True
             except SchemaRefused:
                 continue
@@ -154,7 +154,7 @@ class Registry:
         from confluent_kafka.schema_registry import Schema
 
         schema = Schema(text, schema_type=self._form.upper())
-        number = self._asked(lambda: self._client.register_schema(subject, schema))
+        number = self._answer(lambda: self._client.register_schema(subject, schema))
         if number is None:
             raise ConfigError(f"the registry at {self._url} has no place for subject {subject}")
         return number
@@ -164,7 +164,7 @@ class Registry:
 
         Raises RegistryAway and SchemaRefused.
         """
-        listed: object = self._asked(self._client.get_subjects) or []
+        listed: object = self._answer(self._client.get_subjects) or []
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             raise self._no_schema("no list of subjects")
         return listed
@@ -190,17 +190,19 @@ class Registry:
             version, subject = reference.version, reference.subject
             if not isinstance(version, int) or subject is None or reference.name is None:
                 continue
-            found = self._asked(partial(self._client.get_version, subject, version, fmt=self._fmt))
-            if found is None or found.schema is None:
+            registered_schema = self._answer(
+                partial(self._client.get_version, subject, version, fmt=self._fmt)
+            )
+            if registered_schema is None or registered_schema.schema is None:
                 continue
-            text = found.schema.schema_str or ""
+            text = registered_schema.schema.schema_str or ""
             if not isinstance(text, str):
                 raise self._no_schema(f"the text of {reference.name} is no text")
-            self._refer(found.schema, texts, names, depth + 1)
+            self._refer(registered_schema.schema, texts, names, depth + 1)
             texts.append(text)
             names.append(reference.name)
 
-    def _asked(self, ask: Callable[[], T]) -> T | None:
+    def _answer(self, ask: Callable[[], T]) -> T | None:
         """The registry's answer. None if there is no such thing. Raises RegistryAway and SchemaRefused."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
@@ -237,18 +239,18 @@ class Registry:
         if status >= 500 or status in _MAY_HEAL:
             raise RegistryAway(f"the schema registry at {self._url} does not answer: {why}") from None
         if status in _USER_REFUSED:
-            what = "refuses us"
+            complaint = "refuses us"
             hint = f"check {self._section}.username and password, and what that user may read"
         else:
-            what = "refuses what we ask"
+            complaint = "refuses what we ask"
             hint = f"is {self._section}.url that of a schema registry, with the right path?"
         raise SchemaRefused(
-            f"the schema registry at {self._url} {what}: {why}", why=why, hint=hint, status=status
+            f"the schema registry at {self._url} {complaint}: {why}", why=why, hint=hint, status=status
         ) from None
 
     def _harmless(self, message: object) -> str:
         """What the registry says, printable, short, and without the password."""
-        said = str(message)
+        text = str(message)
         for secret in self._secrets:
-            said = said.replace(secret, "***")
-        return printable(said[:_LONGEST_MESSAGE])
+            text = text.replace(secret, "***")
+        return printable(text[:_LONGEST_MESSAGE])

@@ -33,22 +33,22 @@ class ResultsRegistry(Registry):
         Raises RegistryAway and SchemaRefused.
         """
         self._client.clear_caches()
-        found = self._asked(lambda: self._client.lookup_schema(subject, self._schema(text)))
-        return None if found is None else self._whole(found.schema_id)
+        schema = self._answer(lambda: self._client.lookup_schema(subject, self._schema(text)))
+        return None if schema is None else self._whole(schema.schema_id)
 
     def registered(self, subject: str, text: str) -> int:
         """The number of this Avro schema under the subject.
 
         Raises RegistryAway, SchemaRefused, and ConfigError, which says what to do, if it is not registered.
         """
-        found = self.number(subject, text)
-        if found is None:
+        number = self.number(subject, text)
+        if number is None:
             raise ConfigError(
                 f"the schema of the results is not registered at {self._url} under {subject}",
                 hint="a start registers it, unless results.register_schema = false: then register what `evenflow results "
                 "--schema` shows",
             )
-        return found
+        return number
 
     def admit(self, subject: str, text: str, *, register: bool) -> int:
         """The number of this Avro schema under the subject, where it is registered unless it is there.
@@ -56,10 +56,10 @@ class ResultsRegistry(Registry):
         register: False if it must be there already. Raises RegistryAway, ConfigError if it may not be registered, and
         IncompatibleStateError if another schema is there with which the registry does not accept it.
         """
-        found = self.number(subject, text)
-        if found is not None:
-            return found
-        before = self._asked(lambda: self._client.get_latest_version(subject))
+        number = self.number(subject, text)
+        if number is not None:
+            return number
+        before = self._answer(lambda: self._client.get_latest_version(subject))
         earlier = None if before is None or before.schema is None else before.schema.schema_str
         if earlier is not None and not self._accepts(subject, text):
             raise self._incompatible(subject, text, earlier)
@@ -87,7 +87,7 @@ class ResultsRegistry(Registry):
         """Whether the registry would register this schema beside those that the subject has."""
         ask: Callable[[], bool] = lambda: self._client.test_compatibility(subject, self._schema(text))  # noqa: E731
         try:
-            return self._asked(ask) is not False
+            return self._answer(ask) is not False
         except SchemaRefused as refused:
             # Who may not ask may still register, and then the registry says it.
             if refused.status in _NO_RIGHT:
@@ -121,19 +121,21 @@ def _differences(ours: str, theirs: str) -> str:
         if not isinstance(old, dict) or not isinstance(old.get("fields"), list):
             return "it is no record"
         fields, before = _fields(new), _fields(old)
-        said = [
+        differences = [
             f"its field {name} is {_short(before[name])}, and that of results is {_short(fields[name])}"
             for name in fields
             if name in before and before[name] != fields[name]
         ]
         if _full_name(new) != _full_name(old):
-            said.append(f"its record is called {_full_name(old)}, and that of results {_full_name(new)}")
-        said += [f"results have no field {name}" for name in before if name not in fields]
-        said += [f"it has no field {name}" for name in fields if name not in before]
+            differences.append(
+                f"its record is called {_full_name(old)}, and that of results {_full_name(new)}"
+            )
+        differences += [f"results have no field {name}" for name in before if name not in fields]
+        differences += [f"it has no field {name}" for name in fields if name not in before]
     except (ValueError, TypeError, KeyError, RecursionError):
         return "it cannot be read"
-    rest = len(said) - _MOST_NAMED
-    return "; ".join(said[:_MOST_NAMED]) + (f"; and {rest} more" if rest > 0 else "")
+    rest = len(differences) - _MOST_NAMED
+    return "; ".join(differences[:_MOST_NAMED]) + (f"; and {rest} more" if rest > 0 else "")
 
 
 def _fields(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -106,12 +106,13 @@ def open_orders(records: Iterable[Record]) -> list[SkipOrder]:
         if match is None:
             continue
         key = (record.key() or b"").removesuffix(b"/answer")
+        # An answer takes the order away, and a later order takes the place of an earlier one.
         orders.pop(key, None)
         if match[3] is None:
             try:
                 order = SkipOrder.decode(record.value())
             except NotStrict:
                 continue
-            if order.key == key:
+            if order.key == key:  # the value must be of the offsets that its key names
                 orders[key] = order
     return list(orders.values())

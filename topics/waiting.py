@@ -52,16 +52,16 @@ def wait_while(
     passed, else False. Each new trouble is logged as a warning, and each further try as an info line. clock,
     sleep: in s.
     """
-    deadline, pause, told = clock() + settings.kafka.startup_wait / 1000, _FIRST_PAUSE, ""
+    deadline, pause, last_cause = clock() + settings.kafka.startup_wait / 1000, _FIRST_PAUSE, ""
     while clock() < deadline:
-        found = trouble()
-        if found is None:
-            return bool(told)
-        cause = _cause(found.message)
-        level = logging.INFO if cause == told else logging.WARNING
-        told = cause
+        error = trouble()
+        if error is None:
+            return bool(last_cause)
+        cause = _cause(error.message)
+        level = logging.INFO if cause == last_cause else logging.WARNING
+        last_cause = cause
         pause_now = max(0.0, min(pause, deadline - clock()))
-        _LOG.log(level, "not ready to start, trying again in %.0f s: %s", pause_now, found)
+        _LOG.log(level, "not ready to start, trying again in %.0f s: %s", pause_now, error)
         sleep(pause_now)
         pause = min(2 * pause, _LAST_PAUSE)
     return False
@@ -75,7 +75,7 @@ def _cause(message: str) -> str:
 def _trouble(settings: Settings, *, made_by_us: bool) -> EvenflowError | None:
     topic = settings.topic("input")
     try:
-        found = describe(settings.kafka, [topic])
+        topics = describe(settings.kafka, [topic])
     except ServiceError as error:
         return error
-    return None if made_by_us or topic in found else missing_input(settings, [])
+    return None if made_by_us or topic in topics else missing_input(settings, [])

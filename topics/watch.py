@@ -98,7 +98,7 @@ class TopicWatch:
 
     def _judge(self, name: str, answer: Answer) -> None:
         try:
-            found = answer.result()
+            description = answer.result()
         except KafkaException as error:
             absent = error.args[0].code() in UNKNOWN_TOPIC
             self._absent[name] = self._absent[name] + 1 if absent else 0
@@ -106,12 +106,12 @@ class TopicWatch:
                 raise _lost(f"{name} was deleted while the service ran") from None
             return
         self._absent[name] = 0
-        now = url_safe(str(found.topic_id))
+        now = url_safe(str(description.topic_id))
         if now != self._ids[name]:
             raise _lost(
                 f"{name} was deleted and created again while the service ran (topic id {self._ids[name]} is now {now})"
             )
-        self._partitions[name] = len(found.partitions)
+        self._partitions[name] = len(description.partitions)
 
     def _describe(self, names: list[str]) -> dict[str, Answer]:
         client = admin(self._kafka)
@@ -126,9 +126,9 @@ def _is_from_a_broker(answer: Answer) -> bool:
     return True
 
 
-def _lost(what: str) -> DataLossError:
+def _lost(message: str) -> DataLossError:
     return DataLossError(
-        what,
+        message,
         hint="what was in it is lost: stop the query's services, give the query a new name and replay its input, or "
         "see 'Rebuild after data loss' in docs/operations.md",
     )

@@ -110,12 +110,12 @@ class Channel:
 
     def _send(self, table: Table | None) -> None:
         if table is not None and self._outbox is not None:
-            self.figures.made()
+            self.figures.count_table()
             self._outbox.send(table, time=self._time)
 
-    def _guarded(self, what: Callable[[], None]) -> None:
+    def _guarded(self, action: Callable[[], None]) -> None:
         try:
-            what()
+            action()
         except IncompatibleStateError as error:
             self.figures.ignore("unusable", error.message)
         except Exception as error:

@@ -51,15 +51,15 @@ class Figures:
         self._clock, self._wall = clock, wall
         self._lock = threading.Lock()
         self._newest: _Heard | None = None
-        self._told = self._unanswered = self._heard = self._made = 0
+        self._messages = self._unanswered = self._tables_heard = self._tables_made = 0
         self._bytes_in = self._bytes_out = self._lost = 0
         self._ignored: Counter[Reason] = Counter()
         self._broken = False
         self.elected = False
         """Whether this instance makes the tables."""
 
-    def came(self, size: int) -> None:
-        """A record of so many bytes was read."""
+    def count_read(self, size: int) -> None:
+        """Count a record of so many bytes that was read."""
         with self._lock:
             self._bytes_in += size
 
@@ -74,10 +74,10 @@ class Figures:
         elif not before and reason not in ("old", "twin", "crowded"):
             log.warning("exchange: a record is not used (balance only; more like it are counted): %s", why)
 
-    def told(self) -> None:
-        """A message was made."""
+    def count_message(self) -> None:
+        """Count a message that this instance has made."""
         with self._lock:
-            self._told += 1
+            self._messages += 1
             self._unanswered += 1
             alone = self._unanswered == SEVERAL
         if alone:
@@ -87,15 +87,15 @@ class Figures:
                 SEVERAL,
             )
 
-    def made(self) -> None:
-        """A table was made here."""
+    def count_table(self) -> None:
+        """Count a table that this instance has made."""
         with self._lock:
-            self._made += 1
+            self._tables_made += 1
 
-    def heard(self, table: Table) -> None:
-        """A table was taken over."""
+    def take_over(self, table: Table) -> None:
+        """Note the newest table, which the partitioner has taken over."""
         with self._lock:
-            self._heard += 1
+            self._tables_heard += 1
             back, self._unanswered = self._unanswered >= SEVERAL, 0
             self._newest = _Heard(table, self._clock(), self._wall())
         if back:
@@ -126,10 +126,10 @@ class Figures:
                 "members": [] if newest is None else list(newest.table.sources),
                 "table_age_s": None if newest is None else round(self._clock() - newest.at, 3),
                 "table_at": newest and newest.wall,
-                "told": self._told,
+                "told": self._messages,
                 "unanswered": self._unanswered,
-                "heard": self._heard,
-                "made": self._made,
+                "heard": self._tables_heard,
+                "made": self._tables_made,
                 "bytes_in": self._bytes_in,
                 "bytes_out": self._bytes_out,
                 "lost": self._lost,

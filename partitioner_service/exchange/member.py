@@ -48,7 +48,7 @@ class Member:
             try:
                 if partitioner.hear(table, now):
                     self._maker.note(table)
-                    self.figures.heard(table)
+                    self.figures.take_over(table)
                 else:
                     self.figures.ignore("old", f"a table of round {table.round} came before")
             except IncompatibleStateError as error:
@@ -61,5 +61,5 @@ class Member:
             return
         message = partitioner.tell(now)
         if message is not None:
-            self.figures.told()
+            self.figures.count_message()
             self._outbox.send(message, time=now)

@@ -42,7 +42,7 @@ class Reader:
 
     def read(self, value: bytes | None) -> SyncRecord | None:
         """What the record says. None if it is not used. value: any bytes."""
-        self._figures.came(len(value or b""))
+        self._figures.count_read(len(value or b""))
         if value is not None and len(value) > LARGEST:
             self._figures.ignore("oversized", f"it has {len(value):,} bytes")
             return None

@@ -30,9 +30,10 @@ class Senders:
         """Whether a record of this session of this source counts. source: 0 to sources - 1."""
         now, over = self._clock(), self._over[source]
         if source in self._present:
-            present, heard = self._present[source]
+            present, heard_at = self._present[source]
             if present != session:
-                if now - heard < (COMES_BACK if session in over else TAKEN_OVER):
+                # A session that was there before may come back sooner than a new one may take over.
+                if now - heard_at < (COMES_BACK if session in over else TAKEN_OVER):
                     return False
                 over.append(present)
         self._present[source] = session, now

@@ -94,6 +94,7 @@ class TableMaker:
                 mandate.merger, sources=self._sources, patience=self._patience, clock=self._clock
             )
             self._workers = None
+            # Members pass over a table that is not newer than their own. So the rounds go on behind the newest one.
             newest = self._newest
             if newest is not None:
                 self._rounds.round, self._rounds.table = newest.round + 1, newest

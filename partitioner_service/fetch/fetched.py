@@ -41,7 +41,7 @@ class Fetched:
     astray: Sequence[Record] = ()
 
     @classmethod
-    def of(cls, messages: Sequence[Record]) -> Fetched:
+    def of_messages(cls, messages: Sequence[Record]) -> Fetched:
         """What these messages hold, which came in this order."""
         # `map` over C calls. At this rate of records even an empty loop in Python would be a third of all work.
         records, events = messages, []
@@ -87,5 +87,5 @@ class Fetched:
         return _numbers(timestamp_of, self.records[low:high])
 
 
-def _numbers(of: Callable[[Any], int], records: Sequence[Record]) -> Int64s:
-    return np.fromiter(map(of, records), np.int64, len(records))
+def _numbers(field: Callable[[Any], int], records: Sequence[Record]) -> Int64s:
+    return np.fromiter(map(field, records), np.int64, len(records))

@@ -125,10 +125,10 @@ def _copy(_: Any, target: Any, at: Any, source: Any, size: Any) -> _Codegen:
 
 
 def _calling(arguments: tuple[Any, ...], result: Any) -> Callable[..., Any]:
-    def call(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def call(context: Any, builder: Any, signature: Any, operands: Any) -> Any:
         kind = ir.FunctionType(result, arguments)
-        made = builder.call(builder.inttoptr(given[0], kind.as_pointer()), given[1:])
-        return context.get_dummy_value() if result is _VOID else made
+        value = builder.call(builder.inttoptr(operands[0], kind.as_pointer()), operands[1:])
+        return context.get_dummy_value() if result is _VOID else value
 
     return call
 
@@ -153,9 +153,9 @@ def _code_of(_: Any, function: Any, message: Any, out: Any) -> _Codegen:
 
 @_for_kernels
 def _code_of_header(
-    _: Any, function: Any, headers: Any, row: Any, name: Any, held: Any, size: Any
+    _: Any, function: Any, headers: Any, row: Any, name: Any, content: Any, size: Any
 ) -> _Codegen:
-    """function(headers, row, name, held, size), an error code."""
+    """function(headers, row, name, content, size), an error code."""
     word = types.uint64
     return types.int32(word, word, word, word, word, word), _calling((_WORD,) * 5, _HALF)
 
@@ -171,7 +171,7 @@ def _length(text: np.uint64) -> np.int64:
 
 @kernel
 def measure(
-    messages: UInt64s, count: int, functions: Functions, scratch: UInt64s, own: np.uint64, found: Measures
+    messages: UInt64s, count: int, functions: Functions, scratch: UInt64s, own: np.uint64, measures: Measures
 ) -> None:
     """Learn what these messages hold.
 
@@ -180,18 +180,18 @@ def measure(
     word = np.uint64(8)
     for row in range(count):
         message = messages[row]
-        found.errors[row] = _half(message + _ERROR)
-        found.partitions[row] = _half(message + _PARTITION)
-        found.offsets[row] = np.int64(_word(message + _OFFSET))
-        there = _word(message + _VALUE) != _NULL
-        found.value_sizes[row] = np.int64(_word(message + _VALUE_SIZE)) if there else -1
-        there = _word(message + _KEY) != _NULL
-        found.key_sizes[row] = np.int64(_word(message + _KEY_SIZE)) if there else -1
-        scratch[0] = 0
-        found.stamps[row] = _call_with(functions.timestamp, message, own)
-        found.kinds[row] = np.int32(scratch[0])
-        headers, names, held = 0, np.int64(0), np.int64(0)
-        if _code_of(functions.headers, message, own) == 0:
+        measures.errors[row] = _half(message + _ERROR)
+        measures.partitions[row] = _half(message + _PARTITION)
+        measures.offsets[row] = np.int64(_word(message + _OFFSET))
+        present = _word(message + _VALUE) != _NULL
+        measures.value_sizes[row] = np.int64(_word(message + _VALUE_SIZE)) if present else -1
+        present = _word(message + _KEY) != _NULL
+        measures.key_sizes[row] = np.int64(_word(message + _KEY_SIZE)) if present else -1
+        scratch[0] = 0  # librdkafka writes 4 bytes, the kind of timestamp, and this clears the other 4
+        measures.stamps[row] = _call_with(functions.timestamp, message, own)
+        measures.kinds[row] = np.int32(scratch[0])
+        headers, names, contents = 0, np.int64(0), np.int64(0)
+        if _code_of(functions.headers, message, own) == 0:  # otherwise the message has no headers
             all_headers = scratch[0]
             while (
                 _code_of_header(
@@ -206,10 +206,10 @@ def measure(
             ):
                 headers += 1
                 names += _length(scratch[1])
-                held += np.int64(scratch[3])
-        found.header_counts[row] = headers
-        found.name_bytes[row] = names
-        found.held_bytes[row] = held
+                contents += np.int64(scratch[3])
+        measures.header_counts[row] = headers
+        measures.name_bytes[row] = names
+        measures.held_bytes[row] = contents
 
 
 @inlined
@@ -225,13 +225,13 @@ def _put(room: Strings, row: int, address: np.uint64, size: Whole) -> None:
 
 
 @kernel
-def gather(messages: UInt64s, order: Int64s, found: Measures, values: Strings, keys: Strings) -> None:
-    """Copy values and keys of the messages in this order. found: as measured. begins[0] must be 0."""
+def gather(messages: UInt64s, order: Int64s, measures: Measures, values: Strings, keys: Strings) -> None:
+    """Copy values and keys of the messages in this order. measures: as measured. begins[0] must be 0."""
     for row in range(len(order)):
         place = order[row]
         message = messages[place]
-        _put(values, row, _word(message + _VALUE), found.value_sizes[place])
-        _put(keys, row, _word(message + _KEY), found.key_sizes[place])
+        _put(values, row, _word(message + _VALUE), measures.value_sizes[place])
+        _put(keys, row, _word(message + _KEY), measures.key_sizes[place])
 
 
 @kernel
@@ -242,7 +242,7 @@ def gather_headers(
     scratch: UInt64s,
     own: np.uint64,
     names: Strings,
-    held: Strings,
+    contents: Strings,
 ) -> None:
     """Copy the headers of the messages in this order. scratch, own: as of `measure`."""
     word = np.uint64(8)
@@ -263,7 +263,7 @@ def gather_headers(
             == 0
         ):
             _put(names, row, scratch[1], _length(scratch[1]))
-            _put(held, row, scratch[2], np.int64(scratch[3]) if scratch[2] != _NULL else -1)
+            _put(contents, row, scratch[2], np.int64(scratch[3]) if scratch[2] != _NULL else -1)
             number += np.uint64(1)
             row += 1
 

@@ -46,8 +46,8 @@ class KeptRecord:
 
     place: tuple[str, int, int]
     stamp: tuple[int, int]
-    named: bytes | None
-    held: bytes | None
+    raw_key: bytes | None
+    raw_value: bytes | None
     beside: Headers | None = None
     failure: KafkaError | None = None
 
@@ -70,11 +70,11 @@ class KeptRecord:
 
     def key(self) -> bytes | None:
         """The key."""
-        return self.named
+        return self.raw_key
 
     def value(self) -> bytes | None:
         """The value."""
-        return self.held
+        return self.raw_value
 
     def timestamp(self) -> tuple[int, int]:
         """The kind of the timestamp, and ms."""
@@ -89,7 +89,7 @@ class KeptRecord:
         return self.failure
 
     def __len__(self) -> int:
-        return len(self.held or b"")
+        return len(self.raw_value or b"")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class KeptRecords(Sequence[KeptRecord]):
         return KeptRecord(
             place=(self.topic, int(self.partitions[row]), int(self.offsets[row])),
             stamp=(int(self.kinds[row]), int(self.stamps[row])),
-            named=self.keys[row],
-            held=self.values[row],
+            raw_key=self.keys[row],
+            raw_value=self.values[row],
             beside=None if self.headers is None else self.headers.of(self.first + row),
         )

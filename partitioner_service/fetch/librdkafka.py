@@ -127,10 +127,10 @@ def _check_versions(consumer: Consumer) -> None:
 def _path() -> Path:
     """The librdkafka that the wheel of confluent-kafka brings. Raises NotProvenError if it brings none."""
     package = Path(confluent_kafka.__file__).parent
-    found: Sequence[Path] = [
+    libraries: Sequence[Path] = [
         *package.parent.glob("confluent_kafka.libs/librdkafka*.so*"),
         *package.glob(".dylibs/librdkafka*.dylib"),
     ]
-    if len(found) != 1:
+    if len(libraries) != 1:
         raise NotProvenError("confluent-kafka was not installed from its wheel")
-    return found[0]
+    return libraries[0]

@@ -58,7 +58,7 @@ class Queues:
         consumer.list_topics(topic, timeout=_METADATA_SECONDS)
         library.let_go(library.queue_of(topic, 0))  # from now on librdkafka remembers the partitions
         self._common: int | None = library.queue()
-        self._of: dict[int, int] = {}
+        self._queues: dict[int, int] = {}
         self._changes = 0
         self._scratch = np.zeros(4, np.uint64)
         self._own = np.uint64(self._scratch.ctypes.data)
@@ -67,16 +67,16 @@ class Queues:
         """As of `Way`: take these partitions off the consumer's own queue."""
         self.take_back()
         for partition in partitions:
-            queue = self._of[partition] = self._library.queue_of(self._topic, partition)
+            queue = self._queues[partition] = self._library.queue_of(self._topic, partition)
             self._library.forward(queue, self._common)
 
     def take_back(self) -> None:
         """As of `Way`. What a partition's queue holds stays there."""
         self._changes += 1
-        for queue in self._of.values():
+        for queue in self._queues.values():
             self._library.forward(queue, None)
             self._library.let_go(queue)
-        self._of = {}
+        self._queues = {}
 
     def close(self) -> None:
         """As of `Way`."""
@@ -88,7 +88,7 @@ class Queues:
     def fetch(self, most: int, timeout: float) -> Fetched:
         """As of `Way`. What was taken is dropped if a rebalance has come, or if records have gone astray."""
         before = self._changes
-        for queue in self._of.values():
+        for queue in self._queues.values():
             self._library.forward(queue, self._common)
         assert self._common is not None
         messages = np.zeros(most, np.uint64)
@@ -99,65 +99,65 @@ class Queues:
             astray = [notice for notice in notices if notice.error() is None]
             if astray or self._changes != before:
                 notices = [notice for notice in notices if notice.error() is not None]
-                return replace(Fetched.of(notices), astray=astray)
+                return replace(Fetched.of_messages(notices), astray=astray)
             return self._fetched(messages[:count], notices)
         finally:
             destroy(messages, count, self._library.functions)
 
     def _fetched(self, messages: UInt64s, notices: list[Record]) -> Fetched:
-        found = Measures.room(len(messages))
-        measure(messages, len(messages), self._library.functions, self._scratch, self._own, found)
-        order = np.flatnonzero(found.errors == 0)
+        measures = Measures.room(len(messages))
+        measure(messages, len(messages), self._library.functions, self._scratch, self._own, measures)
+        order = np.flatnonzero(measures.errors == 0)
         events: list[tuple[int, Record]] = [(0, notice) for notice in notices]
-        for place in np.flatnonzero(found.errors).tolist():
+        for place in np.flatnonzero(measures.errors).tolist():
             before = int(np.searchsorted(order, place))
-            events.append((before, self._event(found, place, int(messages[place]))))
+            events.append((before, self._event(measures, place, int(messages[place]))))
         arrival = np.arange(len(order))
-        partitions = found.partitions[order]
+        partitions = measures.partitions[order]
         if (partitions[1:] < partitions[:-1]).any():
             arrival = np.argsort(partitions, kind="stable")
             order, partitions = order[arrival], partitions[arrival]
-        values = _room(found.value_sizes[order])
-        keys = _room(found.key_sizes[order])
-        gather(messages, order, found, values, keys)
+        values = _room(measures.value_sizes[order])
+        keys = _room(measures.key_sizes[order])
+        gather(messages, order, measures, values, keys)
         records = KeptRecords(
             topic=self._topic,
             partitions=partitions,
-            offsets=found.offsets[order],
-            stamps=found.stamps[order],
-            kinds=found.kinds[order],
+            offsets=measures.offsets[order],
+            stamps=measures.stamps[order],
+            kinds=measures.kinds[order],
             keys=_payloads(keys),
             values=_payloads(values),
-            headers=self._headers(messages, order, found),
+            headers=self._headers(messages, order, measures),
         )
         stamps = np.where(records.kinds == TIMESTAMP_NOT_AVAILABLE, -1, records.stamps)
         return Fetched(
             partitions, records.offsets, arrival, records.values, records, records.keys, stamps, events
         )
 
-    def _headers(self, messages: UInt64s, order: Int64s, found: Measures) -> KeptHeaders | None:
-        counts = found.header_counts[order]
+    def _headers(self, messages: UInt64s, order: Int64s, measures: Measures) -> KeptHeaders | None:
+        counts = measures.header_counts[order]
         total = int(counts.sum())
         if not total:
             return None
-        names = _of_size(int(found.name_bytes.sum()), total)
-        held = _of_size(int(found.held_bytes.sum()), total)
-        gather_headers(messages, order, self._library.functions, self._scratch, self._own, names, held)
-        return KeptHeaders(np.append(0, np.cumsum(counts)), _payloads(names), _payloads(held))
+        names = _of_size(int(measures.name_bytes.sum()), total)
+        contents = _of_size(int(measures.held_bytes.sum()), total)
+        gather_headers(messages, order, self._library.functions, self._scratch, self._own, names, contents)
+        return KeptHeaders(np.append(0, np.cumsum(counts)), _payloads(names), _payloads(contents))
 
-    def _event(self, found: Measures, place: int, message: int) -> KeptRecord:
-        error = KafkaError(int(found.errors[place]), self._library.words_of(message))
-        where = self._topic, int(found.partitions[place]), int(found.offsets[place])
+    def _event(self, measures: Measures, place: int, message: int) -> KeptRecord:
+        error = KafkaError(int(measures.errors[place]), self._library.words_of(message))
+        where = self._topic, int(measures.partitions[place]), int(measures.offsets[place])
         return KeptRecord(where, (TIMESTAMP_NOT_AVAILABLE, -1), None, None, failure=error)
 
 
 def compile_kernels() -> None:
     """Compile the kernels of this module without any message."""
     nowhere = Functions(*(np.uint64(0) for _ in Functions._fields))
-    messages, scratch, found = np.zeros(0, np.uint64), np.zeros(4, np.uint64), Measures.room(0)
+    messages, scratch, measures = np.zeros(0, np.uint64), np.zeros(4, np.uint64), Measures.room(0)
     order, own = np.zeros(0, np.int64), np.uint64(0)
-    measure(messages, 0, nowhere, scratch, own, found)
-    gather(messages, order, found, _of_size(0, 0), _of_size(0, 0))
+    measure(messages, 0, nowhere, scratch, own, measures)
+    gather(messages, order, measures, _of_size(0, 0), _of_size(0, 0))
     gather_headers(messages, order, nowhere, scratch, own, _of_size(0, 0), _of_size(0, 0))
     destroy(messages, 0, nowhere)
 

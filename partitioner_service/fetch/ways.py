@@ -49,7 +49,7 @@ class Messages:
 
     def fetch(self, most: int, timeout: float) -> Fetched:
         """As of `Way`."""
-        return Fetched.of(cast(list[Record], self._consumer.consume(most, timeout)))
+        return Fetched.of_messages(cast(list[Record], self._consumer.consume(most, timeout)))
 
     def split(self, partitions: Iterable[int]) -> None:
         """Nothing to do: all records come by the consumer's own queue."""

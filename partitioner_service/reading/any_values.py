@@ -53,11 +53,11 @@ def _exponent(data: UInt8s, at: int, stop: int) -> tuple[int, bool]:
         at += 1
     if stop - at > MOST_EXPONENT_DIGITS:
         return 0, True
-    found = np.int64(0)
+    exponent = np.int64(0)
     while at < stop:
-        found = found * 10 + (data[at] - ZERO)
+        exponent = exponent * 10 + (data[at] - ZERO)
         at += 1
-    return int(-found if negative else found), False
+    return int(-exponent if negative else exponent), False
 
 
 @inlined

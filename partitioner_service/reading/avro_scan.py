@@ -37,20 +37,20 @@ STACK = 256
 
 
 @inlined
-def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
+def _value(walk: Walk, step: Rows, at: int, stop: int, row: int) -> int:
     """Where the value of this step ends, -1 if no such value stands here.
 
     The value is kept if a column needs it.
     """
     op = step["op"]
     column = step["column"]
-    raw = it.raw
+    raw = walk.raw
     if column >= 0:
         raw.leaves[column, row] = step["leaf"]
     if op == NESTED:  # only notes that something nested is there: other steps walk through it
         return at
     if op in (VARINT, ENUM, BYTES):
-        value, at = varint(it.data, at, stop)
+        value, at = varint(walk.data, at, stop)
         value = zigzag(value)
         if at < 0:
             return -1
@@ -67,15 +67,15 @@ def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
             raw.ints[column, row] = value
         return at
     size = step["size"]
-    if stop - at < size or (op == BOOL and it.data[at] > 1):
+    if stop - at < size or (op == BOOL and walk.data[at] > 1):
         return -1
     if column >= 0:
         if op == FLOAT8:
-            raw.floats[column, row] = double(it, at)
+            raw.floats[column, row] = double(walk, at)
         elif op == FLOAT4:
-            raw.floats[column, row] = single(it, at)
+            raw.floats[column, row] = single(walk, at)
         elif op == BOOL:
-            raw.ints[column, row] = it.data[at]
+            raw.ints[column, row] = walk.data[at]
         else:
             raw.begins[column, row] = at
             raw.lengths[column, row] = size
@@ -83,31 +83,31 @@ def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
 
 
 @inlined
-def _more(it: Walk, depth: int, at: int, stop: int) -> tuple[int, int]:
+def _more(walk: Walk, depth: int, at: int, stop: int) -> tuple[int, int]:
     """How many items of the innermost loop are left -> (items, where the next one begins).
 
     The place is -1 if the bytes are wrong. If none is left of the present block of items, the head of the
     next block is read. No items means that the loop ends.
     """
-    left = it.stack[depth - 1]
+    left = walk.stack[depth - 1]
     if left != 0:
         return left, at
-    left, at = varint(it.data, at, stop)
+    left, at = varint(walk.data, at, stop)
     left = zigzag(left)
     if at >= 0 and left < 0:  # a negative count says that the size of the block in bytes follows
         left = -left
-        _, at = varint(it.data, at, stop)
+        _, at = varint(walk.data, at, stop)
     # Each item takes a byte at least. So a larger count is a lie, and would make a long loop of nothing.
     return (left, at) if at >= 0 and 0 <= left <= stop - at else (0, -1)
 
 
 @inlined
-def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
+def _record(walk: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
     """Go through one record. Returns whether its bytes are such a record.
 
     stack: for a call, the step to return to. For a loop, the number of items that are left.
     """
-    stack = it.stack
+    stack = walk.stack
     pc = 0
     depth = 0
     for _ in range(_STEPS + _STEPS_PER_BYTE * (stop - at)):
@@ -115,13 +115,13 @@ def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
         op = step["op"]
         pc += 1
         if op <= LAST_VALUE:
-            at = _value(it, step, at, stop, row)
+            at = _value(walk, step, at, stop, row)
             if at < 0:
                 return False
         elif op == END:
             return at == stop
         elif op == UNION:
-            value, at = varint(it.data, at, stop)
+            value, at = varint(walk.data, at, stop)
             value = zigzag(value)
             if at < 0 or value < 0 or value >= step["size"]:
                 return False
@@ -139,7 +139,7 @@ def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
             depth -= 1
             pc = stack[depth]
         else:  # REPEAT, the head of a loop
-            left, at = _more(it, depth, at, stop)
+            left, at = _more(walk, depth, at, stop)
             if at < 0:
                 return False
             if left == 0:
@@ -151,10 +151,12 @@ def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
 
 
 @kernel
-def scan(it: Walk, program: Steps, failed: Bools) -> None:
+def scan(walk: Walk, program: Steps, failed: Bools) -> None:
     """Find the needed cells of these records.
 
     failed: is set for each record whose bytes do not fit the schema.
     """
-    for number in range(it.rows.shape[0]):
-        failed[number] = not _record(it, program, it.starts[number], it.stops[number], it.rows[number])
+    for number in range(walk.rows.shape[0]):
+        failed[number] = not _record(
+            walk, program, walk.starts[number], walk.stops[number], walk.rows[number]
+        )

@@ -128,7 +128,7 @@ class _Step:
 class _Compiler:
     """Compiles one schema.
 
-    wanted: the needed columns, as `tree_of` makes it. space: the name space of a type's names.
+    column_tree: the needed columns, as `tree_of` makes it. space: the name space of a type's names.
     """
 
     def __init__(self) -> None:
@@ -139,13 +139,13 @@ class _Compiler:
         self._routines: dict[str, int] = {}
         self._widths: dict[str, bool] = {}
 
-    def program(self, schemas: Sequence[Any], wanted: Mapping[str, Any]) -> AvroProgram:
+    def program(self, schemas: Sequence[Any], column_tree: Mapping[str, Any]) -> AvroProgram:
         for schema in schemas:
             self._learn(schema, "", 0)
         root, space = self._resolved(schemas[-1], "")
         if not isinstance(root, dict) or root.get("type") != "record":
             raise Unfit("its records are no Avro records")
-        self._value(root, space, wanted, -1, 0)
+        self._value(root, space, column_tree, -1, 0)
         self._step(_Step(END))
         begins: list[int] = []
         while len(begins) < len(self._routines):  # a routine may call others that are new
@@ -169,8 +169,8 @@ class _Compiler:
         if depth > _DEEPEST:
             raise Unfit("it is nested too deeply")
         if isinstance(schema, list):
-            for one in schema:
-                self._learn(one, space, depth + 1)
+            for branch in schema:
+                self._learn(branch, space, depth + 1)
         elif isinstance(schema, dict):
             kind = schema.get("type")
             if kind in ("record", "error", "enum", "fixed"):
@@ -191,10 +191,10 @@ class _Compiler:
             if isinstance(schema, str):
                 if schema in _SIMPLE or schema == "null":
                     return {"type": schema}, space
-                found = self._types.get(_full(schema, space)) or self._types.get(schema)
-                if found is None:
+                definition = self._types.get(_full(schema, space)) or self._types.get(schema)
+                if definition is None:
                     raise Unfit(f"it names a type that is not there: {schema[:80]}")
-                return found
+                return definition
             if isinstance(schema, list):
                 return schema, space
             if not isinstance(schema, dict):
@@ -220,26 +220,28 @@ class _Compiler:
         number = self._leaves.setdefault(leaf, len(self._leaves)) if column >= 0 else -1
         self._step(_Step(op, number, column, size or _BYTES.get(op, 0)))
 
-    def _value(self, schema: Any, space: str, wanted: Mapping[str, Any], column: int, depth: int) -> None:
+    def _value(
+        self, schema: Any, space: str, column_tree: Mapping[str, Any], column: int, depth: int
+    ) -> None:
         """Add the steps through one value.
 
-        wanted: the needed fields within it. column: the column it is itself, or -1.
+        column_tree: the needed fields within it. column: the column it is itself, or -1.
         """
         if depth > _DEEPEST:
             raise Unfit("it is nested too deeply")
         type_, space = self._resolved(schema, space)
-        fields = any(name for name in wanted)
+        fields = any(name for name in column_tree)
         if isinstance(type_, dict) and type_["type"] in ("record", "error") and not fields:
             if column >= 0:
                 self._value_step(NESTED, Leaf("nested"), column)
             name = _full(type_["name"], type_.get("namespace", space))
             self._step(_Step(CALL, to=self._routines.setdefault(name, len(self._routines))))
             return
-        self._body(type_, space, wanted, column, depth)
+        self._body(type_, space, column_tree, column, depth)
 
-    def _body(self, type_: Any, space: str, wanted: Mapping[str, Any], column: int, depth: int) -> None:
+    def _body(self, type_: Any, space: str, column_tree: Mapping[str, Any], column: int, depth: int) -> None:
         if isinstance(type_, list):
-            self._union(type_, space, wanted, column, depth)
+            self._union(type_, space, column_tree, column, depth)
             return
         kind = type_["type"]
         if kind == "null":
@@ -248,7 +250,7 @@ class _Compiler:
             if column >= 0:
                 self._value_step(NESTED, Leaf("nested"), column)
             for field in type_["fields"]:
-                of_field = wanted.get(field["name"], {})
+                of_field = column_tree.get(field["name"], {})
                 self._value(field["type"], space, of_field, of_field.get("", -1), depth + 1)
         elif kind in ("array", "map"):
             self._repeated(type_, space, column, depth)
@@ -275,7 +277,7 @@ class _Compiler:
         self._value_step(op, Leaf(holds, logical, _scale(logical, scale)), column)
 
     def _union(
-        self, types: Sequence[Any], space: str, wanted: Mapping[str, Any], column: int, depth: int
+        self, types: Sequence[Any], space: str, column_tree: Mapping[str, Any], column: int, depth: int
     ) -> None:
         """Add the steps of a union: all branches in a row, each with a jump to the end of the union."""
         # Room for all branches is taken first, because a branch may be a union as well.
@@ -283,9 +285,9 @@ class _Compiler:
         self._branches.extend([0] * len(types))
         self._step(_Step(UNION, size=len(types), to=base))
         jumps = []
-        for place, one in enumerate(types):
+        for place, branch in enumerate(types):
             self._branches[base + place] = len(self._steps)
-            self._value(one, space, wanted, column, depth + 1)
+            self._value(branch, space, column_tree, column, depth + 1)
             jumps.append(self._step(_Step(JUMP)))
         for jump in jumps:
             self._steps[jump].to = len(self._steps)

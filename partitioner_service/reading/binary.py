@@ -76,15 +76,16 @@ def little(data: UInt8s, at: int, size: int) -> int:
 
 
 @inlined
-def double(it: Walk, at: int) -> float:
+def double(walk: Walk, at: int) -> float:
     """The number of IEEE 754 in the next 8 bytes."""
     # A kernel has no cast of bits, so a whole number goes through an array that is viewed as floats.
-    it.word[0] = little(it.data, at, 8)
-    return float(it.word.view(np.float64)[0])
+    walk.word[0] = little(walk.data, at, 8)
+    return float(walk.word.view(np.float64)[0])
 
 
 @inlined
-def single(it: Walk, at: int) -> float:
+def single(walk: Walk, at: int) -> float:
     """The number of IEEE 754 in the next 4 bytes."""
-    it.word[0] = little(it.data, at, 4)  # the low half of the word, which is first on little-endian machines
-    return float(it.word.view(np.float32)[0])
+    # The low half of the word, which is first on little-endian machines.
+    walk.word[0] = little(walk.data, at, 4)
+    return float(walk.word.view(np.float32)[0])

@@ -71,10 +71,10 @@ class Cells(NamedTuple):
             np.zeros(shape if (kinds == FLOAT).any() else (1, 1)),
         )
 
-    def there(self, column: int) -> Bools:
+    def present(self, column: int) -> Bools:
         """For each row, whether this column holds anything."""
-        found: Bools = self.states[column] >= VALUE
-        return found
+        mask: Bools = self.states[column] >= VALUE
+        return mask
 
 
 @dataclass
@@ -93,8 +93,8 @@ class Block:
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Block:
         """The block of these records. A record without a value is empty in it."""
-        held = Payloads.of(values).compact()
-        return cls(held.data if len(held) else _NOTHING, held.begins, held.missing)
+        payloads = Payloads.of(values).compact()
+        return cls(payloads.data if len(payloads) else _NOTHING, payloads.begins, payloads.missing)
 
     def append(self, text: UInt8s) -> int:
         """Put text behind the records, for cells whose text stands in no record.

@@ -53,49 +53,49 @@ class CellColumns(dict[str, pa.Array]):
         column, type_ = self._names.index(name), self._types[name]
         scale = decimal_scale(type_)
         if type_ == "string":
-            found = self._texts(column)
+            array = self._texts(column)
         elif type_ == "list":
-            found = sizes_of_lists(self._block.data, self._cells, column)
+            array = sizes_of_lists(self._block.data, self._cells, column)
         elif type_ in ("int64", "float64"):
-            found = self._numbers(column, type_)
+            array = self._numbers(column, type_)
         elif type_ == "bool" and not self._csv:
-            there = self._cells.there(column)
-            found = pa.array(self._cells.ints[column].astype(np.bool_), mask=~there)
+            present = self._cells.present(column)
+            array = pa.array(self._cells.ints[column].astype(np.bool_), mask=~present)
         elif type_ == "bool":
-            found = self._noted(column, NO_TRUTH, *truths(self._words(column)))
+            array = self._noted(column, NO_TRUTH, *truths(self._words(column)))
         elif type_ == "date":
-            found = self._noted(column, NO_DATE, *dates(self._words(column)))
+            array = self._noted(column, NO_DATE, *dates(self._words(column)))
         elif type_ == ANY_VALUE:
-            found = self._noted(
+            array = self._noted(
                 column, LONG_EXPONENT, *any_values(self._words(column), self._cells.ints[column])
             )
         else:
             assert scale is not None
-            found = self._noted(column, NO_DECIMAL, *decimals(self._words(column), scale))
-        self[name] = found
-        return found
+            array = self._noted(column, NO_DECIMAL, *decimals(self._words(column), scale))
+        self[name] = array
+        return array
 
     def _texts(self, column: int) -> pa.StringArray:
         return texts(self._block.data, self._cells, column, self._written)
 
     def _words(self, column: int) -> pa.StringArray:
         """The texts of a column, null where csv means null."""
-        found = self._texts(column)
-        return pc.if_else(pc.is_in(found, _NULLS), None, found) if self._csv else found
+        texts = self._texts(column)
+        return pc.if_else(pc.is_in(texts, _NULLS), None, texts) if self._csv else texts
 
     def _numbers(self, column: int, type_: str) -> pa.Array:
-        there = self._cells.there(column)
+        present = self._cells.present(column)
         numbers = (self._cells.ints if type_ == "int64" else self._cells.floats)[column]
         if type_ == "float64":
             finite = np.isfinite(numbers)
             if not finite.all():
                 self._faults.note(~finite, NOT_FINITE, column=column)
-        return pa.array(numbers) if there.all() else pa.array(numbers, mask=~there)
+        return pa.array(numbers) if present.all() else pa.array(numbers, mask=~present)
 
-    def _noted(self, column: int, code: int, found: pa.Array, wrong: Bools) -> pa.Array:
+    def _noted(self, column: int, code: int, array: pa.Array, wrong: Bools) -> pa.Array:
         if wrong.any():
             self._faults.note(wrong, code, column=column)
-        return found
+        return array
 
 
 def reader_of(

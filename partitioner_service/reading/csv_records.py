@@ -74,10 +74,10 @@ def _quoted(data: UInt8s, at: int, stop: int, delimiter: int) -> tuple[int, int,
 
 
 @kernel
-def _line(it: Lines, at: int, stop: int, row: int) -> tuple[int, int]:
+def _line(lines: Lines, at: int, stop: int, row: int) -> tuple[int, int]:
     """The fields of one line -> (number of fields, where the line ends)."""
-    data, delimiter = it.data, it.delimiter
-    places, cells = it.places, it.cells
+    data, delimiter = lines.data, lines.delimiter
+    places, cells = lines.places, lines.cells
     field = 0
     while True:
         begin = at
@@ -106,9 +106,9 @@ def _line(it: Lines, at: int, stop: int, row: int) -> tuple[int, int]:
 
 
 @kernel
-def _split(it: Lines, begins: Int64s, faults: Faults) -> None:
+def _split(lines: Lines, begins: Int64s, faults: Faults) -> None:
     """Find the cells of the records without a fault."""
-    data = it.data
+    data = lines.data
     for row in range(begins.shape[0] - 1):
         if faults.codes[row] != 0:
             continue
@@ -123,19 +123,19 @@ def _split(it: Lines, begins: Int64s, faults: Faults) -> None:
         elif stop - begin >= len(_MARK) and spells(data, begin, _MARK):
             code = BYTE_ORDER_MARK
         else:
-            fields, at = _line(it, begin, stop, row)
+            fields, at = _line(lines, begin, stop, row)
             if at < stop:  # one line end may follow the line
                 at += 2 if data[at] == RETURN and data[at + 1] == LINE_FEED and at + 1 < stop else 1
             if at < stop:
                 code = MORE_LINES
                 faults.at[row] = at - begin
-            elif fields != it.places.shape[0]:
+            elif fields != lines.places.shape[0]:
                 code = OTHER_FIELDS
                 faults.at[row] = fields
         if code != 0:
             faults.codes[row] = code
-            for column in range(it.cells.states.shape[0]):
-                it.cells.states[column, row] = ABSENT
+            for column in range(lines.cells.states.shape[0]):
+                lines.cells.states[column, row] = ABSENT
 
 
 class CsvReader:

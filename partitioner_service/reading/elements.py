@@ -126,7 +126,7 @@ class Exploder:
         names: names of the columns of `cells`. written: how these cells were written (JSON, CSV or PLAIN).
         """
         column = names.index(self._explosion.column)
-        valid = (faults.codes == 0) & cells.there(column)
+        valid = (faults.codes == 0) & cells.present(column)
         if self._reader is None:
             return self._parts(texts(block.data, cells, column, written), valid, column, faults)
         counts = np.zeros(len(valid), np.int64)
@@ -174,12 +174,12 @@ class Exploder:
         begun = np.frombuffer(offsets, np.int32, len(parts) + 1, 4 * parts.offset).astype(np.int64)
         # Unlike a block's records, these texts have no line feed behind them. No scan reads them, so none is
         # needed.
-        held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+        buffer = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
         cells = Cells.of(np.array([TEXT]), len(parts))
         cells.states[0] = VALUE
         cells.begins[0] = begun[:-1]
         cells.lengths[0] = np.diff(begun)
-        return Elements(parents, Block(held, begun, None), cells, Faults.none(len(parts)))
+        return Elements(parents, Block(buffer, begun, None), cells, Faults.none(len(parts)))
 
 
 def _refuse(counts: Int64s, column: int, faults: Faults) -> None:

@@ -103,21 +103,21 @@ def _escape(data: UInt8s, at: int) -> tuple[int, int]:
 @kernel
 def string(data: UInt8s, at: int) -> tuple[int, int, int, int]:
     """A string from behind its first quote on -> (closing quote, all bytes or-ed, whether it has escapes, code)."""
-    seen = 0
+    all_bits = 0
     escapes = 0
     while True:
         byte = data[at]
         if byte == QUOTE:
-            return at, seen, escapes, 0
+            return at, all_bits, escapes, 0
         if byte < BLANK:  # a control character must be escaped
-            return at, seen, escapes, NO_JSON
+            return at, all_bits, escapes, NO_JSON
         if byte == BACKSLASH:
             escapes = 1
             at, code = _escape(data, at)
             if code != 0:
-                return at, seen, escapes, code
+                return at, all_bits, escapes, code
         else:
-            seen |= byte
+            all_bits |= byte
             at += 1
 
 
@@ -192,11 +192,11 @@ def begins_number(byte: int) -> bool:
 @kernel
 def _scalar(data: UInt8s, at: int) -> tuple[int, int]:
     """A string, number, boolean or null that nobody needs -> (where it ends or the fault is, code)."""
-    here = data[at]
-    if here == QUOTE:
+    byte = data[at]
+    if byte == QUOTE:
         end, _, _, code = string(data, at + 1)
         return end + (code == 0), code  # past the closing quote, or at the fault
-    end = number(data, at).end if begins_number(here) else literal(data, at)
+    end = number(data, at).end if begins_number(byte) else literal(data, at)
     if end == 0:
         return at, NO_JSON
     return end, 0

@@ -35,7 +35,7 @@ class JsonReader:
             columns=columns,
             cells=cells,
             scratch=np.empty(block.longest + 1, np.uint8),
-            seen=np.full(objects, -1, np.int64),
+            last_rows=np.full(objects, -1, np.int64),
             around=np.empty(objects, np.int64),
         )
         scan(reading, block.begins, faults)

@@ -117,7 +117,7 @@ class Reading(NamedTuple):
     data: the bytes of the block.
     cells: all ABSENT at the start.
     scratch: room for as many bytes as the longest record has, plus one.
-    seen: for each object of the tree, the last record that held it, -1 at the start.
+    last_rows: for each object of the tree, the last record that held it, -1 at the start.
     around: the objects around the object that is being read, the outermost first.
     """
 
@@ -125,7 +125,7 @@ class Reading(NamedTuple):
     columns: Columns
     cells: Cells
     scratch: UInt8s
-    seen: Int64s
+    last_rows: Int64s
     around: Int64s
 
 
@@ -156,36 +156,36 @@ def _field_named(columns: Columns, name: UInt8s, outer: int, guess: int) -> int:
 
 
 @inlined
-def _keep_number(it: Reading, column: int, row: int, negative: bool, found: Number) -> int:
+def _keep_number(reading: Reading, column: int, row: int, negative: bool, numeral: Number) -> int:
     """Convert a number that a column needs, unless it is left to Arrow. Returns the code of a fault, or 0."""
-    cells = it.cells
-    kind = it.columns.kinds[column]
+    cells = reading.cells
+    kind = reading.columns.kinds[column]
     if kind == INT:
-        if found.how != WHOLE:
+        if numeral.how != WHOLE:
             return NOT_WHOLE
-        if found.digits > _EXACT_INT:
+        if numeral.digits > _EXACT_INT:
             # 19 digits may exceed int64, but never uint64. So the digits, which wrapped as int64, are
             # compared unsigned.
             most = np.uint64(1) << np.uint64(63)
             if not negative:
                 most -= np.uint64(1)
-            if found.digits > _EXACT_INT + 1 or np.uint64(found.whole) > most:
+            if numeral.digits > _EXACT_INT + 1 or np.uint64(numeral.whole) > most:
                 return TOO_LARGE
-        cells.ints[column, row] = -found.whole if negative else found.whole
+        cells.ints[column, row] = -numeral.whole if negative else numeral.whole
         cells.states[column, row] = VALUE
     elif kind == FLOAT:
-        if found.how == WORD:
+        if numeral.how == WORD:
             return NOT_FINITE
-        if found.how == EXPONENT or found.digits > EXACT_FLOAT:
+        if numeral.how == EXPONENT or numeral.digits > EXACT_FLOAT:
             cells.states[column, row] = LONG
         else:
             # Both are exact doubles, and division rounds correctly. So the quotient is the double nearest to
             # the text.
-            value = np.float64(found.whole) / POWERS[found.decimals]
+            value = np.float64(numeral.whole) / POWERS[numeral.decimals]
             cells.floats[column, row] = -value if negative else value
             cells.states[column, row] = VALUE
     elif kind in (NUMBER, ANY):
-        if found.how == WORD:
+        if numeral.how == WORD:
             return NOT_FINITE
         cells.states[column, row] = VALUE
         if kind == ANY:
@@ -196,53 +196,53 @@ def _keep_number(it: Reading, column: int, row: int, negative: bool, found: Numb
 
 
 @inlined
-def _text_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
+def _text_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
     """A string -> (where it ends or the fault is, code, column of the fault or -1)."""
-    cells = it.cells
+    cells = reading.cells
     begin = at + 1
-    at, seen, escapes, code = string(it.data, begin)
+    at, all_bits, escapes, code = string(reading.data, begin)
     if code != 0:
         return at, code, -1
     if column >= 0:
         cells.begins[column, row] = begin
         cells.lengths[column, row] = at - begin
-        if it.columns.kinds[column] not in (TEXT, ANY):
+        if reading.columns.kinds[column] not in (TEXT, ANY):
             code = OTHER_TYPE_TEXT
-        # `seen` has all bytes or-ed: below 0x80 the whole string is ASCII, and the slow check is not needed.
-        elif seen >= _NOT_ASCII and not is_utf8(it.data, begin, at):
+        # `all_bits` has all bytes or-ed: below 0x80 the whole string is ASCII, and the slow check is not needed.
+        elif all_bits >= _NOT_ASCII and not is_utf8(reading.data, begin, at):
             code = NOT_UTF8
         cells.states[column, row] = ESCAPED if escapes else VALUE
     return at + 1, code, column
 
 
 @inlined
-def _number_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
+def _number_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
     """A number -> (where it ends or the fault is, code, column of the fault or -1)."""
-    found = number(it.data, at)
-    if found.end == 0:
+    numeral = number(reading.data, at)
+    if numeral.end == 0:
         return at, NO_JSON, -1
     code = 0
     if column >= 0:
-        it.cells.begins[column, row] = at
-        it.cells.lengths[column, row] = found.end - at
-        code = _keep_number(it, column, row, it.data[at] == MINUS, found)
-    return found.end, code, column
+        reading.cells.begins[column, row] = at
+        reading.cells.lengths[column, row] = numeral.end - at
+        code = _keep_number(reading, column, row, reading.data[at] == MINUS, numeral)
+    return numeral.end, code, column
 
 
 @inlined
-def _other_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
+def _other_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
     """null, true or false -> (where it ends or the fault is, code, column of the fault or -1)."""
-    cells = it.cells
-    end = literal(it.data, at)
+    cells = reading.cells
+    end = literal(reading.data, at)
     if end == 0:
         return at, NO_JSON, -1
     code = 0
     if column >= 0:
         cells.states[column, row] = NULL
-        if it.data[at] != SMALL_N:
-            kind = it.columns.kinds[column]
+        if reading.data[at] != SMALL_N:
+            kind = reading.columns.kinds[column]
             if kind in (TRUTH, ANY):
-                cells.ints[column, row] = OF_TRUTH if kind == ANY else it.data[at] == SMALL_T
+                cells.ints[column, row] = OF_TRUTH if kind == ANY else reading.data[at] == SMALL_T
                 cells.begins[column, row] = at
                 cells.lengths[column, row] = end - at
                 cells.states[column, row] = VALUE
@@ -252,25 +252,25 @@ def _other_cell(it: Reading, at: int, row: int, column: int) -> tuple[int, int, 
 
 
 @inlined
-def _cell(it: Reading, at: int, stop: int, row: int, column: int) -> tuple[int, int, int]:
+def _cell(reading: Reading, at: int, stop: int, row: int, column: int) -> tuple[int, int, int]:
     """The value of a field -> (where it ends or the fault is, code, column of the fault or -1).
 
     column: the column that needs the value, -1 if none does.
     """
-    cells = it.cells
+    cells = reading.cells
     if column >= 0 and cells.states[column, row] != ABSENT:
         return at, TWICE, column
-    here = it.data[at]
-    if here == QUOTE:
-        return _text_cell(it, at, row, column)
-    if begins_number(here):
-        return _number_cell(it, at, row, column)
-    if here != OPEN_OBJECT and here != OPEN_LIST:
-        return _other_cell(it, at, row, column)
-    if column >= 0 and (here != OPEN_LIST or it.columns.kinds[column] != LIST):
+    byte = reading.data[at]
+    if byte == QUOTE:
+        return _text_cell(reading, at, row, column)
+    if begins_number(byte):
+        return _number_cell(reading, at, row, column)
+    if byte != OPEN_OBJECT and byte != OPEN_LIST:
+        return _other_cell(reading, at, row, column)
+    if column >= 0 and (byte != OPEN_LIST or reading.columns.kinds[column] != LIST):
         return at, OTHER_TYPE_NESTED, column
     begin = at
-    at, code = nested(it.data, at, stop, it.scratch)
+    at, code = nested(reading.data, at, stop, reading.scratch)
     if column >= 0 and code == 0:
         cells.begins[column, row] = begin
         cells.lengths[column, row] = at - begin
@@ -279,38 +279,38 @@ def _cell(it: Reading, at: int, stop: int, row: int, column: int) -> tuple[int, 
 
 
 @inlined
-def _outer(it: Reading, at: int, row: int, field: int) -> tuple[int, int]:
+def _outer(reading: Reading, at: int, row: int, field: int) -> tuple[int, int]:
     """Whether to go into the object that a field holds, as fields within it are needed -> (1 or 0, code)."""
-    if it.seen[field + 1] == row:
+    if reading.last_rows[field + 1] == row:
         return 0, TWICE
-    it.seen[field + 1] = row
-    if it.data[at] == OPEN_OBJECT:
+    reading.last_rows[field + 1] = row
+    if reading.data[at] == OPEN_OBJECT:
         return 1, 0
-    return 0, 0 if it.data[at] == SMALL_N else NO_INNER
+    return 0, 0 if reading.data[at] == SMALL_N else NO_INNER
 
 
 @inlined
-def _field(it: Reading, at: int, outer: int, guess: int) -> tuple[int, int, int]:
+def _field(reading: Reading, at: int, outer: int, guess: int) -> tuple[int, int, int]:
     """The name of a field from its first quote on -> (closing quote or fault, code, needed field or -1)."""
     begin = at + 1
-    at, _, escapes, code = string(it.data, begin)
+    at, _, escapes, code = string(reading.data, begin)
     if code != 0:
         return at, code, -1
     if escapes:
-        length = unescape(it.data, begin, at, it.scratch, 0)
-        return at, 0, _field_named(it.columns, it.scratch[:length], outer, guess)
-    return at, 0, _field_named(it.columns, it.data[begin:at], outer, guess)
+        length = unescape(reading.data, begin, at, reading.scratch, 0)
+        return at, 0, _field_named(reading.columns, reading.scratch[:length], outer, guess)
+    return at, 0, _field_named(reading.columns, reading.data[begin:at], outer, guess)
 
 
 @inlined
-def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
+def _record(reading: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
     """The object that a record is, from its first bracket on -> (where it ends or the fault is, code, column or -1).
 
     Needed objects within objects are entered in the same loop. `around` is the stack of the objects that are
     still open.
     """
-    data = it.data
-    tree = it.columns.tree
+    data = reading.data
+    tree = reading.columns.tree
     depth = outer = guess = 0
     at = space(data, at + 1, stop)
     begun = True  # an object may end right after its first bracket, but not right after a comma
@@ -318,7 +318,7 @@ def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
         if not begun or data[at] != CLOSE_OBJECT:
             if data[at] != QUOTE:
                 return at, NO_JSON, -1
-            at, code, field = _field(it, at, outer, guess)
+            at, code, field = _field(reading, at, outer, guess)
             if code != 0:
                 return at, code, -1
             column = -1
@@ -330,18 +330,18 @@ def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
                 return at, NO_JSON, -1
             at = space(data, at + 1, stop)
             if field >= 0 and column < 0:
-                into, code = _outer(it, at, row, field)
+                into, code = _outer(reading, at, row, field)
                 if code != 0:
                     return at, code, tree[field + 1]["through"]
                 if into:
-                    it.around[depth] = outer
+                    reading.around[depth] = outer
                     depth += 1
                     outer = field + 1
                     guess = tree[outer]["first"]
                     at = space(data, at + 1, stop)
                     begun = True
                     continue
-            at, code, whose = _cell(it, at, stop, row, column)
+            at, code, whose = _cell(reading, at, stop, row, column)
             if code != 0:
                 return at, code, whose
             at = space(data, at, stop)
@@ -353,7 +353,7 @@ def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
             # Object f + 1 is what field f holds. So `outer`, read as a field, is the field behind the object
             # that ends.
             guess = outer
-            outer = it.around[depth]
+            outer = reading.around[depth]
         if data[at] != COMMA:
             return at, NO_JSON, -1
         at = space(data, at + 1, stop)
@@ -361,7 +361,7 @@ def _record(it: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
 
 
 @kernel
-def scan(it: Reading, begins: Int64s, faults: Faults) -> None:
+def scan(reading: Reading, begins: Int64s, faults: Faults) -> None:
     """Judge the records that have no fault yet, and find their cells.
 
     All cells of a record with a fault are ABSENT.
@@ -373,11 +373,11 @@ def scan(it: Reading, begins: Int64s, faults: Faults) -> None:
             continue
         begin = begins[row]
         stop = begins[row + 1] - 1  # the line feed behind the record
-        at = space(it.data, begin, stop)
+        at = space(reading.data, begin, stop)
         code = NO_OBJECT
         column = -1
-        if it.data[at] == OPEN_OBJECT:
-            at, code, column = _record(it, at, stop, row)
+        if reading.data[at] == OPEN_OBJECT:
+            at, code, column = _record(reading, at, stop, row)
         if code != 0:
             # If the fault is at the line feed behind the record, the record was right so far, and ended too
             # soon.
@@ -385,5 +385,5 @@ def scan(it: Reading, begins: Int64s, faults: Faults) -> None:
             faults.columns[row] = column
             faults.at[row] = min(at, stop) - begin
             # Cells before the fault were found already.
-            for other in range(it.columns.kinds.shape[0]):
-                it.cells.states[other, row] = ABSENT
+            for other in range(reading.columns.kinds.shape[0]):
+                reading.cells.states[other, row] = ABSENT

@@ -205,12 +205,12 @@ class Filler:
         """The numbers in these rows, as a reason shows them."""
         if leaf.holds == "float":
             return list(map(repr, self._raw.floats[column.place, rows].tolist()))
-        found = self._raw.ints[column.place, rows]
-        return list(map(str, (found.view(np.uint64) if leaf.holds == "uint" else found).tolist()))
+        numbers = self._raw.ints[column.place, rows]
+        return list(map(str, (numbers.view(np.uint64) if leaf.holds == "uint" else numbers).tolist()))
 
     def _whole(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
-        found = self._raw.ints[column.place, rows]
-        self._cells.ints[column.place, rows] = found
+        numbers = self._raw.ints[column.place, rows]
+        self._cells.ints[column.place, rows] = numbers
         self._too_large(column, leaf, rows, schemas)
 
     def _too_large(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
@@ -221,13 +221,13 @@ class Filler:
     def _float(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         raw = self._raw
         if leaf.holds == "float":
-            found = raw.floats[column.place, rows]
+            floats = raw.floats[column.place, rows]
         elif leaf.holds == "uint":
-            found = raw.ints[column.place, rows].view(np.uint64).astype(np.float64)
+            floats = raw.ints[column.place, rows].view(np.uint64).astype(np.float64)
         else:
-            found = raw.ints[column.place, rows].astype(np.float64)
-        self._cells.floats[column.place, rows] = found
-        self._refuse(rows[~np.isfinite(found)], NOT_FINITE, column, schemas, leaf)
+            floats = raw.ints[column.place, rows].astype(np.float64)
+        self._cells.floats[column.place, rows] = floats
+        self._refuse(rows[~np.isfinite(floats)], NOT_FINITE, column, schemas, leaf)
 
     def _text(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         cells, place = self._cells, column.place
@@ -267,11 +267,11 @@ class Filler:
     def _digits(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         raw = self._raw
         if leaf.holds == "float":
-            found = raw.floats[column.place, rows]
-            finite = np.isfinite(found)
+            floats = raw.floats[column.place, rows]
+            finite = np.isfinite(floats)
             # Decimals are read without exponents, so a number with an exponent is written out, to its last digit.
-            told = [said if "e" not in said else f"{Decimal(said):f}" for said in map(repr, found.tolist())]
-            self._write(column, rows, pa.array(told, pa.string()))
+            texts = [text if "e" not in text else f"{Decimal(text):f}" for text in map(repr, floats.tolist())]
+            self._write(column, rows, pa.array(texts, pa.string()))
             self._refuse(rows[~finite], NOT_FINITE, column, schemas, leaf)
             return
         self._write(column, rows, pa.array(raw.ints[column.place, rows]).cast(pa.string()))
@@ -283,21 +283,21 @@ class Filler:
         wide = lengths > _WIDEST_DECIMAL
         # Avro writes the units of a decimal as a signed number, the highest byte first. A wide one counts as
         # 0 here.
-        told = [
+        texts = [
             _placed(int.from_bytes(data[begin : begin + length], "big", signed=True), leaf.scale)
             for begin, length in zip(begins.tolist(), np.where(wide, 0, lengths).tolist(), strict=True)
         ]
         if column.kind == FLOAT:
-            self._cells.floats[column.place, rows] = np.array(list(map(float, told)))
+            self._cells.floats[column.place, rows] = np.array(list(map(float, texts)))
         else:
-            self._write(column, rows, pa.array(told, pa.string()))
+            self._write(column, rows, pa.array(texts, pa.string()))
         self._refuse(rows[wide], OTHER_FORM, column, schemas)
 
     def _uuid(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         begins = self._raw.begins[column.place, rows].tolist()
         data = self._block.data
-        told = [str(uuid.UUID(bytes=data[begin : begin + 16].tobytes())) for begin in begins]
-        self._write(column, rows, pa.array(told, pa.string()))
+        texts = [str(uuid.UUID(bytes=data[begin : begin + 16].tobytes())) for begin in begins]
+        self._write(column, rows, pa.array(texts, pa.string()))
 
     def _time(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         """Convert a timestamp from its own unit to the query's time_unit."""

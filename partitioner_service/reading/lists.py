@@ -27,18 +27,18 @@ def value_end(data: UInt8s, at: int) -> int:
     """Where an element of a list ends: at the comma or bracket behind it. The list must be valid JSON."""
     depth = 0
     while True:
-        here = data[at]
-        if here == QUOTE:
+        byte = data[at]
+        if byte == QUOTE:
             at += 1
             while data[at] != QUOTE:
                 at += 2 if data[at] == BACKSLASH else 1  # an escaped quote does not end the text
-        elif here in (OPEN_LIST, OPEN_OBJECT):
+        elif byte in (OPEN_LIST, OPEN_OBJECT):
             depth += 1
-        elif here in (CLOSE_LIST, CLOSE_OBJECT):
+        elif byte in (CLOSE_LIST, CLOSE_OBJECT):
             if depth == 0:
                 return at
             depth -= 1
-        elif here == COMMA and depth == 0:
+        elif byte == COMMA and depth == 0:
             return at
         at += 1
 
@@ -75,16 +75,16 @@ def count_elements(data: UInt8s, begins: Int64s, valid: Bools, counts: Int64s) -
 
 def sizes_of_lists(data: UInt8s, cells: Cells, column: int) -> pa.Int64Array:
     """The number of elements of each list in a column, null where there is none. data: the block of these cells."""
-    there = cells.there(column)
-    counts = np.zeros(len(there), np.int64)
-    count_elements(data, cells.begins[column], there, counts)
-    return pa.array(counts, mask=~there)
+    present = cells.present(column)
+    counts = np.zeros(len(present), np.int64)
+    count_elements(data, cells.begins[column], present, counts)
+    return pa.array(counts, mask=~present)
 
 
-def sizes_of_texts(texts: pa.StringArray, taken: Explosion) -> pa.Int64Array:
+def sizes_of_texts(texts: pa.StringArray, explosion: Explosion) -> pa.Int64Array:
     """The number of parts that each text is taken apart into, null where there is no text."""
-    if taken.way == "words":
-        found = pc.count_substring_regex(texts, pattern=f"[^{BLANKS}]+")
+    if explosion.way == "words":
+        counts = pc.count_substring_regex(texts, pattern=f"[^{BLANKS}]+")
     else:
-        found = pc.add(pc.count_substring(texts, pattern=taken.separator), 1)
-    return found.cast(pa.int64())
+        counts = pc.add(pc.count_substring(texts, pattern=explosion.separator), 1)
+    return counts.cast(pa.int64())

@@ -56,13 +56,13 @@ class Payloads(Sequence[bytes | None]):
 
     def column(self) -> pa.BinaryArray:
         """The strings as a column of Arrow, null where they are missing. All together must be below 2 GiB."""
-        held = self.compact()
-        between = np.ones(len(held.data), np.bool_)
-        between[held.begins[1:] - 1] = False  # the line feeds behind the strings
-        offsets = (held.begins - np.arange(len(held.begins))).astype(np.int32)
-        valid = None if held.missing is None else pa.array(~held.missing).buffers()[1]
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(held.data[between])]
-        return pa.BinaryArray.from_buffers(pa.binary(), len(held), buffers)
+        compact = self.compact()
+        between = np.ones(len(compact.data), np.bool_)
+        between[compact.begins[1:] - 1] = False  # the line feeds behind the strings
+        offsets = (compact.begins - np.arange(len(compact.begins))).astype(np.int32)
+        valid = None if compact.missing is None else pa.array(~compact.missing).buffers()[1]
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(compact.data[between])]
+        return pa.BinaryArray.from_buffers(pa.binary(), len(compact), buffers)
 
     def __len__(self) -> int:
         return len(self.begins) - 1
@@ -89,20 +89,23 @@ def together(parts: Sequence[Sequence[bytes | None]]) -> Sequence[bytes | None]:
     """The strings of all parts, one part after the other. Slices of one buffer that follow each other are not copied."""
     if len(parts) == 1:
         return parts[0]
-    held = [part for part in parts if isinstance(part, Payloads)]
-    if len(held) < len(parts):
+    payloads = [part for part in parts if isinstance(part, Payloads)]
+    if len(payloads) < len(parts):
         return list(chain.from_iterable(parts))
     missing = None
-    if any(part.missing is not None for part in held):
+    if any(part.missing is not None for part in payloads):
         missing = np.concatenate(
-            [np.zeros(len(p), np.bool_) if p.missing is None else p.missing for p in held]
+            [np.zeros(len(p), np.bool_) if p.missing is None else p.missing for p in payloads]
         )
     if all(
-        former.data is later.data and former.begins[-1] == later.begins[0] for former, later in pairwise(held)
+        former.data is later.data and former.begins[-1] == later.begins[0]
+        for former, later in pairwise(payloads)
     ):
-        begins = np.concatenate([held[0].begins, *(part.begins[1:] for part in held[1:])])
-        return Payloads(held[0].data, begins, missing)
-    held = [part.compact() for part in held]
-    starts = np.cumsum([0, *(len(part.data) for part in held)])
-    begins = np.concatenate([*(p.begins[:-1] + at for p, at in zip(held, starts, strict=False)), starts[-1:]])
-    return Payloads(np.concatenate([part.data for part in held]), begins, missing)
+        begins = np.concatenate([payloads[0].begins, *(part.begins[1:] for part in payloads[1:])])
+        return Payloads(payloads[0].data, begins, missing)
+    payloads = [part.compact() for part in payloads]
+    starts = np.cumsum([0, *(len(part.data) for part in payloads)])
+    begins = np.concatenate(
+        [*(p.begins[:-1] + at for p, at in zip(payloads, starts, strict=False)), starts[-1:]]
+    )
+    return Payloads(np.concatenate([part.data for part in payloads]), begins, missing)

@@ -88,13 +88,13 @@ def _group_passed(data: UInt8s, at: int, stop: int, number: int, open_groups: In
 
 
 @inlined
-def _begin(it: Walk, tables: Tables, message: int, row: int) -> None:
+def _begin(walk: Walk, tables: Tables, message: int, row: int) -> None:
     """Fill the default values of a message that begins.
 
     A message may come in several parts, whose fields add up. So a cell that an earlier part has filled is
     kept.
     """
-    raw = it.raw
+    raw = walk.raw
     for place in range(tables.default_bounds[message], tables.default_bounds[message + 1]):
         leaf = tables.defaults[place]["leaf"]
         column = tables.defaults[place]["column"]
@@ -130,30 +130,30 @@ def _field_of(tables: Tables, message: int, number: int) -> int:
 
 
 @inlined
-def _keep(it: Walk, field: Rows, at: int, stop: int, row: int) -> None:
+def _keep(walk: Walk, field: Rows, at: int, stop: int, row: int) -> None:
     """Keep the value of a needed field, which begins at `at`.
 
     The caller has passed over the value, so it is whole.
     """
-    raw = it.raw
+    raw = walk.raw
     column = field["column"]
     do = field["do"]
     raw.leaves[column, row] = field["leaf"]
     if do == REPEATED:
         return
     if do == SPAN:
-        length, begin = varint(it.data, at, stop)
+        length, begin = varint(walk.data, at, stop)
         raw.begins[column, row] = begin
         raw.lengths[column, row] = length
     elif do == DOUBLE:
-        raw.floats[column, row] = double(it, at)
+        raw.floats[column, row] = double(walk, at)
     elif do == SINGLE:
-        raw.floats[column, row] = single(it, at)
+        raw.floats[column, row] = single(walk, at)
     else:
         if field["wire"] == VARINT:
-            value, _ = varint(it.data, at, stop)
+            value, _ = varint(walk.data, at, stop)
         else:
-            value = little(it.data, at, 8 if field["wire"] == FIXED64 else 4)
+            value = little(walk.data, at, 8 if field["wire"] == FIXED64 else 4)
         value = _as_said(value, do)
         if do == NANOS:
             raw.lengths[column, row] = value
@@ -162,15 +162,15 @@ def _keep(it: Walk, field: Rows, at: int, stop: int, row: int) -> None:
 
 
 @inlined
-def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
+def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
     """Go through one record. Returns whether its bytes are such a record.
 
     stack: for each message that is entered, the number and the end of the message around it.
     """
-    data, stack = it.data, it.stack
+    data, stack = walk.data, walk.stack
     message = 0
     depth = 0
-    _begin(it, tables, 0, row)
+    _begin(walk, tables, 0, row)
     while True:
         if at == stop:  # the end of this message
             if depth == 0:
@@ -190,11 +190,11 @@ def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
                 return False
             continue
         begin = at
-        found = _field_of(tables, message, tag >> _WIRE_BITS)
+        index = _field_of(tables, message, tag >> _WIRE_BITS)
         known = False
         do = PASS
-        if found >= 0:
-            field = tables.fields[found]
+        if index >= 0:
+            field = tables.fields[index]
             do = field["do"]
             # Repeated numbers may come packed, so any wire type shows that a repeated field is there.
             known = do != PASS and (do == REPEATED or field["wire"] == wire)
@@ -202,7 +202,7 @@ def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
             # its oneof.
             if known or do == PASS:
                 for place in range(field["clears"], field["clears_stop"]):
-                    it.raw.leaves[tables.clears[place], row] = NOTHING
+                    walk.raw.leaves[tables.clears[place], row] = NOTHING
         if known and do == MESSAGE:
             length, at = varint(data, at, stop)
             if at < 0 or length < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:
@@ -210,22 +210,22 @@ def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
             stack[depth] = message
             stack[depth + 1] = stop
             depth += 2
-            message = tables.fields[found]["into"]
+            message = tables.fields[index]["into"]
             stop = at + length
-            _begin(it, tables, message, row)
+            _begin(walk, tables, message, row)
             continue
         at = _passed(data, at, stop, wire)
         if at < 0:
             return False
         if known:
-            _keep(it, tables.fields[found], begin, stop, row)
+            _keep(walk, tables.fields[index], begin, stop, row)
 
 
 @kernel
-def scan(it: Walk, tables: Tables, failed: Bools) -> None:
+def scan(walk: Walk, tables: Tables, failed: Bools) -> None:
     """Find the needed cells of these records.
 
     failed: is set for each record whose bytes do not fit the schema.
     """
-    for number in range(it.rows.shape[0]):
-        failed[number] = not _record(it, tables, it.starts[number], it.stops[number], it.rows[number])
+    for number in range(walk.rows.shape[0]):
+        failed[number] = not _record(walk, tables, walk.starts[number], walk.stops[number], walk.rows[number])

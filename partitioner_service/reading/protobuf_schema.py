@@ -116,8 +116,8 @@ def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool
             file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
             # The schemas import each other by the names that the registry has for their references.
             file.name = name or "evenflow-record.proto"
-            for wanted in file.dependency:
-                _add_well_known(pool, wanted, added)
+            for dependency in file.dependency:
+                _add_well_known(pool, dependency, added)
             pool.Add(file)
             added.add(file.name)
             last = file.name
@@ -136,10 +136,10 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[
         return
     # Importing the module puts its file into the default pool.
     importlib.import_module(f"{name.removesuffix('.proto').replace('/', '.')}_pb2")
-    found = descriptor_pool.Default().FindFileByName(name)
-    for wanted in found.dependencies:
-        _add_well_known(pool, wanted.name, added)
-    pool.AddSerializedFile(found.serialized_pb)
+    file = descriptor_pool.Default().FindFileByName(name)
+    for dependency in file.dependencies:
+        _add_well_known(pool, dependency.name, added)
+    pool.AddSerializedFile(file.serialized_pb)
     added.add(name)
 
 
@@ -150,9 +150,9 @@ def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[i
 
     Raises Unfit.
     """
-    found = pool.FindFileByName(file)
+    descriptor = pool.FindFileByName(file)
     proto = descriptor_pb2.FileDescriptorProto()
-    found.CopyToProto(proto)
+    descriptor.CopyToProto(proto)
     messages: Any = proto.message_type
     name = [proto.package] if proto.package else []
     for index in path:
@@ -201,7 +201,7 @@ class _Message:
 class _Compiler:
     """Compiles one message and the messages in it.
 
-    wanted: the needed columns by path, as `tree_of` makes it.
+    column_tree: the needed columns by path, as `tree_of` makes it.
     """
 
     def __init__(self) -> None:
@@ -209,10 +209,10 @@ class _Compiler:
         self._clears: list[int] = []
         self._leaves: dict[Leaf, int] = {}
 
-    def program(self, root: Descriptor, wanted: dict[str, Any]) -> ProtobufProgram:
-        self._message(root, wanted)
-        fields = [one for message in self._messages for one in sorted(map(astuple, message.fields))]
-        defaults = [one for message in self._messages for one in message.defaults]
+    def program(self, root: Descriptor, column_tree: dict[str, Any]) -> ProtobufProgram:
+        self._message(root, column_tree)
+        fields = [row for message in self._messages for row in sorted(map(astuple, message.fields))]
+        defaults = [default for message in self._messages for default in message.defaults]
         tables = Tables(
             fields=cast(Rows, np.array(fields, FIELD)),
             bounds=np.cumsum([0, *(len(message.fields) for message in self._messages)]),
@@ -226,36 +226,38 @@ class _Compiler:
         """The number of this leaf. Equal leaves have one number."""
         return self._leaves.setdefault(leaf, len(self._leaves))
 
-    def _message(self, type_: Descriptor, wanted: dict[str, Any]) -> int:
+    def _message(self, type_: Descriptor, column_tree: dict[str, Any]) -> int:
         """Add a message, with the fields that are needed or that empty needed ones. Returns its number."""
         # The number is taken before the fields are added, because they add messages of their own.
         number = len(self._messages)
         message = _Message()
         self._messages.append(message)
-        for name in wanted:
+        for name in column_tree:
             if name and name in type_.fields_by_name:
-                self._field(message, type_.fields_by_name[name], wanted[name])
+                self._field(message, type_.fields_by_name[name], column_tree[name])
         for group in type_.oneofs:
-            if any(one.name in wanted for one in group.fields) and len(group.fields) > 1:
-                self._one_of(message, group.fields, wanted)
+            if any(field.name in column_tree for field in group.fields) and len(group.fields) > 1:
+                self._one_of(message, group.fields, column_tree)
         return number
 
-    def _one_of(self, message: _Message, fields: Sequence[FieldDescriptor], wanted: dict[str, Any]) -> None:
+    def _one_of(
+        self, message: _Message, fields: Sequence[FieldDescriptor], column_tree: dict[str, Any]
+    ) -> None:
         """Let each field of a oneof empty the columns of the others: on the wire the last of them counts."""
         for own in fields:
-            row = next((one for one in message.fields if one.number == own.number), None)
+            row = next((field for field in message.fields if field.number == own.number), None)
             if row is None:  # nobody needs this field, but it empties the others
                 row = _Field(own.number)
                 message.fields.append(row)
             row.clears = len(self._clears)
             for other in fields:
-                if other.number != own.number and other.name in wanted:
-                    self._clears.extend(_columns_in(wanted[other.name]))
+                if other.number != own.number and other.name in column_tree:
+                    self._clears.extend(_columns_in(column_tree[other.name]))
             row.clears_stop = len(self._clears)
 
-    def _field(self, message: _Message, own: FieldDescriptor, wanted: dict[str, Any]) -> None:
+    def _field(self, message: _Message, own: FieldDescriptor, column_tree: dict[str, Any]) -> None:
         """Add a field that is needed, or that leads to needed ones."""
-        column = wanted.get("", -1)
+        column = column_tree.get("", -1)
         row = _Field(own.number, column=column)
         message.fields.append(row)
         if own.is_repeated:
@@ -264,7 +266,7 @@ class _Compiler:
             return
         if own.type == _F.TYPE_MESSAGE:
             row.wire, row.do = LENGTH, MESSAGE
-            row.into = self._message(own.message_type, wanted)
+            row.into = self._message(own.message_type, column_tree)
             if column >= 0:
                 # A message that is there has a value even if it is empty, so the cell is a default of that
                 # message.
@@ -290,7 +292,7 @@ class _Compiler:
             message.defaults.append((row.leaf, column))
 
 
-def _columns_in(wanted: dict[str, Any]) -> list[int]:
+def _columns_in(column_tree: dict[str, Any]) -> list[int]:
     """Every needed column that is this field or lies within it."""
-    found = [wanted[""]] if "" in wanted else []
-    return found + [place for name, below in wanted.items() if name for place in _columns_in(below)]
+    own = [column_tree[""]] if "" in column_tree else []
+    return own + [place for name, below in column_tree.items() if name for place in _columns_in(below)]

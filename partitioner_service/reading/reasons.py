@@ -194,7 +194,7 @@ class Bad(Mapping[int, str]):
         """
         behind = pa.array(places[self.rows]).cast(pa.string()).cast(pa.binary())
         details = pc.binary_join_element_wise(self.details, b" (element ", behind, b")", b"")
-        words = [f"{said} (element ...)" for said in self.words]
+        words = [f"{reason} (element ...)" for reason in self.words]
         return Bad(parents[self.rows], details, self.kinds, words, self.reasons)
 
     def and_others(self, others: Bad) -> Bad:
@@ -206,15 +206,16 @@ class Bad(Mapping[int, str]):
         words, reasons = [*self.words, *others.words], [*self.reasons, *others.reasons]
         return Bad(rows[order], details, kinds, words, reasons)
 
-    def of(self, reason: str) -> Bools:
+    def of_reason(self, reason: str) -> Bools:
         """Which of the records are rejected for this reason. Shape (len(self),)."""
-        found: Bools = np.array([*(one == reason for one in self.reasons), False], np.bool_)[self.kinds]
-        return found
+        # The False behind them keeps the type where there is no reason at all.
+        mask: Bools = np.array([*(kind == reason for kind in self.reasons), False], np.bool_)[self.kinds]
+        return mask
 
     @property
     def too_large(self) -> Bools:
         """Which of the records are readable but too large. Shape (len(self),)."""
-        return self.of(LARGE)
+        return self.of_reason(LARGE)
 
     def counted(self) -> dict[str, int]:
         """Number of records by reason, with dots in place of what a record holds."""
@@ -226,11 +227,11 @@ NO_NOTES: Mapping[int, str] = {}
 
 
 def _with_notes(
-    told: pa.BinaryArray, is_note: Bools, rows: Int64s, faults: Faults, notes: Mapping[int, str]
+    parts: pa.BinaryArray, is_note: Bools, rows: Int64s, faults: Faults, notes: Mapping[int, str]
 ) -> pa.BinaryArray:
-    """`told` with the notes of those rows whose reason tells one."""
+    """`parts` with the notes of those rows whose reason tells one."""
     of_rows = [notes[number] for number in faults.at[rows[is_note]].tolist()]
-    return pc.replace_with_mask(told, pa.array(is_note), pa.array(of_rows, pa.string()).cast(pa.binary()))
+    return pc.replace_with_mask(parts, pa.array(is_note), pa.array(of_rows, pa.string()).cast(pa.binary()))
 
 
 class Explainer:
@@ -266,11 +267,11 @@ class Explainer:
         groups, kinds = np.unique(codes << 16 | (columns + 1), return_inverse=True)
         templates = [self._template(int(group) >> 16, (int(group) & 0xFFFF) - 1) for group in groups]
         before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
-        told = self._told(templates, kinds, rows, faults, block, cells)
-        told = _with_notes(
-            told, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
+        parts = self._parts(templates, kinds, rows, faults, block, cells)
+        parts = _with_notes(
+            parts, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
         )
-        details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
+        details = pc.binary_join_element_wise(before.take(kinds), parts, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
         return Bad(rows, details, kinds, words, [reason_of(int(group) >> 16) for group in groups])
 
@@ -286,7 +287,7 @@ class Explainer:
         before, shows, after = (*_WORDS[code].format(**known).split("\0"), "", "")[:3]
         return before.encode(), shows.encode(), after.encode()
 
-    def _told(
+    def _parts(
         self,
         templates: Sequence[tuple[bytes, bytes, bytes]],
         kinds: Int64s,
@@ -297,9 +298,9 @@ class Explainer:
     ) -> pa.BinaryArray:
         """The part that differs from record to record, for each of these rows."""
         shows = np.array([part for _, part, _ in templates])[kinds]
-        told = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
-        told = pc.if_else(pa.array(shows == b"at"), told, pa.scalar(b"", pa.binary()))
+        parts = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
+        parts = pc.if_else(pa.array(shows == b"at"), parts, pa.scalar(b"", pa.binary()))
         is_text = shows == b"text"
         of_cells = rows[is_text]
         texts = shown(block.data, cells, faults.columns[of_cells], of_cells)
-        return pc.replace_with_mask(told, pa.array(is_text), texts)
+        return pc.replace_with_mask(parts, pa.array(is_text), texts)

@@ -76,14 +76,16 @@ class RegisteredReader:
         cells.begins[:], cells.lengths[:] = 0, 0
         ids = self._ids(block, faults)
         rows = np.flatnonzero(faults.codes == 0)
-        found = self._schemas.of(np.unique(ids[rows]).tolist())
-        self.withheld = {n: f"{n}: {said.why}" for n, said in found.items() if isinstance(said, Withheld)}
-        if _note_absent(faults, ids, found):
+        answers = self._schemas.of(np.unique(ids[rows]).tolist())
+        self.withheld = {
+            n: f"{n}: {answer.why}" for n, answer in answers.items() if isinstance(answer, Withheld)
+        }
+        if _note_absent(faults, ids, answers):
             rows = np.flatnonzero(faults.codes == 0)
         starts = block.begins[:-1] + _PREFIX
         filler = Filler(block, raw, cells, faults)
         for (number, path), group in self._groups(block, ids, rows, starts, faults):
-            program = self._program(found[number], number, path)
+            program = self._program(answers[number], number, path)
             if program is None:
                 _note(faults, group, UNFIT_SCHEMA, ids)
                 continue
@@ -135,8 +137,8 @@ class RegisteredReader:
                 path, behind = _message_path(block.data, int(starts[row]), int(block.begins[row + 1]) - 1)
                 starts[row] = behind
                 others.setdefault(path, []).append(row)
-            for path, found in others.items():
-                some = np.array(found, np.int64)
+            for path, indices in others.items():
+                some = np.array(indices, np.int64)
                 if path:
                     groups.append(((number, path), some))
                 else:
@@ -182,10 +184,10 @@ class RegisteredReader:
         return failed
 
 
-def _note_absent(faults: Faults, ids: Int64s, found: Mapping[int, Answer]) -> bool:
+def _note_absent(faults: Faults, ids: Int64s, answers: Mapping[int, Answer]) -> bool:
     """Note a fault of each record whose schema is not there or is withheld. Returns whether there is any."""
-    absent = [number for number, schema in found.items() if schema is None]
-    withheld = [number for number, schema in found.items() if isinstance(schema, Withheld)]
+    absent = [number for number, schema in answers.items() if schema is None]
+    withheld = [number for number, schema in answers.items() if isinstance(schema, Withheld)]
     if absent:
         faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
     if withheld:

@@ -95,17 +95,17 @@ class Schemas:
         SchemaRefused if the registry has refused everything since this process began. Answers that came before
         the error are kept, so the next call goes on from there.
         """
-        wanted = list(ids)
+        numbers = list(ids)
         # Nothing is forgotten while a block waits. Otherwise a block of many unknown ids might never be
         # complete.
         if not self._waiting:
             self._forget()
         self._waiting = True
-        asked = [number for number in wanted if number not in self._known and number not in self._without]
-        if asked:
-            self._ask(asked)
+        missing = [number for number in numbers if number not in self._known and number not in self._without]
+        if missing:
+            self._ask(missing)
         self._waiting = False
-        return {number: self._answer(number) for number in wanted}
+        return {number: self._answer(number) for number in numbers}
 
     def _answer(self, number: int) -> Answer:
         schema = self._known.get(number)
@@ -115,12 +115,12 @@ class Schemas:
         """Ask for these ids, and remember the answers. Raises what `of` raises."""
         before = set(self._known)
         answers, failure = self._answers(numbers)
-        refused = {number: said for number, said in answers.items() if isinstance(said, SchemaRefused)}
+        refused = {number: answer for number, answer in answers.items() if isinstance(answer, SchemaRefused)}
         now = self._clock()
-        for number, said in answers.items():
-            if isinstance(said, RegisteredSchema):
-                self._known[number] = said
-            elif said is None:
+        for number, answer in answers.items():
+            if isinstance(answer, RegisteredSchema):
+                self._known[number] = answer
+            elif answer is None:
                 self._without[number] = now, None
         if refused:
             self._prove_that_others_come(self._known.keys() - before, next(iter(refused.values())))
@@ -199,6 +199,6 @@ class Schemas:
         for number in list(self._known)[:-_MOST_SCHEMAS]:
             del self._known[number]
         before = self._clock() - _FORGET_AFTER
-        self._without = {number: told for number, told in self._without.items() if told[0] >= before}
+        self._without = {number: entry for number, entry in self._without.items() if entry[0] >= before}
         if len(self._without) > self._most:
             self._without.clear()

@@ -14,10 +14,10 @@ from partitioner_service.reading.reasons import LARGE_KEY, LARGE_VALUES, Faults
 
 def byte_lengths(column: pa.Array) -> Int64s:
     """Bytes of each text or key, 0 for null. Shape (n,)."""
-    found = pc.binary_length(column)
-    if found.null_count:
-        found = pc.fill_null(found, 0)
-    lengths: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = pc.binary_length(column)
+    if sizes.null_count:
+        sizes = pc.fill_null(sizes, 0)
+    lengths: Int64s = sizes.to_numpy(zero_copy_only=False).astype(np.int64)
     return lengths
 
 

@@ -30,8 +30,8 @@ MAX_TIME = 8_640_000_000_000_000
 
 def far(times: Int64s) -> Bools:
     """Which of these times are further than MAX_TIME from 1970."""
-    found: Bools = (times > MAX_TIME) | (times < -MAX_TIME)
-    return found
+    mask: Bools = (times > MAX_TIME) | (times < -MAX_TIME)
+    return mask
 
 
 def from_seconds(seconds: Float64s) -> tuple[Int64s, Bools]:

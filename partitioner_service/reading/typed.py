@@ -50,13 +50,13 @@ def text_parts(texts: pa.StringArray) -> Texts:
 @inlined
 def _number(data: UInt8s, at: int, digits: int) -> int:
     """The number in so many decimal digits, -1 if one of them is no digit."""
-    found = 0
+    value = 0
     for place in range(at, at + digits):
         byte = data[place]
         if not is_digit(byte):
             return -1
-        found = found * 10 + (byte - ZERO)
-    return found
+        value = value * 10 + (byte - ZERO)
+    return value
 
 
 @kernel
@@ -118,14 +118,14 @@ def _units(texts: Texts, scale: int, out: Int64s, wrong: Bools) -> None:
         units = np.int64(0)
         digits = 0  # without leading zeros
         behind = -1  # digits behind the point, -1 before the point
-        seen = False
+        has_digit = False
         right = True
         while at < stop and right:
             byte = data[at]
             if byte == POINT and behind < 0:
                 behind = 0
             elif is_digit(byte):
-                seen = True
+                has_digit = True
                 if behind >= scale:
                     right = byte == ZERO
                 else:
@@ -144,7 +144,7 @@ def _units(texts: Texts, scale: int, out: Int64s, wrong: Bools) -> None:
                 digits += 1
             if digits <= _DIGITS:
                 units *= 10
-        if not right or not seen or digits > _DIGITS:
+        if not right or not has_digit or digits > _DIGITS:
             wrong[row] = True
         else:
             out[row] = -units if negative else units
@@ -158,10 +158,10 @@ def decimals(texts: pa.StringArray, scale: int) -> tuple[pa.Decimal128Array, Boo
     units, wrong = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
     parts = text_parts(texts)
     _units(parts, scale, units, wrong)
-    return held(units, scale, parts.valid & ~wrong), wrong
+    return decimal_array(units, scale, parts.valid & ~wrong), wrong
 
 
-def held(units: Int64s, scale: int, valid: Bools) -> pa.Decimal128Array:
+def decimal_array(units: Int64s, scale: int, valid: Bools) -> pa.Decimal128Array:
     """Decimals from whole units of 10^-scale. valid: which of them are not null."""
     # Arrow's decimal128 has 16 bytes, the low 8 first. The upper 8 repeat the sign bit.
     words = np.empty((len(units), 2), np.int64)

@@ -95,9 +95,9 @@ def test_the_controller_sets_the_replicas_of_the_partitioners(
     caplog.set_level(logging.INFO, "controller")
     replicas = ScaledReplicas(settings())
     for wanted in (3, 1):
-        replicas.ask(now=9, wanted=wanted, reason="a test")
+        replicas.ask(now=9, target=wanted, reason="a test")
         assert applied.get(f"statefulset/{PARTITIONER}", f"--namespace={SPACE}")["spec"]["replicas"] == wanted
-    replicas.ask(now=9, wanted=1, reason="a test")
+    replicas.ask(now=9, target=1, reason="a test")
     assert caplog.text.count("replicas ") == 2, "what is there already is not asked for"
 
 
@@ -107,7 +107,7 @@ def test_a_workload_that_it_may_not_scale_is_told_once_and_the_controller_goes_o
     as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
     replicas = ScaledReplicas(settings(replicas_of="statefulset/kafka"))
     for _ in range(3):
-        replicas.ask(now=1, wanted=2, reason="a test")
+        replicas.ask(now=1, target=2, reason="a test")
     assert caplog.text.count("cannot be set to 2: 403 Forbidden") == 1
     assert applied.get("statefulset/kafka", f"--namespace={SPACE}")["spec"]["replicas"] == 1
 

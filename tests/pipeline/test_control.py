@@ -153,9 +153,11 @@ def test_a_spike_becomes_a_plan_of_more_workers_on_a_slide_boundary_and_is_over_
         assert plan.effective_from % pipeline.settings.query.slide_ms == 0
         assert pipeline.now * 1000 < plan.effective_from <= pipeline.now * 1000 + 6_000
         pipeline.batch(controller, load=1.6)
-        assert pipeline.judged[-1].seen.observation.settling, "published, and the partitioner routes to 4"
+        assert pipeline.judged[-1].evaluation.observation.settling, (
+            "published, and the partitioner routes to 4"
+        )
         pipeline.batch(controller, load=0.85, workers=5)
-        last = pipeline.judged[-1].seen.observation
+        last = pipeline.judged[-1].evaluation.observation
         assert (last.p, last.settling) == (5, False)
     exported = pipeline.decisions
     assert [decision.step for decision in exported] == list(range(1, len(pipeline.judged) + 1))
@@ -172,7 +174,7 @@ def test_a_stage_that_reports_nothing_is_named_and_nothing_is_decided(
         pipeline.batch(controller)
         pipeline.now += 19
         pipeline.write(partitioner(pipeline.settings, busy=1.0, rate=9e9).encode())
-        wait_until(lambda: controller.turn(0.2) or controller.heard == 3)
+        wait_until(lambda: controller.turn(0.2) or controller.record_count == 3)
         assert len(pipeline.judged) == 1
         pipeline.now += 1
         pipeline.judge(controller)
@@ -200,8 +202,8 @@ def test_strangers_hostile_bytes_and_clocks_an_hour_apart_change_nothing(
             pipeline.batch(controller, skew=(-1) ** number * HOUR_MS)
         wait_until(lambda: controller.turn(0.0) or sum("no plan" in text for text in caplog.messages) >= 16)
     assert len(pipeline.judged) == 8
-    assert all(judged.seen.observation.load == pytest.approx(0.85) for judged in pipeline.judged)
-    assert not any(judged.seen.observation.stale for judged in pipeline.judged)
+    assert all(judged.evaluation.observation.load == pytest.approx(0.85) for judged in pipeline.judged)
+    assert not any(judged.evaluation.observation.stale for judged in pipeline.judged)
     assert sum("ignored and counted" in text for text in caplog.messages) == 3
 
 
@@ -209,7 +211,7 @@ def test_what_was_there_before_is_known_and_not_fresh(pipeline: Pipeline) -> Non
     pipeline.batch(load=3.0)
     with running(pipeline) as controller:
         pipeline.now += 21
-        stale = pipeline.judge(controller).seen.observation.stale
+        stale = pipeline.judge(controller).evaluation.observation.stale
     assert stale == (
         "no record of partitioner 0 since the controller began, or was cut off",
         "no record of the fused stage since the controller began, or was cut off",
@@ -250,7 +252,7 @@ def test_a_controller_that_dies_between_writing_and_committing_leaves_no_half_pl
     assert read_plans(settings) == [], "it does not wait for the open transaction either"
     with running(pipeline) as controller:
         pipeline.batch(controller)
-        assert pipeline.judged[-1].seen.observation.p == 4
+        assert pipeline.judged[-1].evaluation.observation.p == 4
         while pipeline.judged[-1].plan is None:
             pipeline.batch(controller, load=1.6)
     assert [plan.epoch for plan in read_plans(settings)] == [1]
@@ -297,7 +299,13 @@ def test_a_plan_by_hand_is_adopted_and_of_one_epoch_the_first_counts(
         assert pipeline.judged[-1].plan is not None
         wait_until(lambda: controller.turn(0.0) or any("does not count" in text for text in caplog.messages))
         pipeline.batch(controller, workers=3)
-        assert (pipeline.judged[-1].seen.observation.p, pipeline.judged[-1].seen.observation.r) == (3, 2)
+        assert (
+            pipeline.judged[-1].evaluation.observation.p,
+            pipeline.judged[-1].evaluation.observation.r,
+        ) == (
+            3,
+            2,
+        )
     published = [(plan.epoch, plan.p) for plan in read_plans(pipeline.settings)]
     assert published == [(1, 3), (1, 5), (2, 3)], "compaction may keep the second of two with one epoch"
     assert any(

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, policy_of
-from controller.evaluate import Evaluator, Rounds, Seen
+from controller.evaluate import Evaluation, Evaluator, Rounds
 from controller.plan_log import PlanLog
 from evenflow.plans import Plan
 from evenflow.settings import Settings, load_settings
@@ -103,7 +103,7 @@ class Pipeline:
     settings: Settings
     now: float = 100.0
     wall: float = 1_700_000_000.0
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Evaluation] = field(default_factory=list)
     judged: list[Judgement] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -74,7 +74,7 @@ def test_decisions_are_read_by_others() -> None:
         wanted_r=1,
     )
     told: list[tuple[object, bool]] = []
-    collected = Collector(SETTINGS, told=lambda record, fresh: told.append((record, fresh)))
+    collected = Collector(SETTINGS, on_record=lambda record, fresh: told.append((record, fresh)))
     assert not collected.take(decision.encode(), fresh=False)
     assert not collected.ignored
     assert told == [(decision, False)]

@@ -29,8 +29,8 @@ def test_an_overload_becomes_a_plan_of_more_workers_from_a_slide_boundary_ahead_
     assert plans[0].epoch == 1
     first = next(judged for judged in pipeline.judged if judged.plan is not None)
     assert plans[0].effective_from % 1_000 == 0
-    assert first.seen.reached is not None
-    assert plans[0].effective_from > first.seen.reached
+    assert first.evaluation.reached is not None
+    assert plans[0].effective_from > first.evaluation.reached
     assert "W" in plans[0].reason
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from controller.decide import Decider, Judgement, bounds_of
-from controller.evaluate import Seen
-from controller.live import Asked, ElasticLive
+from controller.evaluate import Evaluation
+from controller.live import ActionPolicy, ElasticLive
 from evenflow import elasticity
 from evenflow.elasticity.environments import ElasticChain, ElasticStage
 from evenflow.elasticity.objective import Objective, Outcome
@@ -37,7 +37,7 @@ class Recorded:
     def __post_init__(self) -> None:
         self.bounds = bounds_of(self.settings)
         self.parts = Pipeline(self.settings)
-        self.policy = Asked(bounds=self.bounds)
+        self.policy = ActionPolicy(bounds=self.bounds)
         self.decider = Decider(self.settings, self.policy)
         self.routes, self.finished = 4, 9
 
@@ -45,7 +45,7 @@ class Recorded:
     def now(self) -> float:
         return self.parts.now
 
-    def observe(self) -> Seen:
+    def observe(self) -> Evaluation:
         parts = self.parts
         while True:
             parts.now += INTERVAL_MS / 1000
@@ -73,12 +73,12 @@ class Recorded:
             for part in ("combine", "reduce")
         ]
 
-    def decide(self, seen: Seen, p: int, r: int) -> Judgement:
-        self.policy.wanted = (p, r)
-        judgement = self.decider.judge(seen, self.parts.log)
+    def decide(self, evaluation: Evaluation, p: int, r: int) -> Judgement:
+        self.policy.target = (p, r)
+        judgement = self.decider.judge(evaluation, self.parts.log)
         if judgement.plan is not None:
             self.plans.append(judgement.plan)
-            self.parts.log.learn([judgement.plan], reached=seen.reached, now=self.now)
+            self.parts.log.learn([judgement.plan], reached=evaluation.reached, now=self.now)
             self.decider.groups.learn(judgement.plan)
         return judgement
 

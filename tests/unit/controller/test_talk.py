@@ -76,7 +76,7 @@ def test_another_number_of_instances_is_said_once(caplog: pytest.LogCaptureFixtu
     replicas = SaidReplicas()
     with caplog.at_level(logging.INFO):
         for wanted in (2, 2, 3):
-            replicas.ask(now=1, wanted=wanted, reason="busy")
+            replicas.ask(now=1, target=wanted, reason="busy")
     assert caplog.messages == [f"{n} partitioner instances would do, 1 run: busy" for n in (2, 3)]
 
 

@@ -22,10 +22,10 @@ def ended(
     committed: the states of all partitions that are taken in, as a look at them shows.
     """
     loop: Any = object.__new__(Loop)
-    source = SimpleNamespace(share_known=share_known, states=own, taken=2, added=frozenset())
+    source = SimpleNamespace(share_known=share_known, states=own, partition_count=2, added=frozenset())
 
     def look() -> dict[int, Any]:
-        source.taken = len(committed)
+        source.partition_count = len(committed)
         return committed
 
     source.look, source.check = look, lambda *_: None

@@ -45,7 +45,7 @@ def test_a_stream_of_nothing_but_new_keys_takes_bounded_memory() -> None:
     found = Hottest()
     for block in range(200):
         note(found, [b"%d-%d" % (block, at) for at in range(2_000)], np.zeros(2_000, np.int32))
-    assert len(found._seen) <= hottest._REMEMBERED
+    assert len(found._keys) <= hottest._REMEMBERED
     assert len(found.top()) == hottest.SHOWN
 
 

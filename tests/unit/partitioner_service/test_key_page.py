@@ -41,7 +41,7 @@ def answer_of(key: bytes, name: str = "evenflow", of: Settings = RAW, tuples: in
     keys = pa.array([key if row % 10 < 6 else b"%d" % row for row in range(tuples)], pa.binary())
     hashes, times, hottest = hash_keys(keys), np.arange(tuples, dtype=np.int64), Hottest()
     hottest.note(keys, hashes, plans.partitioner.assign(hashes, times))
-    return key_answer(of, plans, key, reached=tuples - 1 if tuples else None, seen=hottest.of)
+    return key_answer(of, plans, key, reached=tuples - 1 if tuples else None, hot_key_of=hottest.hot_key)
 
 
 # ---- the key in the address
@@ -96,7 +96,7 @@ def test_an_answer_says_rule_home_holders_share_and_where_the_next_tuples_go() -
 
 def test_a_key_that_never_came_has_an_answer_too_also_before_the_first_tuple() -> None:
     answer = key_answer(
-        RAW, InForce(RAW, create("evenflow", workers=4)), b"x", reached=None, seen=lambda _: None
+        RAW, InForce(RAW, create("evenflow", workers=4)), b"x", reached=None, hot_key_of=lambda _: None
     )
     assert (answer["recent"], answer["next_tuples"]) == (None, None)
     assert "no tuple" in answer["next_tuples_note"]
@@ -106,7 +106,7 @@ def test_a_key_that_never_came_has_an_answer_too_also_before_the_first_tuple() -
 def test_a_large_state_is_not_copied_and_that_is_said() -> None:
     p = create("evenflow", workers=4, cells=1 << 22)
     assert preview(p, 5, 0) is None
-    answer = key_answer(RAW, InForce(RAW, p), b"x", reached=0, seen=lambda _: None)
+    answer = key_answer(RAW, InForce(RAW, p), b"x", reached=0, hot_key_of=lambda _: None)
     assert answer["next_tuples"] is None
     assert "8,000,000" in answer["next_tuples_note"]
 
@@ -247,7 +247,7 @@ def test_the_sample_knows_a_hot_key_by_its_hash() -> None:
     keys, hottest = pa.array([b"a"] * 50 + [b"b"] * 50, pa.binary()), Hottest()
     hashes = hash_keys(keys)
     hottest.note(keys, hashes, np.arange(100, dtype=np.int32) % 2)
-    seen = hottest.of(int(hashes[0]))
+    seen = hottest.hot_key(int(hashes[0]))
     assert isinstance(seen, HotKey)
     assert (seen.key, seen.share, seen.holders) == ("a", 0.5, 2)
-    assert hottest.of(1) is None
+    assert hottest.hot_key(1) is None

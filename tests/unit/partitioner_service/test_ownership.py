@@ -157,13 +157,13 @@ def test_what_is_too_much_for_one_block_becomes_several(
     reader.rewind({0: state(5)})
     consumer.records = [Record(5), Record(7), Record(8), EndOfPartition(9)]
     assert bounds(reader.read(10, 0)) == [[(5, 7)], [(8, 8)]]
-    assert reader.ends.seen(0) is not None
+    assert reader.ends.seconds_at_end(0) is not None
 
 
 def astray(*offsets: int) -> Fetched:
     """A fetch with records that came by the consumer's own queue."""
     records: Any = [Record(offset) for offset in offsets]
-    return replace(Fetched.of([]), astray=records)
+    return replace(Fetched.of_messages([]), astray=records)
 
 
 def test_records_that_came_another_way_are_fetched_again_from_where_reading_stands(

@@ -24,7 +24,7 @@ class Source:
 
     def __init__(self, **states: PartitionState) -> None:
         self.states = {int(name[1:]): state for name, state in states.items()}
-        self.taken = 0
+        self.partition_count = 0
         self.held: set[int] | None = None
         self.now = 0.0
         self.log_ends: dict[int, int] = {}
@@ -63,7 +63,7 @@ def paced(source: Source, peers: Any, monkeypatch: pytest.MonkeyPatch, *, partit
         input={"partitions": partitions},
         partitioner={"max_skew": "10s", "idle_timeout": "5s"},
     )
-    source.taken = partitions
+    source.partition_count = partitions
     return Pace(settings, source)  # type: ignore[arg-type]
 
 
@@ -296,7 +296,7 @@ def test_wherever_one_partition_leaps_no_other_gets_a_mark_that_a_right_tuple_do
         source.ends.left(p)
         pace.hold_back_the_hasty()
         for q in source.states:
-            if source.ends.seen(q) is None and (q != p or seconds):
+            if source.ends.seconds_at_end(q) is None and (q != p or seconds):
                 source.ends.reached(q, 1)
         source.log_ends = dict.fromkeys(source.states, 1)
         source.now += seconds

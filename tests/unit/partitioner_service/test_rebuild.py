@@ -157,7 +157,9 @@ def test_the_state_that_was_committed_is_found_again_whatever_was_read_and_given
 ) -> None:
     settings = make_settings(jump)
     records, state, rulings, routed, told = read(settings, blocks, end=end)
-    found = rebuilt(settings, records, rulings, routed=routed, step=step).finish(state.offset, told=told)
+    found = rebuilt(settings, records, rulings, routed=routed, step=step).finish(
+        state.offset, largest_mark=told
+    )
     # A mark that was given and neither told nor used is forgotten, if the partition's own is no smaller.
     # A step from where it was may then look like a leap, which makes the others more careful. A first tuple may look as
     # if it had come by a step of its own where others had taken the partition along, which is at most `max_skew`.
@@ -173,7 +175,10 @@ def test_a_mark_that_was_only_told_is_found_again() -> None:
     settings = make_settings(None)
     records, state, rulings, routed, told = read(settings, [([(10, 3)], 200), ([b"bad"], 0)], end=False)
     assert told == state.idle_mark == 200
-    assert rebuilt(settings, records, rulings, routed=routed).finish(state.offset, told=told).idle_mark == 200
+    assert (
+        rebuilt(settings, records, rulings, routed=routed).finish(state.offset, largest_mark=told).idle_mark
+        == 200
+    )
 
 
 SOME = [([(100, 3), (5, 3), (NOW + 5_000, 3), b"bad", (101, 3)], 0)]
@@ -205,5 +210,5 @@ def test_what_an_operator_skipped_counts_as_rejected() -> None:
     records, state, rulings, routed, _ = read(settings, SOME, end=False)
     fold = rebuilt(settings, records, rulings, routed=routed)
     fold.skip(8, 10)
-    found = fold.finish(12, told=None)
+    found = fold.finish(12, largest_mark=None)
     assert (found.offset, found.read, found.rejected) == (12, state.read + 3, state.rejected + 3)

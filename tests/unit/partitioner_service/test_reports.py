@@ -58,7 +58,7 @@ class Instance:
 
     def record(self) -> PartitionerRecord:
         source: Any = SimpleNamespace(
-            taken=len(self.states),
+            partition_count=len(self.states),
             states=self.states,
             lag=self.lags.get,
             unfetchable=UnfetchableBatches("in"),

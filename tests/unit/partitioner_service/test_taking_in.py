@@ -125,7 +125,7 @@ def test_an_aborted_taking_in_goes_back_whole_and_is_done_again() -> None:
     assert run.kafka.record == record
     assert run.committed.keys() == before.keys()
     assert member.states == run.committed
-    assert (member.source.taken, member.source.added) == (INPUTS, new)
+    assert (member.source.partition_count, member.source.added) == (INPUTS, new)
     run.turn(member, seconds=0.1)
     member.loop.commit()
     assert len(run.log[0]) > committed_before

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.errors import DataLossError
 from partitioner_service.session import totals
-from partitioner_service.traces import Routed, read_routed
+from partitioner_service.traces import Traces, read_routed
 from tests.unit.partitioner_service.lossy import SETTINGS, WORKERS, Run
 from topics.state import TopicState
 
@@ -44,15 +44,15 @@ def a_run(seed: int) -> Run:
     return run
 
 
-def seen(run: Run, block: int = 7) -> Routed:
+def seen(run: Run, block: int = 7) -> Traces:
     frames = [Frame(w, at, data) for w, log in enumerate(run.log) for at, data in log]
-    found = Routed(SETTINGS)
+    found = Traces(SETTINGS)
     for first in range(0, len(frames), block):
         found.add(cast(Any, frames[first : first + block]))
     return found
 
 
-def refuse(found: Routed, whole: int) -> None:
+def refuse(found: Traces, whole: int) -> None:
     found.refuse_gone()
     found.refuse_other(whole)
 

@@ -74,13 +74,15 @@ def state(offset: int, **more: Any) -> PartitionState:
 def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the slicer gets is made of messages, or of columns as queues give them."""
     if request.param == "columns":
-        monkeypatch.setattr(Reading, "made", staticmethod(lambda messages: as_columns(Fetched.of(messages))))
+        monkeypatch.setattr(
+            Reading, "made", staticmethod(lambda messages: as_columns(Fetched.of_messages(messages)))
+        )
 
 
 class Reading:
     """A slicer with a clock that stands. made: makes of messages what it gets."""
 
-    made = staticmethod(Fetched.of)
+    made = staticmethod(Fetched.of_messages)
 
     def __init__(self) -> None:
         self.now = 0.0

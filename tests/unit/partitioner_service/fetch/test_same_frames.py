@@ -82,5 +82,5 @@ def test_messages_and_columns_give_the_same_frames_rejections_and_states(
         Message(at, where=partition, named=key, held=value)
         for at, (partition, value, key) in enumerate(records)
     ]
-    fetched = Fetched.of(messages)
+    fetched = Fetched.of_messages(messages)
     assert outcome(settings, as_columns(fetched)) == outcome(settings, fetched)
