@@ -110,7 +110,7 @@ def control(
             wall=wall,
         )
         instruments.watch(
-            heard=lambda: controller.heard,
+            record_count=lambda: controller.heard,
             ignored=controller.ignored,
             silence=controller.silence,
             patience=patience(settings),
