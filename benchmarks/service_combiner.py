@@ -40,7 +40,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                 return stream_speed(dropped, folder, meter, rows=frames, tuples=counted)
 
             def combine() -> Speed:
-                blobs = combiner.combined(records(spark, settings, topic), layout, tasks=tasks, told=id)
+                blobs = combiner.combined(records(spark, settings, topic), layout, tasks=tasks, on_tally=id)
                 return stream_speed(blobs, folder, meter, rows=frames, tuples=counted)
 
             ways = {"combiner": combine, "scan": scan, "handed_over": hand_over}

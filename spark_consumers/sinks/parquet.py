@@ -77,8 +77,8 @@ class Parquet(ResultSink):
         folder = local_folder(_path(settings))
         if folder is None or (folder / MARKER).is_file():
             return None
-        what = f"has no {MARKER}" if folder.is_dir() else "is not there"
-        return f"results.path {folder} {what}, so the results that the query has written there are gone: {RESTORE}"
+        state = f"has no {MARKER}" if folder.is_dir() else "is not there"
+        return f"results.path {folder} {state}, so the results that the query has written there are gone: {RESTORE}"
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
         return marker_lost(_path(settings))
