@@ -24,7 +24,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     tuples, repetitions = (200_000, 1) if smoke else (4_000_000, 3)
     with routed_stream("bench-combiner", tuples=tuples) as (settings, folder, meter):
         topic = settings.topic("routed")
-        layout = Layout.of(settings, describe(settings.kafka, [topic])[topic].topic_id)
+        layout = Layout.from_settings(settings, describe(settings.kafka, [topic])[topic].topic_id)
         frames, counted = frames_and_tuples(settings)
         spark = make_session(settings)
         try:

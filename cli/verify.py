@@ -60,7 +60,7 @@ def verify(
         task = bar.add_task("records read from the input", total=None)
         report = verify_all(
             settings,
-            told=lambda name: bar.update(task, description=f"records read from the input for {name}"),
+            on_query=lambda name: bar.update(task, description=f"records read from the input for {name}"),
             limit=limit_differences,
             due_within=milliseconds("--due-within", due_within) / 1000,
             progress=lambda records: bar.update(task, completed=records),

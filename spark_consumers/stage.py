@@ -214,7 +214,7 @@ def stage_frame(
     topic_id: of the routed topic. starting: Spark's `startingOffsets`. on_tally: is handed the tally of each
     task, None if nobody listens.
     """
-    layout = Layout.of(settings, topic_id)
+    layout = Layout.from_settings(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
         # A partition of the partials topic is a bucket, so the label is looked up by the partition's number.

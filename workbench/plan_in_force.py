@@ -75,9 +75,13 @@ def in_force(settings: Settings) -> InForce:
     ServiceError if the broker does not answer.
     """
     settings = admitted(settings)
-    said = (part.said for part in look(settings).parts)
+    records = (part.telemetry for part in look(settings).parts)
     reached = max(
-        (one.event_time for one in said if isinstance(one, PartitionerRecord) and one.event_time is not None),
+        (
+            record.event_time
+            for record in records
+            if isinstance(record, PartitionerRecord) and record.event_time is not None
+        ),
         default=None,
     )
     schedule = Schedule(settings.query.slide_ms)
@@ -142,7 +146,7 @@ def refuse_beside_a_controller(
 def _controller(settings: Settings) -> Part | None:
     """The newest decision of a controller of the query, None if there is none among the newest telemetry."""
     parts = look(settings, whoever=True).parts
-    return next((part for part in parts if isinstance(part.said, DecisionRecord)), None)
+    return next((part for part in parts if isinstance(part.telemetry, DecisionRecord)), None)
 
 
 def _applied(plan: Plan, settings: Settings) -> Plan:

@@ -426,15 +426,15 @@ def _column_text(name: str, kind: str | None) -> str:
     return f"no column {name!r}" if kind is None else f"the column {name!r} of type {kind}"
 
 
-def _refuse_unnoted(connection: Any, table: Table, exists: bool, found: Found) -> None:
+def _refuse_unnoted(connection: Any, table: Table, exists: bool, evidence: Found) -> None:
     """Refuse a table with rows that no note says the owner of, or a checkpoint that has begun without a note."""
     if exists and connection.execute(_sql("SELECT 1 FROM {} LIMIT 1", table.names)).fetchone() is not None:
         raise IncompatibleStateError(
             f"the table {table} has rows, but {NOTES} does not say that they are this query's results",
             hint=_NEW_TABLE,
         )
-    if found.planned is not None:
-        raise _loss_of_table(table, found.planned)
+    if evidence.planned is not None:
+        raise _loss_of_table(table, evidence.planned)
 
 
 def _loss_of_table(table: Table, begun: int) -> DataLossError:
