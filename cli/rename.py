@@ -48,6 +48,7 @@ def rename(
     if not keep:
         show(remains, "and then this will be removed for good:")
     ask(f"Rename {before.query.name} to {name}?", yes=yes)
+    # Both logs have it before the work begins, so a renaming that is cut off is in them too.
     write_entry(before, "rename", f"renamed to {name}", because=because)
     write_entry(after, "rename", f"renamed from {before.query.name}", because=because)
     with _progress() as advance:

@@ -103,6 +103,7 @@ def replay(
         keep_order=keep_order,
         event_rate=event_rate,
     )
+    # A signal ends the replay between two tuples: what is under way is delivered, and the summary says so.
     with _stop_on_signals() as stopped, _progress_bar(source) as progress:
         stream = opened(source, options, timed=not live)
         try:

@@ -37,6 +37,7 @@ def create(
     if partitions is not None:
         settings = settings.with_input_partitions(partitions)
     spec = input_topic(settings)
+    # Asked first, because `ensure_topics` is content with a topic that is there.
     state = describe(settings.kafka, [spec.name]).get(spec.name)
     if state is not None:
         raise ConfigError(

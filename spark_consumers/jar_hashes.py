@@ -48,6 +48,7 @@ def check(folder: Path, name: str, known: Mapping[str, Mapping[str, str]]) -> bo
     if expected is None:
         return False
     actual = folder_hashes(folder)
+    # Files of both, so that one too many is found, not only one that is missing or altered.
     wrong = sorted(file for file in expected.keys() | actual.keys() if expected.get(file) != actual.get(file))
     if wrong:
         raise ServiceError(

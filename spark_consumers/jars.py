@@ -167,6 +167,7 @@ def _cached(folder: Path) -> list[Path] | None:
         complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, AttributeError):
         return None
+    # No set is empty, so an empty list is a broken one.
     return [folder / name for name in sorted(sizes)] if complete and sizes else None
 
 
@@ -226,6 +227,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
             output = f"no end after {_ATTEMPT_SECONDS} s"
             continue
         output = done.stdout + done.stderr
+        # An exit status of 0 alone does not prove that there is a jar.
         if done.returncode == 0 and jars.is_dir() and any(jars.glob("*.jar")):
             return
     raise ServiceError(

@@ -116,7 +116,8 @@ def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tu
 
 
 def newest(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """What each part said last, in the order of names. heard: the oldest first."""
+    """What each part said last, in the order of names. parts: the oldest first."""
+    # A later entry replaces an earlier one of the same name, so the newest of each part is left.
     last = {part.name: part for part in parts}
     return tuple(last[name] for name in sorted(last))
 

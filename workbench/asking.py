@@ -169,6 +169,7 @@ class _Asker:
         url = f"{self._scheme}://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"
         try:
             with self._opener.open(url, timeout=patience) as response:
+                # One byte more than is allowed, so that a longer answer is refused instead of cut.
                 answer, fields = read_answer(response.read(_MOST_BYTES + 1))
             if answer.query == self._query:
                 return Reply(instance=answer.instance, address=address, answer=answer, fields=fields)

@@ -134,6 +134,7 @@ def refuse_beside_a_controller(
             waiting(
                 f"a controller decided just now: waiting up to {span(1000 * left)} to see whether it has stopped"
             )
+        # It has decided since the first look, so it is at work.
         if last.at > first.at:
             raise IncompatibleStateError(
                 f"a controller of query {settings.query.name} is at work, and would go on from a plan by hand: "

@@ -107,6 +107,7 @@ class Prometheus:
 
 def _configuration(targets: Targets, every: float) -> str:
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
+    # The timeout is set too, because Prometheus refuses one that is longer than the interval (its default is 10 s).
     config["global"] = dict.fromkeys(("scrape_interval", "evaluation_interval"), _span(every)) | {
         "scrape_timeout": _span(every)
     }

@@ -70,6 +70,7 @@ class PartitionerInstruments(Instruments):
         for partition, state in status["assignment"].items():
             watermark = None if state["ended"] else state["watermark"]
             sheet.put(c.INPUT_LAG, state["lag"], partition=partition)
+            # None stays None: the series is left out.
             sheet.put(c.WATERMARK, watermark and watermark / 1000, partition=partition)
             sheet.put(c.ASLEEP, None if state["ended"] else int(state["idle"]), partition=partition)
         record = self._telemetry()

@@ -212,6 +212,7 @@ def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
     if rows.num_rows == 0:
         return
     deltalake = _library()
+    # No retries by the library: after a foreign commit, owner and newest micro-batch must be looked at again.
     properties = deltalake.CommitProperties(
         app_transactions=[deltalake.Transaction(run, batch)], max_commit_retries=0
     )

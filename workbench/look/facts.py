@@ -156,6 +156,7 @@ def facts_of(
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
         unmatched += parser.unmatched
         reasons.add(stretch, parsed.bad)
+        # All keys together may exceed 2 GiB.
         keys.append(parsed.keys.cast(pa.large_binary()))
         costs += [] if parsed.costs is None else [parsed.costs]
         pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(stretch, parsed))
@@ -219,6 +220,7 @@ class _Reasons:
 
     def add(self, stretch: Stretch, bad: Bad) -> None:
         self._counts.update(bad.counted())
+        # return_index gives the first place of each kind, so the example is the first such record.
         kinds, places = np.unique(bad.kinds, return_index=True)
         for kind, row in zip(kinds.tolist(), bad.rows[places].tolist(), strict=True):
             self._first.setdefault(bad.words[kind], (bad[row], stretch.values[row]))
@@ -228,6 +230,7 @@ class _Reasons:
 
 
 def _hottest(keys: list[pa.Array]) -> tuple[int, tuple[bytes, int] | None]:
+    # The type is named because an empty list has no chunk to take it from.
     counted = pc.value_counts(pa.chunked_array(keys, pa.large_binary()))
     if not len(counted):
         return 0, None

@@ -82,6 +82,7 @@ def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | Non
         left = [without_jumps(careful, partition_times) for partition_times in times]
         rejected = sum(map(len, times)) - sum(map(len, left))
         lost = rejected + late_tuples(query, left)
+        # A max_jump that rejects nothing changes nothing.
         if rejected and lost < least:
             best, least = (jump, rejected), lost
     return best

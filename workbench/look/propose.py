@@ -76,6 +76,7 @@ def as_toml(settings: Settings, changes: Changes, comments: Comments | None = No
     tables = []
     types = _merged_fields(settings, "query", changes.get("query", {})).get("types", {})
     for section, fields in sorted(changes.items(), key=lambda entry: _SECTIONS.index(entry[0])):
+        # `aggregates` is a table of its own below: TOML would count any value behind its heading to it.
         plain = {name: value for name, value in fields.items() if name != "aggregates"}
         if section == "query" and types != settings.query.types:
             plain["types"] = types
@@ -102,4 +103,5 @@ def toml_value(value: Any) -> str:
             + ", ".join(f"{toml_name(name)} = {toml_value(inner)}" for name, inner in value.items())
             + " }"
         )
+    # TOML writes strings, numbers, truth values and lists as JSON does.
     return json.dumps(value, ensure_ascii=False)

@@ -121,6 +121,7 @@ def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[
         places = _places(query, rest, far=acceptable(query), now=now, today=today)
         named = np.zeros(rest.size, bool)
         for cause in places.causes:
+            # A time counts for its first cause only.
             fresh = cause.which & ~named
             named |= fresh
             causes.append(_Cause(cause.kind, cause.words, _widened(fresh, far_jumps)))
@@ -135,6 +136,7 @@ def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[
         for cause in causes:
             if cause.which.any():
                 words.setdefault(cause.kind, cause.words)
+                # A cause needs a mask for each partition, also for those without such a stray.
                 empty = [np.zeros(other.size, bool) for other in times]
                 masks.setdefault(cause.kind, empty)[number] = cause.which
     count = sum(int(mask.sum()) for each in masks.values() for mask in each)
@@ -183,6 +185,7 @@ def _places(query: Query, times: Int64s, *, far: int, now: int, today: bool) -> 
     left &= ~_ahead(query, times, now)
     body = left.copy()
     body[left] = body_of(times[left], far)
+    # Without a body there are no ends that a time could be behind or ahead of.
     if not body.any():
         return _Places(causes, body, left, left)
     low, high = int(times[body].min()), int(times[body].max())

@@ -30,6 +30,7 @@ def compare_tuples(db: duckdb.DuckDBPyConnection, settings: Settings, findings: 
     if TUPLES in columns:
         _of_rows(db, query, f"a{columns[TUPLES]}", findings)
     if TUPLES_OF_ALL in columns:
+        # With `top` one task merges the leaders of all buckets, so the number counts all keys of the window.
         place_keys(db, settings.spark.buckets if query.emission.mode == "changes" else 1)
         _of_all(db, query, f"a{columns[TUPLES_OF_ALL]}", findings)
     return _totals(db, query, f"a{columns[TUPLES]}" if TUPLES in columns else f"a{_count(query)}")
@@ -84,6 +85,7 @@ def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings:
 
 def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: Findings) -> None:
     """One difference for each number that is wrong, because all rows of a window and bucket have the same number."""
+    # A bucket without tuples in the window has no row in `of_all`. The outer join gives null for it, which stands for 0.
     add_differences(
         db,
         findings,
