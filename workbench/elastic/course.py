@@ -147,6 +147,7 @@ def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]
         for message in batch:
             row = read_object(message.value(), most_bytes=_LARGEST_ROW, depth=20)
             end = row.whole("window_end", -(2**62), 2**62)
+            # A later row of the window replaces the one before it, so the last one counts.
             last[(message.partition(), end)] = message.timestamp()[1]
     for (_, end), appended in sorted(last.items(), key=lambda entry: entry[1]):
         if end > began * 1000 and appended > end + wait:  # the stream's end closes its last windows early

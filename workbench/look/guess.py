@@ -90,12 +90,14 @@ def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
         and unit_of(column.examples) is None
     ]
     if not able:
+        # A column that the user can replace is of more use than `@key`, which not all records have.
         return "@key" if keyed else next(iter(shape.columns), "@key")
     return max(able, key=_like_a_key).name
 
 
 def _like_a_key(column: Column) -> tuple[bool, bool, bool, int]:
     """How likely the column is a key, to compare: by repetition first, then name, type and number of values."""
+    # More than one value, and each twice on average: neither a constant nor an identity is a good key.
     comes_again = 1 < column.distinct <= column.filled / 2
     return comes_again, bool(_KEY_NAME.search(column.name)), column.mostly == "text", column.distinct
 

@@ -107,6 +107,7 @@ def _stuck(facts: Facts) -> Iterator[str]:
     }
     for part in facts.parts:
         for at in part.telemetry.stuck if isinstance(part.telemetry, PartitionerRecord) else ():
+            # at.offset + 1: a partition without a committed state is taken to be past it.
             if offsets.get(at.partition, at.offset + 1) <= at.offset:
                 yield (
                     f"offset {at.offset} of partition {at.partition} cannot be fetched ({printable(at.why)}): see 'A record "
@@ -130,6 +131,7 @@ def _adding(facts: Facts) -> Iterator[str]:
 
 def _waiting(facts: Facts) -> Iterator[Trouble]:
     blank = [partition for partition in facts.partitions if partition.blank]
+    # Where no partition has a record, there is no window that could wait.
     if not blank or len(blank) == len(facts.partitions):
         return
     which = partitions(partition.partition for partition in blank)
@@ -197,6 +199,7 @@ def _partitioners(facts: Facts, *, waits: bool) -> Iterator[Trouble]:
     waits: whether it is said already that a partition without a record holds back the windows.
     """
     names = {member.client_id for member in facts.members}
+    # What another finding says already is not said again.
     known = ({"waits for a first tuple"} if waits else set()) | ({"leapt away"} if facts.leap else set())
     for part in facts.parts:
         if not isinstance(part.telemetry, PartitionerRecord):

@@ -61,6 +61,7 @@ class _Scanner:
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])
             self._objects.append(Fields())
+            # A list gets the empty name, so that its elements are stored as the fields of an object are.
             self._names.append("")
             self._at += 1
             if self._next() == self._open[-1]:
@@ -91,6 +92,7 @@ class _Scanner:
         self._field(fields if closed == "}" else [value for _, value in fields])
 
     def _field(self, value: Any) -> None:
+        # What lies deeper is read, so that errors in it are seen, but not kept.
         if self._open and len(self._open) <= _DEEPEST:
             self._objects[-1].append((self._names[-1], value))
 
@@ -115,6 +117,7 @@ class _Scanner:
         raise self._error("a value is missing")
 
     def _string(self) -> str:
+        # True: raw control characters are refused.
         text, self._at = scanstring(self._text, self._at + 1, True)
         return str(text)
 
