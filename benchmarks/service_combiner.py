@@ -24,7 +24,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     tuples, repetitions = (200_000, 1) if smoke else (4_000_000, 3)
     with routed_stream("bench-combiner", tuples=tuples) as (settings, folder, meter):
         topic = settings.topic("routed")
-        layout = Layout.of(settings, describe(settings.kafka, [topic])[topic].topic_id)
+        layout = Layout.from_settings(settings, describe(settings.kafka, [topic])[topic].topic_id)
         frames, counted = frames_and_tuples(settings)
         spark = make_session(settings)
         try:
@@ -40,7 +40,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                 return stream_speed(dropped, folder, meter, rows=frames, tuples=counted)
 
             def combine() -> Speed:
-                blobs = combiner.combined(records(spark, settings, topic), layout, tasks=tasks, told=id)
+                blobs = combiner.combined(records(spark, settings, topic), layout, tasks=tasks, on_tally=id)
                 return stream_speed(blobs, folder, meter, rows=frames, tuples=counted)
 
             ways = {"combiner": combine, "scan": scan, "handed_over": hand_over}

@@ -171,7 +171,7 @@ class _Streams:
     @contextmanager
     def _started(self, callback: Told | None, into: str) -> Iterator[StreamingQuery]:
         spark, settings, stage = self.spark, self.settings, self.stage
-        frame = stage_frame(spark, settings, stage, self._topic_id, starting="earliest", told=callback)
+        frame = stage_frame(spark, settings, stage, self._topic_id, starting="earliest", on_tally=callback)
         with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
             writer: Any = frame.writeStream.queryName(f"{settings.query.name} {stage}").outputMode("append")
             writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)

@@ -156,7 +156,7 @@ def _routed_topic(settings: Settings) -> TopicState:
 def _worked_off(spark: SparkSession, settings: Settings, folder: str, meter: CpuMeter) -> Turn:
     topic_id = _routed_topic(settings).topic_id
     began = meter.now()
-    frame = stage_frame(spark, settings, "fused", topic_id, starting="earliest", told=None)
+    frame = stage_frame(spark, settings, "fused", topic_id, starting="earliest", on_tally=None)
     write = sink_of(settings).writer(settings, Start(spark=spark, run="bench", epoch=1))
     with TemporaryDirectory(dir=folder) as checkpoint:
         writer: Any = frame.writeStream.outputMode("append").option("checkpointLocation", checkpoint)

@@ -93,7 +93,7 @@ def demo(
 
     if watch and control is None:
         control = _WATCHED_POLICY
-        profile = profile if _given(context, "profile") else _WATCHED_PROFILE
+        profile = profile if _on_command_line(context, "profile") else _WATCHED_PROFILE
     _refuse_mixed(context, loop=control is not None)
     say_plain([name_of(partitioner)])
     if control is not None:
@@ -142,8 +142,8 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
     """Raise ConfigError for options of the closed loop without `--control`, and for options of the plain demo with it."""
     from evenflow.errors import ConfigError
 
-    given = [name for name in context.params if _given(context, name)]
-    words = [name for name in given if (name not in _OF_BOTH if loop else name in _OF_LOOPS)]
+    options = [name for name in context.params if _on_command_line(context, name)]
+    words = [name for name in options if (name not in _OF_BOTH if loop else name in _OF_LOOPS)]
     if not words:
         return
     listed = ", ".join(f"--{name.replace('_', '-')}" for name in words)
@@ -155,7 +155,7 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
     raise ConfigError(f"{listed} is of a closed loop", hint="add --control POLICY (`evenflow policies`)")
 
 
-def _given(context: typer.Context, name: str) -> bool:
+def _on_command_line(context: typer.Context, name: str) -> bool:
     """Whether the user has written this option. A default value does not count."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.context import counted, settings_of
 
 if TYPE_CHECKING:
-    from workbench.doctor_topics import Report
+    from workbench.doctor_topics import DoctorReport
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -46,7 +46,7 @@ def doctor(
     raise typer.Exit(1 if any(finding.status == "problem" for finding in report.findings) else 0)
 
 
-def _print_json(report: Report) -> None:
+def _print_json(report: DoctorReport) -> None:
     import dataclasses
 
     shown = {
@@ -57,7 +57,7 @@ def _print_json(report: Report) -> None:
     typer.echo(json.dumps(shown, indent=1, ensure_ascii=False))
 
 
-def _print(report: Report) -> None:
+def _print(report: DoctorReport) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -31,10 +31,10 @@ def health(
         with urllib.request.urlopen(url, timeout=timeout, context=_context(url)) as answer:
             typer.echo(answer.read(10_000).decode(errors="replace").strip())
     except urllib.error.HTTPError as error:
-        said = error.read(10_000).decode(errors="replace").strip()
+        reply = error.read(10_000).decode(errors="replace").strip()
         with suppress(ValueError, KeyError, TypeError):  # another server's answer is shown as it is
-            said = json.loads(said)["reason"]
-        typer.echo(f"{error.code}: {said}", err=True)
+            reply = json.loads(reply)["reason"]
+        typer.echo(f"{error.code}: {reply}", err=True)
         raise typer.Exit(1) from None
     except (OSError, ValueError) as error:
         typer.echo(f"no answer from {url}: {error}", err=True)

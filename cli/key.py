@@ -54,8 +54,8 @@ def key(
 
     from workbench.asking import ask_all, homes_of
 
-    asked = key_bytes(settings.query, _typed(key, encoded=base64))
-    replies = ask_all(settings, asked, at=at or (), patience=milliseconds("--wait", wait) / 1000)
+    encoded_key = key_bytes(settings.query, _typed(key, encoded=base64))
+    replies = ask_all(settings, encoded_key, at=at or (), patience=milliseconds("--wait", wait) / 1000)
     if as_json:
         homes = {str(home): names for home, names in homes_of(replies).items()}
         typer.echo(json.dumps({"homes": homes, "instances": [reply.as_json() for reply in replies]}))
@@ -87,6 +87,7 @@ def _print(replies: list[Reply]) -> None:
     from workbench.asking import homes_of
 
     console = Console(highlight=False)
+    # In a pipe rich would take the width for 80 columns and fold the cells.
     console = console if console.is_terminal else Console(highlight=False, width=160)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("instance", "home", "holders", "share", "rule"):
@@ -96,10 +97,10 @@ def _print(replies: list[Reply]) -> None:
     console.print(table)
     homes = homes_of(replies)
     if len(homes) > 1:
-        said = "; ".join(f"worker {home}: {', '.join(names)}" for home, names in sorted(homes.items()))
+        homes_text = "; ".join(f"worker {home}: {', '.join(names)}" for home, names in sorted(homes.items()))
         console.print(
             Text(
-                f"the instances have different homes for this key ({said}). Each decides by what it has seen itself, "
+                f"the instances have different homes for this key ({homes_text}). Each decides by what it has seen itself, "
                 "so the key is on several workers. Results are right all the same."
             )
         )

@@ -48,8 +48,8 @@ def partition(
     """Run one partitioner instance, from the input topic to the routed topic, until SIGTERM."""
     from evenflow.commands.context import settings_of
 
-    given = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
     look_first(settings, unchecked=unchecked)
 

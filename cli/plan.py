@@ -72,7 +72,7 @@ def plan(
             refuse_beside_a_controller(settings, waiting=lambda line: typer.echo(line, err=True))
         published = cleared(settings, because=because)
     else:
-        found = in_force(settings)
-        typer.echo(json.dumps(found.as_json()) if as_json else "\n".join(found.lines()))
+        report = in_force(settings)
+        typer.echo(json.dumps(report.as_json()) if as_json else "\n".join(report.lines()))
         return
     typer.echo(published.encode(settings.fingerprint).decode())

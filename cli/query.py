@@ -39,24 +39,25 @@ def check(
 
     from workbench.query_check import check_query
 
-    found = check_query(settings, most=sample)
+    query_check = check_query(settings, most=sample)
     if as_json:
-        typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
+        typer.echo(json.dumps(query_check.as_json(), ensure_ascii=False))
     else:
-        _print(settings.query.name, found)
-    raise typer.Exit(1 if found.problems else 0)
+        _print(settings.query.name, query_check)
+    raise typer.Exit(1 if query_check.problems else 0)
 
 
-def _print(query: str, found: Check) -> None:
+def _print(query: str, query_check: Check) -> None:
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
+    # In a pipe rich would take the width for 80 columns and fold the cells.
     console = console if console.is_terminal else Console(highlight=False, width=160)
     console.print(Text(f"query {query}", style="bold"))
-    for heading, lines in found.sections.items():
+    for heading, lines in query_check.sections.items():
         table = Table.grid(padding=(0, 2))
         table.add_column(style="dim", max_width=30, overflow="fold")
         table.add_column(overflow="fold")
@@ -64,12 +65,12 @@ def _print(query: str, found: Check) -> None:
             table.add_row(Text(name), Text(words))
         console.print(Text(f"\n{heading}", style="bold"))
         console.print(Padding(table, (0, 0, 0, 2)))
-    wrong = [finding for finding in found.findings if finding.status != "ok"]
+    wrong = [finding for finding in query_check.findings if finding.status != "ok"]
     console.print(Text("\nwhat is wrong" if wrong else "\nnothing is wrong with it", style="bold"))
     for finding in wrong:
-        said = finding.what + (f" -> {finding.do}" if finding.do else "")
-        console.print(Text(f"  {finding.status}: {said}", style=_COLOURS[finding.status]))
-    lines_to_write = found.look.toml() if found.look is not None else ""
+        message = finding.what + (f" -> {finding.do}" if finding.do else "")
+        console.print(Text(f"  {finding.status}: {message}", style=_COLOURS[finding.status]))
+    lines_to_write = query_check.look.toml() if query_check.look is not None else ""
     if lines_to_write:
         console.print(Text("\nfor evenflow.toml (these lines in place of what it has):\n", style="bold"))
         typer.echo(lines_to_write)

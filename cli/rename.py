@@ -40,18 +40,19 @@ def rename(
     from workbench.lifetime.removal import remove
     from workbench.lifetime.rename import carry_out, examine
 
-    found = examine(before, after, waiting=lambda line: typer.echo(line, err=True))
+    renaming = examine(before, after, waiting=lambda line: typer.echo(line, err=True))
     typer.echo(f"query {before.query.name} will be copied to {name}:", err=True)
-    for line in found.lines():
+    for line in renaming.lines():
         typer.echo(f"  {line}", err=True)
     remains = find(before, results=False)
     if not keep:
         show(remains, "and then this will be removed for good:")
     ask(f"Rename {before.query.name} to {name}?", yes=yes)
+    # Both logs have it before the work begins, so a renaming that is cut off is in them too.
     write_entry(before, "rename", f"renamed to {name}", because=because)
     write_entry(after, "rename", f"renamed from {before.query.name}", because=because)
     with _progress() as advance:
-        carry_out(found, progress=advance)
+        carry_out(renaming, progress=advance)
     typer.echo(f"{name} continues where {before.query.name} was. In the settings:", err=True)
     for line in _lines(before, name):
         typer.echo(line)

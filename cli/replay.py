@@ -103,12 +103,13 @@ def replay(
         keep_order=keep_order,
         event_rate=event_rate,
     )
+    # A signal ends the replay between two tuples: what is under way is delivered, and the summary says so.
     with _stop_on_signals() as stopped, _progress_bar(source) as progress:
-        found = opened(source, options, timed=not live)
+        stream = opened(source, options, timed=not live)
         try:
             summary = send(
                 settings,
-                found,
+                stream,
                 profile=chosen,
                 producer_id=producer_id,
                 partition_by="key" if by_key else "sticky" if sticky else "round-robin",
@@ -150,16 +151,16 @@ def _in_words(summary: ReplaySummary, topic: str) -> str:
 def _stop_on_signals() -> Iterator[Callable[[], bool]]:
     """A function that returns whether Ctrl-C or SIGTERM has come. A second signal has its usual effect."""
     before: dict[int, Any] = {}
-    seen: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, frame: object) -> None:
-        seen.append(number)
+        signals.append(number)
         signal.signal(number, before[number])  # so that a second one ends the process
 
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        before[wanted] = signal.signal(wanted, note)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, note)
     try:
-        yield lambda: bool(seen)
+        yield lambda: bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -77,7 +77,7 @@ def results(
         _print_schema(settings)
         return
     start = None if window is None else _time(window)
-    wanted = None if key is None else key_bytes(settings.query, key.encode("utf-8", "surrogateescape"))
+    encoded_key = None if key is None else key_bytes(settings.query, key.encode("utf-8", "surrogateescape"))
     pause = milliseconds("--every", every) / 1000
 
     from topics.settled import admitted
@@ -90,16 +90,16 @@ def results(
         _follow(settings, pause, as_json=as_json)
         return
     if out is not None:
-        count = result_rows.export(settings, out, window=start, key=wanted)
+        count = result_rows.export(settings, out, window=start, key=encoded_key)
         typer.echo(f"{count:,} rows in {out}")
         raise typer.Exit(0 if count else 1)
-    found = result_rows.page(settings, window=start, key=wanted, most=rows)
+    page = result_rows.page(settings, window=start, key=encoded_key, most=rows)
     if as_json:
-        for line in result_rows.json_lines(found.table):
+        for line in result_rows.json_lines(page.table):
             typer.echo(line)
     else:
-        _print(found, by_key=wanted is not None)
-    raise typer.Exit(0 if found.table.num_rows else 1)
+        _print(page, by_key=encoded_key is not None)
+    raise typer.Exit(0 if page.table.num_rows else 1)
 
 
 def _print_schema(settings: Settings) -> None:
@@ -125,12 +125,12 @@ def _time(text: str) -> int:
     from evenflow.settings.input import parse_start, start_time
 
     try:
-        found = start_time(parse_start(text))
+        start = start_time(parse_start(text))
     except ValueError:
-        found = None
-    if found is None:
+        start = None
+    if start is None:
         raise ConfigError(f"--window: {text!r} is no time", hint="write one like 2026-11-20T10:00:00Z")
-    return found
+    return start
 
 
 def _follow(settings: Settings, pause: float, *, as_json: bool) -> None:
@@ -182,6 +182,7 @@ def _print_table(table: Any, *, windows: bool) -> None:
     from evenflow.talking.words import clock, printable
 
     console = Console(highlight=False)
+    # In a pipe rich would take the width for 80 columns and fold the cells.
     console = console if console.is_terminal else Console(highlight=False, width=200)
     names = [name for name in table.schema.names if windows or name not in ("window_start", "window_end")]
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -48,12 +48,12 @@ def status(
 
     if as_json:
         try:
-            found = fields(read(settings))
+            report = fields(read(settings))
         except EvenflowError as error:
             typer.echo(json.dumps(unread(settings, error)))
             raise  # the message for people, and the exit status
-        typer.echo(json.dumps(found))
-        raise typer.Exit(EXIT_STATUS[found["state"]])
+        typer.echo(json.dumps(report))
+        raise typer.Exit(EXIT_STATUS[report["state"]])
     console = Console(highlight=False)
 
     def look() -> Group:

@@ -37,6 +37,7 @@ def create(
     if partitions is not None:
         settings = settings.with_input_partitions(partitions)
     spec = input_topic(settings)
+    # Asked first, because `ensure_topics` is content with a topic that is there.
     state = describe(settings.kafka, [spec.name]).get(spec.name)
     if state is not None:
         raise ConfigError(
@@ -44,8 +45,8 @@ def create(
             hint="nothing needs to be made; `evenflow doctor` says what it holds",
         )
     ensure_topics(settings.kafka, [spec])
-    kept = "keeps records for ever; their timestamps are their event times"
-    typer.echo(f"made topic {spec.name} with {spec.partitions} partitions ({kept})", err=True)
+    retention = "keeps records for ever; their timestamps are their event times"
+    typer.echo(f"made topic {spec.name} with {spec.partitions} partitions ({retention})", err=True)
 
 
 def list_topics(
@@ -61,15 +62,15 @@ def list_topics(
     from topics.admin import ROLES, describe
 
     names: dict[str, tuple[TopicRole, str | None]] = {settings.topic(role): (role, None) for role in ROLES}
-    for one in queries(settings):
+    for query_settings in queries(settings):
         for role in ROLES:
-            names.setdefault(one.topic(role), (role, one.query.view_name))
+            names.setdefault(query_settings.topic(role), (role, query_settings.query.view_name))
     states = describe(settings.kafka, names)
-    for name, (role, seen) in names.items():
+    for name, (role, view_name) in names.items():
         state = states.get(name)
         fields = {
             "role": role,
-            **({"view": seen} if seen is not None else {}),
+            **({"view": view_name} if view_name is not None else {}),
             "topic": name,
             "partitions": None if state is None else state.partitions,
             "offsets": None if state is None else state.records,
@@ -77,12 +78,12 @@ def list_topics(
         if as_json:
             typer.echo(json.dumps(fields))
         else:
-            found = (
+            size = (
                 "is not there"
                 if state is None
                 else f"{state.partitions} partitions, {state.records:,} offsets"
             )
-            typer.echo(f"{role:10} {name:40} {found}")
+            typer.echo(f"{role:10} {name:40} {size}")
 
 
 def strimzi(

@@ -58,9 +58,9 @@ def verify(
     shown = Console(file=sys.stderr)
     with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
         task = bar.add_task("records read from the input", total=None)
-        found = verify_all(
+        report = verify_all(
             settings,
-            told=lambda name: bar.update(task, description=f"records read from the input for {name}"),
+            on_query=lambda name: bar.update(task, description=f"records read from the input for {name}"),
             limit=limit_differences,
             due_within=milliseconds("--due-within", due_within) / 1000,
             progress=lambda records: bar.update(task, completed=records),
@@ -69,9 +69,9 @@ def verify(
     if as_json:
         from evenflow.simulation.provenance import program
 
-        typer.echo(json.dumps(found.as_json() | {"provenance": program()}))
+        typer.echo(json.dumps(report.as_json() | {"provenance": program()}))
     else:
-        typer.echo(found.text())
-    if ended and not found.ended:
+        typer.echo(report.text())
+    if ended and not report.ended:
         typer.echo("the input has not ended: what is left was not compared", err=True)
-    raise typer.Exit(0 if found.exact and (found.ended or not ended) else 1)
+    raise typer.Exit(0 if report.exact and (report.ended or not ended) else 1)

@@ -110,7 +110,7 @@ def control(
             wall=wall,
         )
         instruments.watch(
-            heard=lambda: controller.record_count,
+            record_count=lambda: controller.record_count,
             ignored=controller.ignored,
             silence=controller.silence,
             patience=patience(settings),

@@ -31,10 +31,10 @@ class Checks:
 
 
 class Turns:
-    """Watches a loop that reports each of its turns. what: name of the loop. clock: s."""
+    """Watches a loop that reports each of its turns. loop_name: for messages. clock: s."""
 
-    def __init__(self, what: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._what, self._clock = what, clock
+    def __init__(self, loop_name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._loop_name, self._clock = loop_name, clock
         self._turned_at: float | None = None
 
     def turned(self) -> None:
@@ -52,4 +52,4 @@ class Turns:
         Before the first turn nothing is: a startup probe watches. patience: seconds without a turn that are no trouble.
         """
         still = 0.0 if self._turned_at is None else self._clock() - self._turned_at
-        return None if still < patience else f"{self._what} has not turned for {still:.0f} s"
+        return None if still < patience else f"{self._loop_name} has not turned for {still:.0f} s"

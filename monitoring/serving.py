@@ -100,7 +100,7 @@ def _guarded(guard: Guard, pages: Pages) -> Pages:
             codes.append(int(status[:3]))
             names = {name.lower() for name, _ in headers}
             return start(
-                status, headers + [one for one in BARE.items() if one[0].lower() not in names], *more
+                status, headers + [header for header in BARE.items() if header[0].lower() not in names], *more
             )
 
         body = pages(environ, complete)
@@ -121,12 +121,12 @@ def _pages(instruments: Instruments, health: Callable[[], Checks], glance: Look 
         pages |= {STATE: lambda: _state(glance()), PATH: lambda: (_OK, "text/html; charset=utf-8", PAGE)}
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        asked = str(environ.get("PATH_INFO", ""))
-        path = asked.rstrip("/") + "/"
+        request_path = str(environ.get("PATH_INFO", ""))
+        path = request_path.rstrip("/") + "/"
         if path == METRICS:
             return cast("Iterable[bytes]", metrics(environ, start))
         # The live page asks for its state by a relative address, so it must be loaded under its full path.
-        if glance is not None and asked != PATH and path in ("/", PATH):
+        if glance is not None and request_path != PATH and path in ("/", PATH):
             start("302 Found", [("Location", PATH)])
             return []
         status, kind, text = pages[path]() if path in pages else _missing([METRICS, *pages])
@@ -140,8 +140,10 @@ _OK, _NOT_NOW, _UNKNOWN = "200 OK", "503 Service Unavailable", "404 Not Found"
 _PLAIN = "text/plain; charset=utf-8"
 
 
-def _state(seen: Glance | None) -> tuple[str, str, str]:
-    return (_NOT_NOW, _PLAIN, "it is starting\n") if seen is None else (_OK, "application/json", state(seen))
+def _state(glance: Glance | None) -> tuple[str, str, str]:
+    return (
+        (_NOT_NOW, _PLAIN, "it is starting\n") if glance is None else (_OK, "application/json", state(glance))
+    )
 
 
 def _healthy(checks: Checks) -> tuple[str, str, str]:

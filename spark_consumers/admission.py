@@ -85,14 +85,14 @@ class Admission:
         # new checkpoint gets its note last: nothing may be written before the sink has admitted the start.
         if planned is not None:
             checkpoint.admit(read, written=written, results=place, noting=noting)
-        sink.admit(settings, self._found(checkpoint, place, names))
+        sink.admit(settings, self._evidence(checkpoint, place, names))
         if planned is None:
             checkpoint.admit(read, written=written, results=place, noting=noting)
             if noting:
                 note_beginning(settings, place, stage_location(settings, self._stage))
         return "earliest"
 
-    def _found(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> Found:
+    def _evidence(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> Found:
         """What this start finds. names: of folders that were looked at before the checkpoint was."""
         planned = checkpoint.planned
         return Found(

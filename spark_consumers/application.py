@@ -67,27 +67,32 @@ def run(
     on_every_line(query=settings.query.name, part=f"spark {' '.join(chosen)}", epoch=0)
     # Whatever settings alone can get wrong is refused here, before any wait for a broker or for Java.
     session_conf(settings, chosen)
-    for one in queries(settings):
-        sink_of(one)
+    for query_settings in queries(settings):
+        sink_of(query_settings)
     refuse_unshared(settings)
     _LOG.info("checkpoint: %s", settings.query_checkpoint)
     wait_for_room(settings)
     settings = admitted(settings)
     run_queries = queries(settings)
     if chosen != ("combine",):
-        for one in run_queries:
-            sink_of(one).reach(one)
-    for one in run_queries:
-        refuse_changed_notes(one, chosen)
-    topics = {one.query.name: _topics(one, chosen) for one in run_queries}
+        for query_settings in run_queries:
+            sink_of(query_settings).reach(query_settings)
+    for query_settings in run_queries:
+        refuse_changed_notes(query_settings, chosen)
+    topics = {query_settings.query.name: _topics(query_settings, chosen) for query_settings in run_queries}
     stop = stop_event or threading.Event()
     watch = TopicWatch(settings.kafka, _watched(topics.values()))
-    talks = [Talk(one, partial(unread, one), unanswered=lambda: watch.unanswered) for one in run_queries]
+    talks = [
+        Talk(query_settings, partial(unread, query_settings), unanswered=lambda: watch.unanswered)
+        for query_settings in run_queries
+    ]
     _warn_of_waits(settings)
     instruments = SparkInstruments(settings, chosen)
     health = Health(
-        kafka=lambda: _gone(watch),
-        delays={one.query.name: ResultDelays.of(one.query) for one in run_queries},
+        kafka=lambda: _kafka_trouble(watch),
+        delays={
+            query_settings.query.name: ResultDelays.of(query_settings.query) for query_settings in run_queries
+        },
     )
     host, port = settings.spark.web_host, settings.spark.web_port
     with (
@@ -97,23 +102,25 @@ def run(
         stopped_by_signals(stop),
         _telemetry(spark, settings, chosen, talks, (instruments, health), watch=watch) as telemetries,
     ):
-        for one in run_queries:
-            refuse_other_wiring(spark, one, chosen)
+        for query_settings in run_queries:
+            refuse_other_wiring(spark, query_settings, chosen)
         running: list[RunningStage] = []
         looks: list[Callable[[], object]] = [health.loop.turned]
         try:
             with _last_words(telemetries):
-                for one, telemetry in zip(run_queries, telemetries, strict=True):
-                    mine = topics[one.query.name]
+                for query_settings, telemetry in zip(run_queries, telemetries, strict=True):
+                    mine = topics[query_settings.query.name]
                     runs: dict[Stage, Callable[[], bool]] = {}
                     for stage in chosen:
-                        running.append(RunningStage(spark, one, stage, mine, tally=telemetry.tally))
+                        running.append(
+                            RunningStage(spark, query_settings, stage, mine, tally=telemetry.tally)
+                        )
                         runs[stage] = running[-1].runs
                     looks.append(partial(telemetry.look, runs))
                 _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
                 looks += [watch.check, *(talk.look for talk in talks), *(stage.look for stage in running)]
                 if chosen != ("combine",):  # whose rows go into a topic
-                    looks += [ResultsWatch(one).look for one in run_queries]
+                    looks += [ResultsWatch(query_settings).look for query_settings in run_queries]
                 _wait(running, stop, until_ended, looks)
         finally:
             _finish(running, watch)
@@ -121,7 +128,7 @@ def run(
                 talk.look(last=True)
         with _last_words(telemetries):
             for started in running:
-                started.raise_failure(ask=_gone(watch) is None)
+                started.raise_failure(ask=_kafka_trouble(watch) is None)
         _LOG.info("stopped between two micro-batches: started again, it goes on from there")
 
 
@@ -147,33 +154,35 @@ def _finish(running: Sequence[RunningStage], watch: TopicWatch) -> None:
     While Kafka does not answer, no micro-batch can end, and none is waited for.
     """
     with ThreadPoolExecutor(max(1, len(running))) as pool:
-        left = {pool.submit(stage.finish, in_vain=lambda: _gone(watch) is not None) for stage in running}
+        left = {
+            pool.submit(stage.finish, in_vain=lambda: _kafka_trouble(watch) is not None) for stage in running
+        }
         while left:
             ended, left = wait(left, timeout=_LOOK_SECONDS)
             with suppress(DataLossError):  # it ends anyway
                 watch.check()
-            for one in ended:
-                one.result()
+            for future in ended:
+                future.result()
 
 
-def _gone(watch: TopicWatch) -> Trouble | None:
+def _kafka_trouble(watch: TopicWatch) -> Trouble | None:
     """What is wrong if Kafka does not answer."""
     return unanswered(watch.servers, watch.unanswered)
 
 
 def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
-    wanted = set(stages)
-    if not wanted or not wanted <= {"combine", "reduce"}:
+    stage_names = set(stages)
+    if not stage_names or not stage_names <= {"combine", "reduce"}:
         raise ConfigError(f"stages are combine and reduce, not {', '.join(stages) or 'none'}")
     if settings.spark.wiring == "fused":
-        if len(wanted) == 1:
+        if len(stage_names) == 1:
             raise ConfigError(
                 f"spark.wiring is 'fused': there is no {stages[0]} stage of its own",
                 hint="run `evenflow aggregate`, or set spark.wiring = 'split' (under a new query name)",
             )
         return ("fused",)
     ordered: tuple[Stage, ...] = ("combine", "reduce")
-    return tuple(stage for stage in ordered if stage in wanted)
+    return tuple(stage for stage in ordered if stage in stage_names)
 
 
 def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicState]:
@@ -205,8 +214,8 @@ def _watched(topics: Iterable[Mapping[str, TopicState]]) -> list[TopicState]:
 
 def _of_views(settings: Settings) -> str:
     names = [*settings.query.views, *settings.query.summaries]
-    what = "views and summaries" if settings.query.summaries else "views"
-    return f", of the query and of {len(names)} {what} ({', '.join(names)})" if names else ""
+    noun = "views and summaries" if settings.query.summaries else "views"
+    return f", of the query and of {len(names)} {noun} ({', '.join(names)})" if names else ""
 
 
 def _warn_of_waits(settings: Settings) -> None:
@@ -292,14 +301,14 @@ def _telemetry(
     )
     listeners = [
         Telemetry(
-            one,
+            query_settings,
             stages,
             spark.sparkContext.accumulator(Tally(), Tallies()),
             talk,
             lambda: executors.standing,
             onlookers,
         )
-        for one, talk in zip(queries(settings), talks, strict=True)
+        for query_settings, talk in zip(queries(settings), talks, strict=True)
     ]
     following = Following(executors)
     streams: Any = spark.streams  # Any: a Telemetry has only the part of a listener that the JVM calls
@@ -310,7 +319,7 @@ def _telemetry(
     finally:
         for listener in listeners:
             streams.removeListener(listener)
-            listener.close(patience=5.0 if _gone(watch) is None else 0.5)
+            listener.close(patience=5.0 if _kafka_trouble(watch) is None else 0.5)
         following.close()
 
 

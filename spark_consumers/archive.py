@@ -27,10 +27,10 @@ def archive_path() -> Path:
     return path_of([spark_version(), driver_class_path()], spark_jars_dir().glob("*.jar"))
 
 
-def path_of(what: Iterable[str], jars: Iterable[Path]) -> Path:
-    """Path of the archive of this Java and these jars. what: all else that tells archives apart."""
+def path_of(qualifiers: Iterable[str], jars: Iterable[Path]) -> Path:
+    """Path of the archive of this Java and these jars. qualifiers: all else that tells archives apart."""
     java = Path(os.path.realpath(java_command()))
-    parts = [str(java), str(java.stat().st_mtime_ns), *what]
+    parts = [str(java), str(java.stat().st_mtime_ns), *qualifiers]
     # Java compares paths and times of the jars, not only their content. So the key does, too.
     for jar in sorted(jars):
         parts.append(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}")

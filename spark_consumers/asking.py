@@ -40,16 +40,16 @@ class Question(Generic[_T]):
         self._every = every
         self._clock = clock
         self._due = clock() + first
-        self._asked: Future[_T] | None = None
+        self._pending: Future[_T] | None = None
 
     def answer(self) -> Future[_T] | None:
         """An answer that has come and was not taken yet. Without one it asks, if it is time. This never waits."""
-        asked = self._asked
-        if asked is None:
+        pending = self._pending
+        if pending is None:
             if self._clock() >= self._due:
-                self._asked = self._ask()
+                self._pending = self._ask()
             return None
-        if not asked.done():
+        if not pending.done():
             return None
-        self._asked, self._due = None, self._clock() + self._every
-        return asked
+        self._pending, self._due = None, self._clock() + self._every
+        return pending

@@ -91,8 +91,8 @@ def _why(error: Py4JError) -> str:
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()
-    said = str(error if cause is None else cause.toString()).strip()
-    return said.splitlines()[0][:500] if said else type(error).__name__
+    message = str(error if cause is None else cause.toString()).strip()
+    return message.splitlines()[0][:500] if message else type(error).__name__
 
 
 def _age(executor: str) -> tuple[int, str]:

@@ -35,23 +35,25 @@ def combined(
     layout: Layout,
     *,
     tasks: int,
-    told: Told | None,
+    on_tally: Told | None,
     wait_us: Waits = 0,
     measured: bool = False,
 ) -> DataFrame:
     """Blobs (columns BLOBS) of a stream of routed records (partition, offset, value).
 
-    tasks: how many Spark tasks share the routed partitions. told: each task hands it the tally of what the
+    tasks: how many Spark tasks share the routed partitions. on_tally: each task hands it the tally of what the
     task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments, or
     those of each routed partition (of further ones 0). measured: the tallies say how long each routed partition took.
     """
     # `coalesce` joins whole partitions without a shuffle, so
     # the rows of a routed partition stay together, in order.
-    return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told, wait_us, measured=measured), BLOBS)
+    return frames.coalesce(tasks).mapInArrow(
+        combine_stream(layout, on_tally, wait_us, measured=measured), BLOBS
+    )
 
 
 def combine_stream(
-    layout: Layout, told: Told | None, wait_us: Waits = 0, *, measured: bool = False
+    layout: Layout, on_tally: Told | None, wait_us: Waits = 0, *, measured: bool = False
 ) -> Callable[[Batches], Batches]:
     """The function that one task applies to its record batches (partition, offset, value)."""
 
@@ -67,40 +69,40 @@ def combine_stream(
                 }
                 sleep(sum(more_ms.values()) / 1_000)
                 tally = tally.slowed(more_ms)
-            if told is not None:
-                told(watch.timed(tally))
+            if on_tally is not None:
+                on_tally(watch.timed(tally))
 
         # `tell` also does the waiting, so it is needed for `wait_us` even if nobody listens.
-        asked = tell if told is not None or wait_us else None
+        report = tell if on_tally is not None or wait_us else None
         clock = perf_counter if measured or wait_us else None
         stretches = _Rows(batches).stretches()
         if layout.parts:
-            blobs = _of_parts(layout, stretches, asked, clock)
+            blobs = _of_parts(layout, stretches, report, clock)
         else:
-            blobs = combine_task(layout.plan, layout, stretches, on_tally=asked, clock=clock)
+            blobs = combine_task(layout.plan, layout, stretches, on_tally=report, clock=clock)
         yield blob_batch(blobs, layout.receivers)
 
     return task
 
 
 def _of_parts(
-    layout: Layout, stretches: Stretches, told: Told | None, clock: Callable[[], float] | None
+    layout: Layout, stretches: Stretches, on_tally: Told | None, clock: Callable[[], float] | None
 ) -> list[BlobPart]:
     """The blobs of all parts of a summary, each with its part's mark. The frames are held until the last part has read them.
 
-    told: is handed the tally of the first part, so that each tuple counts once.
+    on_tally: is handed the tally of the first part, so that each tuple counts once.
     """
-    held: Stretches = stretches
+    buffered: Stretches = stretches
     if len(layout.parts) > 1:
-        held = [(routed, list(frames)) for routed, frames in stretches]
+        buffered = [(routed, list(frames)) for routed, frames in stretches]
     return [
         blob._replace(data=marked(blob.data, number))
         for number, part in enumerate(layout.parts)
         for blob in combine_task(
             part.plan,
             part,
-            held,
-            on_tally=told if number == 0 else None,
+            buffered,
+            on_tally=on_tally if number == 0 else None,
             clock=clock if number == 0 else None,
         )
     ]
@@ -113,10 +115,10 @@ def marked(blob: bytes, part: int) -> bytes:
 
 def by_part(blobs: Iterable[bytes], parts: int) -> list[list[memoryview]]:
     """The blobs of each part, as they were before `marked`. parts: how many there are."""
-    found: list[list[memoryview]] = [[] for _ in range(parts)]
+    blobs_by_part: list[list[memoryview]] = [[] for _ in range(parts)]
     for blob in blobs:
-        found[blob[-1]].append(memoryview(blob)[:-1])
-    return found
+        blobs_by_part[blob[-1]].append(memoryview(blob)[:-1])
+    return blobs_by_part
 
 
 def _wait_of(wait_us: Waits, partition: int) -> float:
@@ -162,9 +164,9 @@ class _Rows:
         iterator.
         """
         while self._next is not None:
-            yield self._next.partition, self._of(self._next.partition)
+            yield self._next.partition, self._rows_of(self._next.partition)
 
-    def _of(self, partition: int) -> Iterator[tuple[int, pa.Buffer]]:
+    def _rows_of(self, partition: int) -> Iterator[tuple[int, pa.Buffer]]:
         """(offset, frame) of each row until the partition changes."""
         while self._next is not None and self._next.partition == partition:
             yield self._next.offset, self._next.frame

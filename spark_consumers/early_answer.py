@@ -39,7 +39,7 @@ def connection() -> tuple[Any, socket.socket]:
 
 def main() -> None:
     """Connect, then run the module that Spark has named."""
-    port, made = os.environ["PYTHON_WORKER_FACTORY_PORT"], [connection()]
+    port, connections = os.environ["PYTHON_WORKER_FACTORY_PORT"], [connection()]
     # What `python -m` does: the module of a user's own aggregate may lie in the working directory.
     sys.path[0] = os.getcwd()
     import pyspark.util
@@ -49,7 +49,7 @@ def main() -> None:
 
     def connected(to: Any, secret: str) -> Any:
         # The process may connect to other ports, for broadcast values.
-        return made.pop() if made and str(to) == port else connect(to, secret)
+        return connections.pop() if connections and str(to) == port else connect(to, secret)
 
     util.local_connect_and_auth = connected
     runpy.run_module(sys.argv[2], run_name="__main__", alter_sys=True)

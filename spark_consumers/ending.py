@@ -90,17 +90,17 @@ class EndOfTopic:
             low |= {number: span.begin for number, span in further.items()}
             step *= 4  # a lane without a mark for long may lie far back: few reads even of a long topic
         self._low = low
-        return all((self._of(number) >= END_MARK).all() for number in state.end)
+        return all((self._marks_of(number) >= END_MARK).all() for number in state.end)
 
     def _runs(self, number: int) -> bool:
         """Whether some lane of this partition has a mark that is not the end mark."""
-        marks = self._of(number)
+        marks = self._marks_of(number)
         return bool(((marks > NO_MARK) & (marks < END_MARK)).any())
 
     def _unheard(self, number: int) -> bool:
-        return bool((self._of(number) == NO_MARK).any())
+        return bool((self._marks_of(number) == NO_MARK).any())
 
-    def _of(self, number: int) -> Int64s:
+    def _marks_of(self, number: int) -> Int64s:
         known = self._marks.get(number, np.empty((self._rows, 0), np.int64))
         self._marks[number] = grown(known, self._inputs, NO_MARK)
         return self._marks[number]
@@ -110,17 +110,19 @@ class EndOfTopic:
 
         False if all spans are empty.
         """
-        wanted = {number: span for number, span in spans.items() if span.begin < span.end}
-        if not wanted:
+        nonempty = {number: span for number, span in spans.items() if span.begin < span.end}
+        if not nonempty:
             return False
         # A partition without an end would be read to its log's end, so all others get the end 0.
         nowhere = dict.fromkeys(range(self._partitions()), 0)
-        begin = {number: span.begin for number, span in wanted.items()}
-        end = nowhere | {number: span.end for number, span in wanted.items()}
+        begin = {number: span.begin for number, span in nonempty.items()}
+        end = nowhere | {number: span.end for number, span in nonempty.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
                 number = message.partition()
-                self._marks[number] = self._note(self._of(number), message.value() or b"", self._fingerprint)
+                self._marks[number] = self._note(
+                    self._marks_of(number), message.value() or b"", self._fingerprint
+                )
         return True
 
     def _partitions(self) -> int:
@@ -175,14 +177,14 @@ def _newest_frames(
     """
     topic, fingerprint = settings.topic("routed"), settings.origin.fingerprint
     state = describe(settings.kafka, [topic])[topic]
-    found: dict[int, FrameAt | None] = {
+    frames: dict[int, FrameAt | None] = {
         number: frame if frame.offset < state.begin[number] else None for number, frame in read.items()
     }
     high = {number: min(end, committed.get(number, end)) for number, end in state.end.items()}
     step = _FIRST_LOOK
     while spans := {
         number: _Span(max(state.begin[number], high[number] - step), high[number])
-        for number, frame in found.items()
+        for number, frame in frames.items()
         if frame is None and high[number] > state.begin[number]
     }:
         begin = {number: span.begin for number, span in spans.items()}
@@ -192,10 +194,10 @@ def _newest_frames(
             for message in messages:
                 frame = decode_frame(message.value() or b"", fingerprint=fingerprint)
                 at = FrameAt(message.offset(), frame.header.session, frame.sequence)
-                found[message.partition()] = at
+                frames[message.partition()] = at
         high |= begin
         step *= 4
-    return found
+    return frames
 
 
 def _named(frame: FrameAt | None) -> str:
@@ -208,9 +210,9 @@ def _named(frame: FrameAt | None) -> str:
 
 def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> Int64s:
     header = decode_frame(value, fingerprint=fingerprint).header
-    told, marks = header.told, grown(marks, header.input_partitions, NO_MARK)
+    entries, marks = header.told, grown(marks, header.input_partitions, NO_MARK)
     # A frame names a partition once, so no mark is lost in the assignment.
-    marks[0, told["partition"]] = np.maximum(marks[0, told["partition"]], told["mark"])
+    marks[0, entries["partition"]] = np.maximum(marks[0, entries["partition"]], entries["mark"])
     return marks
 
 

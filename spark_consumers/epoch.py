@@ -133,12 +133,12 @@ class StageEpoch:
         """Let the client go. The epoch stays this process's until another driver takes the stage."""
         self._calls.close()
 
-    def _bounded(self, doing: str, what: Callable[[], object]) -> None:
+    def _bounded(self, doing: str, call: Callable[[], object]) -> None:
         if self._fenced is not None:
             raise self._fenced  # once fenced, a client answers every call with other, misleading errors
         doing = f"{doing} the epoch {self._id}"
         try:
-            self._calls.call(what, timeout=self._patience + _STEP_SECONDS, doing=doing)
+            self._calls.call(call, timeout=self._patience + _STEP_SECONDS, doing=doing)
         except KafkaException as error:
             if error.args[0].code() in clients.FENCED:
                 raise self._taken_over(error) from None

@@ -36,7 +36,7 @@ def command(environment: Mapping[str, str], *, java: str, jars: Path, folder: st
     """
     numbered = ((_OPTION.fullmatch(name), value) for name, value in environment.items())
     # Sorted as numbers: a later Java option wins over an earlier one, and as text 10 would come before 9.
-    options = sorted((int(found[1]), value) for found, value in numbered if found)
+    options = sorted((int(match[1]), value) for match, value in numbered if match)
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     # Spark sets SPARK_CLASSPATH from `spark.executor.extraClassPath`, so it comes first.
     named = ("SPARK_CLASSPATH", "SPARK_EXTRA_CLASSPATH", "SPARK_CONF_DIR")

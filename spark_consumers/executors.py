@@ -118,8 +118,8 @@ class Executors:
         self._reading, self._asking = _Patience(clock), _Patience(clock)
         self._unreadable: str | None = None
         self._refused: str | None = None
-        self._wanted: int | None = None
-        self._asked: int | None = None
+        self._demand: int | None = None
+        self._requested: int | None = None
         self._told_local = False
         self.standing = Standing(slots=slots)
 
@@ -191,21 +191,21 @@ class Executors:
 
         After a refusal it is left alone for a while, longer each time.
         """
-        wanted = self._want()
+        demand = self._want()
         if not self._asking.due:
             self._stand(self.standing.executors)
             return
         try:
-            if self._asked != wanted:
-                cluster.ask(wanted)
-                self._asked = wanted
+            if self._requested != demand:
+                cluster.ask(demand)
+                self._requested = demand
                 self._refused = None
                 self._asking.granted()
             have = cluster.executors()  # the oldest first, so the surplus at the end is the newest
-            if self._asked is not None and len(have) > self._asked:
-                leaving = have[self._asked :]
+            if self._requested is not None and len(have) > self._requested:
+                leaving = have[self._requested :]
                 cluster.release(leaving)
-                have = have[: self._asked]
+                have = have[: self._requested]
                 _LOG.info("executors %s are let go; %d stay", ", ".join(leaving), len(have))
             self._stand(len(have))
         except Refused as error:
@@ -217,11 +217,11 @@ class Executors:
         # The largest demand of the plan in force and of all
         # upcoming ones: more at once, fewer only when in force.
         plans = [self._schedule.current, *(entry.plan for entry in self._schedule.upcoming)]
-        wanted = {executors_wanted(self._settings, self._stages, plan): plan for plan in plans}
-        most = max(wanted)
-        if most != self._wanted:
-            self._wanted = most
-            plan = wanted[most]
+        plans_by_demand = {executors_wanted(self._settings, self._stages, plan): plan for plan in plans}
+        most = max(plans_by_demand)
+        if most != self._demand:
+            self._demand = most
+            plan = plans_by_demand[most]
             by = "the settings want" if plan is None else f"plan {plan.epoch} (p {plan.p}, r {plan.r}) wants"
             _LOG.info(
                 "%s %d executors of %d cores", by, most, self._settings.spark.executor_cores,
@@ -254,22 +254,22 @@ class Executors:
 
     def _missing(self) -> Concern | None:
         have = self.standing.executors or 0
-        if self._wanted is None or (have >= self._wanted and self._refused is None):
+        if self._demand is None or (have >= self._demand and self._refused is None):
             return None
         spark = self._settings.spark
         why = (
             f"it refuses ({self._refused})."
             if self._refused is not None
-            else f"is there room for {self._wanted} times {spark.executor_cores} cores and {spark.executor_memory}, and "
+            else f"is there room for {self._demand} times {spark.executor_cores} cores and {spark.executor_memory}, and "
             f"can executors reach the driver at {spark.driver_host}?"
         )
         return Concern(
             name="executors missing",
-            text=f"{self._wanted} executors are wanted, and the cluster manager ({spark.master}) has given {have}; {why} "
+            text=f"{self._demand} executors are wanted, and the cluster manager ({spark.master}) has given {have}; {why} "
             "The plan stays as it is, and results stay exact",
             over="the cluster manager has given the executors that are wanted",
             after=0.0 if self._refused is not None else _MISSING_AFTER,
-            fields={"wanted": self._wanted, "executors": have, "epoch": self._epoch},
+            fields={"wanted": self._demand, "executors": have, "epoch": self._epoch},
         )
 
 

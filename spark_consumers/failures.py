@@ -57,8 +57,8 @@ def _of_ours(report: str) -> EvenflowError | None:
 
 
 def _lost(report: str) -> EvenflowError | None:
-    found = _LOST.search(report)
-    return DataLossError(found[1], hint="rebuild the query (docs/operations.md)") if found else None
+    match = _LOST.search(report)
+    return DataLossError(match[1], hint="rebuild the query (docs/operations.md)") if match else None
 
 
 def _no_library(who: str, trace: str) -> EvenflowError | None:

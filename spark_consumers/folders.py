@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import ServiceError
-from spark_consumers.storage import told
+from spark_consumers.storage import storage_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ class Folder:
 
         Empty if it does not exist.
         """
-        with told(self.location):
+        with storage_errors(self.location):
             path, files = self._path(folder)
             if not files.exists(path):
                 return []
@@ -47,14 +47,14 @@ class Folder:
 
         They are relative to that folder. Empty if it does not exist.
         """
-        with told(self.location):
+        with storage_errors(self.location):
             path, files = self._path(folder)
             if not files.exists(path):
                 return []
             apache = self._jvm.org.apache
-            found = apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(path, True))
+            listing = apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(path, True))
             each = apache.commons.collections4.iterators.TransformIterator(
-                found.iterator(),
+                listing.iterator(),
                 apache.commons.collections4.functors.InvokerTransformer.invokerTransformer("getPath"),
             )
             lines = str(apache.commons.lang3.StringUtils.join(each, "\n"))
@@ -66,9 +66,9 @@ class Folder:
 
         An object store copies it by itself. From elsewhere its bytes go through this process.
         """
-        from py4j.protocol import Py4JJavaError  # here for the reason that `told` gives
+        from py4j.protocol import Py4JJavaError  # here for the reason that `storage_errors` gives
 
-        with told(self.location):
+        with storage_errors(self.location):
             (old, files), (new, _) = self._path(source), self._path(target)
             try:
                 if not _copied_in_store(self._jvm, files, old, new):
@@ -83,13 +83,13 @@ class Folder:
 
     def exists(self, name: str) -> bool:
         """Whether there is a file or folder of this name."""
-        with told(self.location):
+        with storage_errors(self.location):
             path, files = self._path(name)
             return bool(files.exists(path))
 
     def read(self, name: str) -> str | None:
         """Text of a file. None if the file does not exist."""
-        with told(self.location):
+        with storage_errors(self.location):
             path, files = self._path(name)
             if not files.exists(path):
                 return None
@@ -101,7 +101,7 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         """Write a new file, which appears whole or not at all."""
-        with told(self.location):
+        with storage_errors(self.location):
             path, files = self._path(name)
             draft, _ = self._path(f".{name}.tmp")
             stream = files.create(draft, True)
@@ -118,7 +118,7 @@ class Folder:
         A file with the new name is replaced. Raises ServiceError when the file system refuses. A local folder
         replaces in one step. On HDFS and in object stores the old file must be deleted first.
         """
-        with told(self.location):
+        with storage_errors(self.location):
             (old, files), (new, _) = self._path(source), self._path(target)
             if _renamed(files, old, new):
                 return
@@ -134,7 +134,7 @@ class Folder:
         first, as the process could end before it has the new one, or the new one could be gone. Raises ServiceError
         when the file system refuses.
         """
-        with told(self.location):
+        with storage_errors(self.location):
             (old, files), (new, _) = self._path(source), self._path(target)
             if _renamed(files, old, new) or files.exists(new):
                 return
@@ -147,7 +147,7 @@ class Folder:
 
     def delete(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it, if it exists."""
-        with told(self.location):
+        with storage_errors(self.location):
             path, files = self._path(name)
             files.delete(path, True)
 
@@ -176,7 +176,7 @@ class Folder:
 
 def _renamed(files: Any, old: Any, new: Any) -> bool:
     """Whether the file was renamed. If the new name exists, some file systems return False and some raise."""
-    from py4j.protocol import Py4JJavaError  # here for the reason that `told` gives
+    from py4j.protocol import Py4JJavaError  # here for the reason that `storage_errors` gives
 
     try:
         return bool(files.rename(old, new))

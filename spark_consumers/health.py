@@ -61,17 +61,17 @@ class Health:
         begin again.
         """
         waits = None if self.loop.begun else "its streaming queries have not started yet"
-        gone = self._kafka()
+        kafka_trouble = self._kafka()
         # `list` copies: the listener's thread may change the dict meanwhile.
         long = list(self._hanging.values())
         reasons = (
             waits,
-            None if gone is None else gone.text,
+            None if kafka_trouble is None else kafka_trouble.text,
             self.loop.trouble(patience=silent_after()),
-            *(one.text for one in long if one.level == "wrong"),
+            *(trouble.text for trouble in long if trouble.level == "wrong"),
         )
-        first = next((one for one in reasons if one is not None), None)
-        slow = (one.text for one in long if one.level != "wrong")
+        first = next((reason for reason in reasons if reason is not None), None)
+        slow = (trouble.text for trouble in long if trouble.level != "wrong")
         return Checks(self.loop.trouble(), first, (*slow, *self._late_windows()))
 
     def _late_windows(self) -> Iterator[str]:

@@ -47,8 +47,9 @@ def check(folder: Path, name: str, known: Mapping[str, Mapping[str, str]]) -> bo
     expected = known.get(name)
     if expected is None:
         return False
-    found = folder_hashes(folder)
-    wrong = sorted(file for file in expected.keys() | found.keys() if expected.get(file) != found.get(file))
+    actual = folder_hashes(folder)
+    # Files of both, so that one too many is found, not only one that is missing or altered.
+    wrong = sorted(file for file in expected.keys() | actual.keys() if expected.get(file) != actual.get(file))
     if wrong:
         raise ServiceError(
             f"jars of {name} are not those that evenflow knows by their SHA-256: {', '.join(wrong)}",
@@ -66,10 +67,12 @@ def _digest(file: Path) -> str:
 def _main(write: bool) -> int:
     from spark_consumers.jars import cache_dir
 
-    folders = sorted(one for one in (cache_dir() / "jars").iterdir() if (one / "resolved.json").exists())
+    folders = sorted(
+        folder for folder in (cache_dir() / "jars").iterdir() if (folder / "resolved.json").exists()
+    )
     known = listed_hashes()
     if write:
-        known |= {one.name: folder_hashes(one) for one in folders}
+        known |= {folder.name: folder_hashes(folder) for folder in folders}
         lines = [
             f"{digest}  {name}/{file}"
             for name in sorted(known)
@@ -77,9 +80,9 @@ def _main(write: bool) -> int:
         ]
         LIST.write_text("\n".join(lines) + "\n", encoding="utf-8")
     try:
-        for one in folders:
-            listed = check(one, one.name, known)
-            print(f"{one.name}: {'as listed' if listed else 'not listed, so nobody vouches for it'}")
+        for folder in folders:
+            listed = check(folder, folder.name, known)
+            print(f"{folder.name}: {'as listed' if listed else 'not listed, so nobody vouches for it'}")
     except ServiceError as error:
         print(error, file=sys.stderr)
         return 1

@@ -86,14 +86,14 @@ def java_command() -> str:
     Raises ServiceError.
     """
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
+    java_path = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java_path is None:
         where = f"JAVA_HOME ({home}) has no bin/java" if home else "no java on the PATH"
         raise ServiceError(
             f"Java is missing: {where}",
             hint="install a Java 17 runtime, or set JAVA_HOME to one; then run it again",
         )
-    return found
+    return java_path
 
 
 def spark_version() -> str:
@@ -167,6 +167,7 @@ def _cached(folder: Path) -> list[Path] | None:
         complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, AttributeError):
         return None
+    # No set is empty, so an empty list is a broken one.
     return [folder / name for name in sorted(sizes)] if complete and sizes else None
 
 
@@ -226,6 +227,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
             output = f"no end after {_ATTEMPT_SECONDS} s"
             continue
         output = done.stdout + done.stderr
+        # An exit status of 0 alone does not prove that there is a jar.
         if done.returncode == 0 and jars.is_dir() and any(jars.glob("*.jar")):
             return
     raise ServiceError(
@@ -269,10 +271,10 @@ def spark_jars_dir() -> Path:
 
 
 def _ivy_jar() -> Path:
-    found = sorted(spark_jars_dir().glob("ivy-*.jar"))
-    if not found:
+    ivy_jars = sorted(spark_jars_dir().glob("ivy-*.jar"))
+    if not ivy_jars:
         raise ServiceError(f"pyspark ships no Ivy in {spark_jars_dir()}", hint="reinstall it: `make setup`")
-    return found[-1]
+    return ivy_jars[-1]
 
 
 def _artifact_name(jar: Path) -> str:
@@ -283,18 +285,18 @@ def _artifact_name(jar: Path) -> str:
 _SETS = {"connector": spark_kafka_jars, "s3": s3_jars}
 
 
-def fetch(wanted: Sequence[str], sets: Mapping[str, Callable[[], list[Path]]]) -> int:
+def fetch(names: Sequence[str], sets: Mapping[str, Callable[[], list[Path]]]) -> int:
     """Resolve the sets of these names, and print on standard error where they are. Returns the exit status."""
     try:
-        for what in wanted:
-            if what not in sets:
+        for name in names:
+            if name not in sets:
                 raise ConfigError(
-                    f"no set of jars is called {what!r}{did_you_mean(what, sets)}",
+                    f"no set of jars is called {name!r}{did_you_mean(name, sets)}",
                     hint=f"known: {', '.join(sets)}. The broker's: python -m workbench.broker_jars",
                 )
-        for what in wanted:
-            jars = sets[what]()
-            print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
+        for name in names:
+            jars = sets[name]()
+            print(f"{name}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
     except (ServiceError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 2

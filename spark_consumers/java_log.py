@@ -46,7 +46,7 @@ class _File(RotatingFileHandler):
     Warns once, not for each line.
     """
 
-    _said = False
+    _has_warned = False
 
     def _open(self) -> TextIOWrapper:
         """The file, for its owner alone: Spark's log names folders, topics and users."""
@@ -55,8 +55,8 @@ class _File(RotatingFileHandler):
         )
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        if not self._said:
-            self._said = True
+        if not self._has_warned:
+            self._has_warned = True
             _LOG.warning("Spark's own log %s cannot be written: lines of it are lost", self.baseFilename)
 
 

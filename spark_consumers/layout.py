@@ -32,7 +32,7 @@ class Layout(twostep.Layout):
     parts: tuple[Layout, ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings, topic_id: str) -> Layout:
+    def from_settings(cls, settings: Settings, topic_id: str) -> Layout:
         """The layout of these settings. topic_id: of the routed topic."""
         summary, whole = settings.query.summary, settings.origin
         parts = (
@@ -41,7 +41,7 @@ class Layout(twostep.Layout):
             else []
         )
         return cls(
-            parts=tuple(replace(cls.of(part, topic_id), part=True) for part in parts),
+            parts=tuple(replace(cls.from_settings(part, topic_id), part=True) for part in parts),
             query=settings.origin.query.model_dump_json(),
             view=settings.query.view_name,
             any_columns=tuple(sorted(settings.origin.query.any_columns)),

@@ -98,8 +98,8 @@ def executor_python(settings: Settings) -> str:
     """
     if settings.spark.executor_python is not None:
         return settings.spark.executor_python
-    here = settings.spark.in_one_process or with_children(settings)
-    return str(_WORKER_PYTHON) if here and os.access(_WORKER_PYTHON, os.X_OK) else sys.executable
+    on_this_machine = settings.spark.in_one_process or with_children(settings)
+    return str(_WORKER_PYTHON) if on_this_machine and os.access(_WORKER_PYTHON, os.X_OK) else sys.executable
 
 
 def refuse_unshared(settings: Settings) -> None:

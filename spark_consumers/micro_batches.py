@@ -84,8 +84,8 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
 
 
 def _latencies(since: Since, ended: int) -> list[tuple[int, int]]:
-    # `came` is by the clock of another machine, so the difference may be below 0.
-    return [(max(0, ended - came), rows) for came, rows in sorted(since.items())]
+    # `arrival` is by the clock of another machine, so the difference may be below 0.
+    return [(max(0, ended - arrival), rows) for arrival, rows in sorted(since.items())]
 
 
 def _state_bytes(progress: Mapping[str, Any]) -> int | None:
@@ -118,12 +118,12 @@ def _behind(ends: Mapping[str, dict[str, int]], latest: Mapping[str, dict[str, i
 
 def _told_since(before: Tally, now: Tally, parts: tuple[Part, ...]) -> dict[str, Any]:
     """Fields of the record: what these parts did between two tallies, and the open windows (times in ms)."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "combine" in parts:
-        told["tuples"] = now.tuples - before.tuples
+        fields["tuples"] = now.tuples - before.tuples
     if "reduce" in parts:
         stand = now.stand
-        told |= {
+        fields |= {
             "rows_out": now.rows - before.rows,
             "windows_closed": now.windows - before.windows,
             "unfit": now.unfit - before.unfit,
@@ -132,4 +132,4 @@ def _told_since(before: Tally, now: Tally, parts: tuple[Part, ...]) -> dict[str,
             "open_panes": None if stand is None else stand.panes,
             "next_window_end": None if stand is None else stand.next_end,
         }
-    return told
+    return fields

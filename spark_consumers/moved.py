@@ -26,11 +26,11 @@ def settle_in(spark: SparkSession, location: str) -> None:
     """
     for operator in Folder(spark, f"{location}/state").names():
         place = f"{location}/state/{operator}"
-        here = Folder(spark, place).qualified()
+        qualified_place = Folder(spark, place).qualified()
         metadata = Folder(spark, f"{place}/_metadata")
         _finish(metadata)
         for batch in filter(str.isdecimal, metadata.names(_VERSION)):
-            _settle(metadata, f"{_VERSION}/{batch}", here)
+            _settle(metadata, f"{_VERSION}/{batch}", qualified_place)
 
 
 def _finish(metadata: Folder) -> None:
@@ -39,14 +39,14 @@ def _finish(metadata: Folder) -> None:
     A store without an atomic rename deletes the old file first. A process that is killed at that moment
     leaves only the draft, which then becomes the file.
     """
-    there = set(metadata.names(_VERSION))
+    batches = set(metadata.names(_VERSION))
     for draft in metadata.names():
         batch = draft.removeprefix(_DRAFT)
-        if draft.startswith(_DRAFT) and batch not in there:
+        if draft.startswith(_DRAFT) and batch not in batches:
             metadata.replace(draft, f"{_VERSION}/{batch}")
 
 
-def _settle(metadata: Folder, file: str, here: str) -> None:
+def _settle(metadata: Folder, file: str, place: str) -> None:
     version, _, text = (metadata.read(file) or "").partition("\n")
     if version != _VERSION:
         return  # another format: leave the file to Spark
@@ -54,15 +54,15 @@ def _settle(metadata: Folder, file: str, here: str) -> None:
     stores = record["stateStoreInfo"]
     before = [list(store["stateSchemaFilePaths"]) for store in stores]
     for store in stores:
-        store["stateSchemaFilePaths"] = [_placed(path, here) for path in store["stateSchemaFilePaths"]]
+        store["stateSchemaFilePaths"] = [_placed(path, place) for path in store["stateSchemaFilePaths"]]
     if before == [store["stateSchemaFilePaths"] for store in stores]:
         return
-    _LOG.info("the checkpoint was moved to %s: its file %s is set right", here, file)
+    _LOG.info("the checkpoint was moved to %s: its file %s is set right", place, file)
     draft = f"{_DRAFT}{file.rpartition('/')[2]}"
     metadata.write(draft, f"{version}\n{json.dumps(record, separators=(',', ':'))}")
     metadata.replace(draft, file)
 
 
-def _placed(path: str, here: str) -> str:
-    _, found, name = path.partition(_SCHEMA)
-    return f"{here}{_SCHEMA}{name}" if found else path
+def _placed(path: str, place: str) -> str:
+    _, separator, name = path.partition(_SCHEMA)
+    return f"{place}{_SCHEMA}{name}" if separator else path

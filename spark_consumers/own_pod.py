@@ -65,5 +65,5 @@ def image_of(pod: Any) -> str:
 
     The driver need not come first: a service mesh may have put a container of its own before it.
     """
-    containers = {one.name: one.image for one in pod.spec.containers}
+    containers = {container.name: container.image for container in pod.spec.containers}
     return str(containers.get("driver", pod.spec.containers[0].image))

@@ -54,7 +54,7 @@ class Pulse:
         self._finished = clock()
         self._idle_at: float | None = None
         self._idle_since: float | None = None
-        self._said: float | None = None
+        self._last_beat: float | None = None
 
     @property
     def last(self) -> int | None:
@@ -68,7 +68,7 @@ class Pulse:
             self._count += 1
             if self._first_ended is None:
                 self._first_ended = self._finished
-            self._idle_at = self._idle_since = self._said = None
+            self._idle_at = self._idle_since = self._last_beat = None
 
     def due(self, running: Callable[[], bool]) -> Beat | None:
         """The beat that is due now, None if none is. running: says whether a micro-batch is under way."""
@@ -86,9 +86,9 @@ class Pulse:
                 self._idle_since = self._finished if self._idle_since is None else self._idle_since
             else:
                 self._idle_since = None
-            if self._said is not None and now - self._said < self._again:
+            if self._last_beat is not None and now - self._last_beat < self._again:
                 return None
-            self._said = now
+            self._last_beat = now
             # Spark does not say when a micro-batch began: at the earliest, when the stage was last seen idle.
             begun = self._finished if self._idle_at is None else self._idle_at
             return Beat(self._batch, round(1000 * (now - begun)) if runs else None)

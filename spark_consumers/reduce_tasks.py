@@ -20,16 +20,18 @@ from spark_consumers.tasks import Stopwatch, Told
 Batches = Iterable[pa.RecordBatch]
 
 
-def pieces(clusters: DataFrame, layout: Layout, *, told: Told | None) -> DataFrame:
+def pieces(clusters: DataFrame, layout: Layout, *, on_tally: Told | None) -> DataFrame:
     """Pieces (columns BLOBS) of a stream of the combiner's blobs (columns BLOBS).
 
-    told: each task hands it its time, None if nobody listens.
+    on_tally: each task hands it its time, None if nobody listens.
     """
     assert layout.reduce_tasks is not None
-    return clusters.repartition(layout.reduce_tasks, "label").mapInArrow(reduce_stream(layout, told), BLOBS)
+    return clusters.repartition(layout.reduce_tasks, "label").mapInArrow(
+        reduce_stream(layout, on_tally), BLOBS
+    )
 
 
-def reduce_stream(layout: Layout, told: Told | None) -> Callable[[Batches], Batches]:
+def reduce_stream(layout: Layout, on_tally: Told | None) -> Callable[[Batches], Batches]:
     """The function that one Spark task applies to its record batches (columns BLOBS)."""
 
     def task(batches: Batches) -> Batches:
@@ -39,7 +41,7 @@ def reduce_stream(layout: Layout, told: Told | None) -> Callable[[Batches], Batc
             for number, blob in zip(batch.column("bucket").to_pylist(), batch.column("blob"), strict=True):
                 blobs[number].append(blob.as_buffer())
         for number, mine in sorted(blobs.items()):
-            made = reduce_task(layout.plan, layout, number, mine, on_tally=watch.telling(told))
-            yield blob_batch(made, layout.buckets)
+            reduced_blobs = reduce_task(layout.plan, layout, number, mine, on_tally=watch.telling(on_tally))
+            yield blob_batch(reduced_blobs, layout.buckets)
 
     return task

@@ -39,20 +39,22 @@ _COUNT = struct.Struct("<I")
 _CHECKSUM = struct.Struct("<I")
 
 
-def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told: Told | None) -> DataFrame:
+def reduced(
+    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, on_tally: Told | None
+) -> DataFrame:
     """Rows of `schema` from a stream of (label, blob).
 
-    shape: turns result tables into tables of `schema`. told: is handed the tally of what each bucket has
+    shape: turns result tables into tables of `schema`. on_tally: is handed the tally of what each bucket has
     emitted, None if nobody listens. With `emit = "top"` the buckets send their leaders to one task of the
     same micro-batch, which merges the leaders. A summary's buckets send partials to one task in the same way.
     """
     if layout.parts:
-        partials = _stateful(blobs, PartBuckets(layout, told), "label int, blob binary")
-        return _stateful(partials, MergeParts(layout, shape, told), schema)
+        partials = _stateful(blobs, PartBuckets(layout, on_tally), "label int, blob binary")
+        return _stateful(partials, MergeParts(layout, shape, on_tally), schema)
     if layout.plan.emission.mode != "top":
-        return _stateful(blobs, ReduceBucket(layout, shape, told), schema)
-    leaders = _stateful(blobs, LeadBucket(layout, told), "label int, blob binary")
-    return _stateful(leaders, MergeLeaders(layout, shape, told), schema)
+        return _stateful(blobs, ReduceBucket(layout, shape, on_tally), schema)
+    leaders = _stateful(blobs, LeadBucket(layout, on_tally), "label int, blob binary")
+    return _stateful(leaders, MergeLeaders(layout, shape, on_tally), schema)
 
 
 def _stateful(rows: DataFrame, processor: StatefulProcessor, schema: str) -> DataFrame:
@@ -67,9 +69,9 @@ class _Processor(StatefulProcessor):
     A group is a bucket, known to Spark by its label.
     """
 
-    def __init__(self, layout: Layout, told: Told | None) -> None:
+    def __init__(self, layout: Layout, on_tally: Told | None) -> None:
         self._layout = layout
-        self._told = told
+        self._on_tally = on_tally
         self._state: Any = None  # Spark's MapState, set by `init` in the Python worker
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -88,11 +90,11 @@ class _Processor(StatefulProcessor):
         # panes may close only after all of them are merged.
         blobs = [blob for frame in rows for blob in frame["blob"]]
         bucket = bucket_labels(self._layout.buckets).index(int(key[0]))
-        for table in self._tables(bucket, blobs, MapOfBytes(self._state), watch.telling(self._told)):
+        for table in self._tables(bucket, blobs, MapOfBytes(self._state), watch.telling(self._on_tally)):
             yield arrow_frame(table)
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
     ) -> Iterator[pa.Table]:
         raise NotImplementedError
 
@@ -103,15 +105,15 @@ class _Processor(StatefulProcessor):
 class ReduceBucket(_Processor):
     """The reducer's core for one bucket in one micro-batch. It returns results as the sink takes them."""
 
-    def __init__(self, layout: Layout, shape: Shape, told: Told | None) -> None:
-        super().__init__(layout, told)
+    def __init__(self, layout: Layout, shape: Shape, on_tally: Told | None) -> None:
+        super().__init__(layout, on_tally)
         self._shape = shape
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
-            reduce_windows(self._layout.plan, self._layout, state, blobs, on_tally=told), bucket
+            reduce_windows(self._layout.plan, self._layout, state, blobs, on_tally=on_tally), bucket
         )
 
 
@@ -119,11 +121,11 @@ class LeadBucket(_Processor):
     """The reducer's core for `emit = "top"`: the bucket sends its leaders to the task that merges them."""
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
     ) -> Iterator[pa.Table]:
         # All buckets send to one label, so that Spark brings all leaders to one task.
         label = bucket_labels(self._layout.buckets)[0]
-        for blob in reduce_leaders(self._layout.plan, self._layout, state, blobs, on_tally=told):
+        for blob in reduce_leaders(self._layout.plan, self._layout, state, blobs, on_tally=on_tally):
             yield pa.table({"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())})
 
 
@@ -131,10 +133,10 @@ class MergeLeaders(ReduceBucket):
     """Merges the leaders that all buckets send, in one task. The rows count as rows of bucket 0."""
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
-            merge_leaders(self._layout.plan, self._layout, state, blobs, on_tally=told), bucket
+            merge_leaders(self._layout.plan, self._layout, state, blobs, on_tally=on_tally), bucket
         )
 
 
@@ -145,7 +147,7 @@ class PartBuckets(_Processor):
     """
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
     ) -> Iterator[pa.Table]:
         layout, tallies = self._layout, [Tally()]
         label = bucket_labels(layout.buckets)[0]
@@ -155,26 +157,26 @@ class PartBuckets(_Processor):
             offset = number * layout.buckets
 
             def note(tally: Tally, offset: int = offset) -> None:
-                stands = {bucket + offset: stand for bucket, stand in tally.bucket_stands.items()}
-                tallies.append(replace(tally, bucket_stands=stands, closed={}))
+                stands_by_bucket = {bucket + offset: stand for bucket, stand in tally.bucket_stands.items()}
+                tallies.append(replace(tally, bucket_stands=stands_by_bucket, closed={}))
 
             within = Within(state, f"{number}/")
             for blob in reduce_part(layout.summary, number, part, within, mine[number], on_tally=note):
                 yield pa.table(
                     {"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())}
                 )
-        if told is not None and len(tallies) > 1:
-            told(sum(tallies[1:], tallies[0]))  # once, because it counts as one task
+        if on_tally is not None and len(tallies) > 1:
+            on_tally(sum(tallies[1:], tallies[0]))  # once, because it counts as one task
 
 
 class MergeParts(ReduceBucket):
     """Merges what all buckets of all parts of a summary send, in one task. The rows count as rows of bucket 0."""
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
-            merge_parts(self._layout.summary, self._layout, state, blobs, on_tally=told), bucket
+            merge_parts(self._layout.summary, self._layout, state, blobs, on_tally=on_tally), bucket
         )
 
 
@@ -268,8 +270,8 @@ def _opened(name: str, sealed: bytes) -> bytes:
     return piece
 
 
-def _damaged(what: str) -> DataLossError:
-    return DataLossError(f"the reducer's state is damaged: {what}", hint=DAMAGED)
+def _damaged(damage: str) -> DataLossError:
+    return DataLossError(f"the reducer's state is damaged: {damage}", hint=DAMAGED)
 
 
 def _pieces(first: bytes) -> int:

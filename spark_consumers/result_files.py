@@ -141,8 +141,8 @@ def file_name(query: str, batch: int, bucket: int) -> str:
 
 def batch_of(name: str) -> int | None:
     """Number of the micro-batch that a file of results belongs to. None for any other name."""
-    found = _NAME.fullmatch(name)
-    return int(found[2]) if found else None
+    match = _NAME.fullmatch(name)
+    return int(match[2]) if match else None
 
 
 def visible(names: Iterable[str]) -> list[str]:
@@ -210,9 +210,11 @@ class ResultFiles:
         """(name as written, final name) of the file of each bucket that has rows."""
         parts = [match for name in self.folder.names(draft) if (match := _PART.fullmatch(name))]
         # Spark writes a file of partition 0 even if there are no rows. It is no file of a bucket.
-        found = [(f"{draft}/{part[0]}", int(part[1])) for part in parts if int(part[1]) in buckets]
-        assert len({bucket for _, bucket in found}) == len(found), f"a bucket has two files: {found}"
-        missing = sorted(set(buckets) - {bucket for _, bucket in found})
+        bucket_files = [(f"{draft}/{part[0]}", int(part[1])) for part in parts if int(part[1]) in buckets]
+        assert len({bucket for _, bucket in bucket_files}) == len(bucket_files), (
+            f"a bucket has two files: {bucket_files}"
+        )
+        missing = sorted(set(buckets) - {bucket for _, bucket in bucket_files})
         if missing:
             raise DataLossError(
                 f"{self.folder.location}/{draft} lacks the files of buckets {missing}, which the tasks of micro-batch "
@@ -220,7 +222,7 @@ class ResultFiles:
                 hint="another driver of this query removes them as it starts; else: who deletes files there? Nothing is "
                 "lost: started again, the application repeats the micro-batch",
             )
-        return sorted((source, file_name(self.owner.query, batch, bucket)) for source, bucket in found)
+        return sorted((source, file_name(self.owner.query, batch, bucket)) for source, bucket in bucket_files)
 
     def _remove_surplus(self, batch: int, targets: set[str]) -> None:
         """Remove files that an earlier attempt at this micro-batch has left and this one does not replace.
@@ -238,21 +240,23 @@ def _counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], list[int]]]:
     from pyspark.sql import Observation
     from pyspark.sql.functions import array_join, collect_set, spark_partition_id
 
-    seen: Any = Observation()
+    observation: Any = Observation()
     partitions = array_join(collect_set(_PARTITION), ",").alias("partitions")
-    counted = rows.withColumn(_PARTITION, spark_partition_id()).observe(seen, partitions).drop(_PARTITION)
+    counted = (
+        rows.withColumn(_PARTITION, spark_partition_id()).observe(observation, partitions).drop(_PARTITION)
+    )
 
     def buckets() -> list[int]:
         deadline = time.monotonic() + _PATIENCE
         # Spark's own wait has no end, although its bus may drop the event that it waits for.
-        while not seen._jo.future().isCompleted():
+        while not observation._jo.future().isCompleted():
             if time.monotonic() >= deadline:
                 raise ServiceError(
                     f"Spark has not said within {_PATIENCE:g} s which partitions it has written",
                     hint="start the application again: it repeats the micro-batch",
                 )
             time.sleep(_LOOK_SECONDS)
-        return [int(number) for number in str(seen.get["partitions"]).split(",") if number]
+        return [int(number) for number in str(observation.get["partitions"]).split(",") if number]
 
     return counted, buckets
 

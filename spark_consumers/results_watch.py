@@ -39,7 +39,7 @@ class ResultsWatch:
         self._question = Question(
             lambda: ask(lambda: self._sink.loss(settings)), every=_EVERY, first=0.0, clock=clock
         )
-        self._seen = False
+        self._results_seen = False
         self._trouble: str | None = None
 
     def look(self) -> None:
@@ -48,11 +48,11 @@ class ResultsWatch:
         Raises the DataLossError that the next micro-batch would raise. A place that does not answer is no loss: the log
         says so, once.
         """
-        asked = self._question.answer()
-        if asked is None:
+        answer = self._question.answer()
+        if answer is None:
             return
         try:
-            loss = asked.result()
+            loss = answer.result()
         except DataLossError as error:  # the place was removed while it was looked at
             loss = error.message
         except EvenflowError as error:
@@ -62,9 +62,9 @@ class ResultsWatch:
             self._warn(f"whether the results are there is not known: {type(error).__name__}: {error}")
             return
         if loss is None:
-            self._seen = True
+            self._results_seen = True
             self._trouble = None
-        elif self._seen:
+        elif self._results_seen:
             raise self._sink.loss_error(self._settings, loss)
         else:
             self._warn(

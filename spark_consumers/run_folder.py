@@ -26,7 +26,7 @@ from evenflow.errors import ServiceError
 from evenflow.settings.places import local_folder
 from spark_consumers.folders import Folder
 from spark_consumers.runs import COMPLETE, epoch_of, newest_run, run_name
-from spark_consumers.storage import storage_error, told
+from spark_consumers.storage import storage_error, storage_errors
 
 _LOG = logging.getLogger("evenflow.spark")
 _PASSES = 10
@@ -116,7 +116,7 @@ def make_run(stage: Folder, epoch: int, check: Callable[[], None]) -> str:
     name = run_name(epoch)
     if before is not None:
         _LOG.info("the run %s begins with what %s has", name, before)
-        with told(stage.location):
+        with storage_errors(stage.location):
             take_along(files_of(stage), before, name)
     check()
     Folder(stage.spark, f"{stage.location}/{name}").write(COMPLETE, f"epoch {epoch}")
@@ -145,14 +145,14 @@ def take_along(files: Files, source: str, target: str) -> None:
     last = max((number for number in committed if number is not None), default=-1)
     have: set[str] = set()
     for _ in range(_PASSES):
-        gone = False
+        files_missing = False
         # A snapshot of the state (a .zip) names files of `SSTs`, which were there before it. So these are listed later.
         for late in (False, True):
-            names = {name for name in _wanted(files.listed(source), last) if ("/SSTs/" in name) == late}
-            taken = _taken(files, source, target, sorted(names - have))
-            gone |= not names <= have | taken
-            have |= taken
-        if not gone:
+            names = {name for name in _needed_files(files.listed(source), last) if ("/SSTs/" in name) == late}
+            copied_names = _take_files(files, source, target, sorted(names - have))
+            files_missing |= not names <= have | copied_names
+            have |= copied_names
+        if not files_missing:
             return
     raise ServiceError(
         f"files of the checkpoint {source} vanish while they are taken along",
@@ -160,14 +160,14 @@ def take_along(files: Files, source: str, target: str) -> None:
     )
 
 
-def _taken(files: Files, source: str, target: str, names: Sequence[str]) -> set[str]:
+def _take_files(files: Files, source: str, target: str, names: Sequence[str]) -> set[str]:
     """Take these files along. Returns those that were still there."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        there = pool.map(lambda name: files.take(f"{source}/{name}", f"{target}/{name}"), names)
-        return {name for name, taken in zip(names, there, strict=True) if taken}
+        outcomes = pool.map(lambda name: files.take(f"{source}/{name}", f"{target}/{name}"), names)
+        return {name for name, was_taken in zip(names, outcomes, strict=True) if was_taken}
 
 
-def _wanted(names: Iterable[str], last: int) -> list[str]:
+def _needed_files(names: Iterable[str], last: int) -> list[str]:
     """Those of a run's files that the next run needs. last: the last micro-batch that was committed."""
     return [name for name in names if _is_wanted(name, last)]
 

@@ -41,11 +41,11 @@ class RunWatch:
 
         Raises FencedError if another driver has taken over.
         """
-        asked = self._question.answer()
-        if asked is None:
+        answer = self._question.answer()
+        if answer is None:
             return
         try:
-            asked.result()
+            answer.result()
         except ServiceError as error:
             # A broker that is away is the business of the next micro-batch, which cannot do without.
             _LOG.debug("the epoch cannot be checked now: %s", error)

@@ -26,8 +26,8 @@ def run_name(epoch: int) -> str:
 
 def epoch_of(name: str) -> int | None:
     """The epoch of the run whose folder has this name. None for any other name."""
-    found = _NAME.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def newest_epoch(names: Iterable[str]) -> int:

@@ -38,7 +38,7 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
-from spark_consumers.storage import told
+from spark_consumers.storage import storage_errors
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
 from spark_consumers.writing import Write, checked, into_kafka
@@ -71,7 +71,7 @@ class RunningStage:
         self._settings = settings
         self.name = name
         view = settings.query.view_name
-        self._said = name if view is None else f"{name} of view {view}"
+        self._label = name if view is None else f"{name} of view {view}"
         role = read_by(name)
         folder = Folder(spark, stage_location(settings, name))
         admission = Admission(spark, settings, name, topics)
@@ -94,7 +94,7 @@ class RunningStage:
         self._tally = tally
         self._watch = RunWatch(folder, self._epoch, self._checkpoint)
         frame = stage_frame(
-            spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
+            spark, settings, name, topics["routed"].topic_id, starting=starting, on_tally=tally.add
         )
         self._starts, self._frame = 0, frame
         self.query: StreamingQuery = self._start()
@@ -113,7 +113,7 @@ class RunningStage:
         )
         # Each query has a pool of its own: within one pool, a job would wait for all jobs that came earlier.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
-        with told(self._checkpoint.location):
+        with storage_errors(self._checkpoint.location):
             query: StreamingQuery = writer.foreachBatch(checked(self._write(), self._epoch.check)).start()
         return query
 
@@ -167,7 +167,7 @@ class RunningStage:
             _LOG.warning(
                 "%s: Spark waits 10 s for a Python process to start, and it took longer: the machine is too busy. "
                 "The query starts again (start %d of %d)",
-                self._said,
+                self._label,
                 self._starts + 1,
                 _STARTS,
             )
@@ -197,7 +197,7 @@ class RunningStage:
         # pyspark's exception leaves most causes out. Spark's full trace has them.
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
         folder = self._settings.spark.checkpoint_folder
-        raise translated(self._said, str(error), trace=trace, folder=folder) from None
+        raise translated(self._label, str(error), trace=trace, folder=folder) from None
 
 
 def stage_frame(
@@ -207,26 +207,26 @@ def stage_frame(
     topic_id: str,
     *,
     starting: str,
-    told: Told | None,
+    on_tally: Told | None,
 ) -> DataFrame:
     """The rows that the stage is to write: blobs for `combine`, the sink's columns for `reduce` and `fused`.
 
-    topic_id: of the routed topic. starting: Spark's `startingOffsets`. told: is handed the tally of each
+    topic_id: of the routed topic. starting: Spark's `startingOffsets`. on_tally: is handed the tally of each
     task, None if nobody listens.
     """
-    layout = Layout.of(settings, topic_id)
+    layout = Layout.from_settings(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
         # A partition of the partials topic is a bucket, so the label is looked up by the partition's number.
         source = records(spark, settings, settings.topic("partials"), starting=starting)
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
-        return _reduced(blobs, settings, layout, told)
+        return _reduced(blobs, settings, layout, on_tally)
     source = records(spark, settings, settings.topic("routed"), starting=starting)
     blobs = combiner.combined(
         source,
         layout,
         tasks=settings.combine_tasks(spark.sparkContext.defaultParallelism),
-        told=told,
+        on_tally=on_tally,
         wait_us=settings.spark.combine_wait,
         measured=settings.partitioner.speeds == "measured",
     )
@@ -235,14 +235,14 @@ def stage_frame(
             col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
         )
     if layout.reduce_tasks is not None:
-        blobs = reduce_tasks.pieces(blobs, layout, told=told)
-    return _reduced(blobs.select("label", "blob"), settings, layout, told)
+        blobs = reduce_tasks.pieces(blobs, layout, on_tally=on_tally)
+    return _reduced(blobs.select("label", "blob"), settings, layout, on_tally)
 
 
-def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | None) -> DataFrame:
+def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, on_tally: Told | None) -> DataFrame:
     sink = sink_of(settings)
     schema = spark_types(sink.schema(settings))
-    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), told=told)
+    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), on_tally=on_tally)
 
 
 def _end_after_this_batch(spark: SparkSession, query: StreamingQuery, in_vain: Callable[[], bool]) -> None:

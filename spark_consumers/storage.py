@@ -55,10 +55,10 @@ def storage_error(who: str, text: str, folder: str) -> ServiceError | None:
         )
     if "s3a" not in text.lower():
         return None
-    for pattern, what, hint in _STORE:
-        found = pattern.search(text)
-        if found:
-            return ServiceError(f"{who}: {folder}: {what} ({_line_of(text, found.start())})", hint=hint)
+    for pattern, cause, hint in _STORE:
+        match = pattern.search(text)
+        if match:
+            return ServiceError(f"{who}: {folder}: {cause} ({_line_of(text, match.start())})", hint=hint)
     return None
 
 
@@ -83,7 +83,7 @@ def _room(folder: str) -> list[str]:
 
 
 @contextmanager
-def told(location: str) -> Iterator[None]:
+def storage_errors(location: str) -> Iterator[None]:
     """Raise Java's errors about a folder as ServiceError."""
     # Imported here: readers of results without Spark need not have the package.
     from py4j.protocol import Py4JError
@@ -92,7 +92,7 @@ def told(location: str) -> Iterator[None]:
         yield
     except Py4JError as error:
         text = str(error)
-        said = _SAID.search(text)
+        match = _SAID.search(text)
         raise storage_error("the checkpoint", text, location) or ServiceError(
-            f"{location} cannot be read or written: {said[0][:400] if said else text[:400]}"
+            f"{location} cannot be read or written: {match[0][:400] if match else text[:400]}"
         ) from None

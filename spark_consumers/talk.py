@@ -100,15 +100,19 @@ class Talk:
                 )
 
     def _what_lasts(self) -> list[Concern]:
-        gone = self._gone()
+        kafka_concern = self._no_kafka()
         lasting = [self._held_back(), self._slow(), self._full()]
         if self._settings.query.view_name is None:  # a view reads the frames of its query
-            lasting = [gone, self._no_frames(), *lasting]
+            lasting = [kafka_concern, self._no_frames(), *lasting]
         # While Kafka is gone nothing else is worth a line, but what was said already is not over either.
         known = {some.concern.name for some in self._concerns.lasting if some.seconds >= some.concern.after}
-        return [one for one in lasting if one is not None and (gone in (None, one) or one.name in known)]
+        return [
+            concern
+            for concern in lasting
+            if concern is not None and (kafka_concern in (None, concern) or concern.name in known)
+        ]
 
-    def _gone(self) -> Concern | None:
+    def _no_kafka(self) -> Concern | None:
         servers = self._settings.kafka.bootstrap_servers
         trouble = unanswered(servers, self._unanswered())
         if trouble is None:

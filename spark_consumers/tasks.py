@@ -28,6 +28,6 @@ class Stopwatch:
         batch = context.getLocalProperty(_BATCH) if context is not None else None
         return tally.in_batch(int(batch or 0), 1000 * (time.perf_counter() - self._began))
 
-    def telling(self, told: Told | None) -> Told | None:
-        """A listener that passes each tally on to `told`, `timed`. None stays None."""
-        return None if told is None else lambda tally: told(self.timed(tally))
+    def telling(self, on_tally: Told | None) -> Told | None:
+        """A listener that passes each tally on to `on_tally`, `timed`. None stays None."""
+        return None if on_tally is None else lambda tally: on_tally(self.timed(tally))

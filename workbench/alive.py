@@ -29,39 +29,41 @@ class Part:
     """The newest telemetry of a part of the pipeline. at: time of the record, ms since 1970 by the broker."""
 
     at: int
-    said: Telemetry
+    telemetry: Telemetry
 
     @property
     def name(self) -> str:
         """The name of the part, such as `partitioner 0`, `spark fused` or `controller`."""
-        if isinstance(self.said, PartitionerRecord):
-            return f"partitioner {self.said.instance}"
-        return "controller" if isinstance(self.said, DecisionRecord) else f"spark {self.said.stage}"
+        if isinstance(self.telemetry, PartitionerRecord):
+            return f"partitioner {self.telemetry.instance}"
+        return "controller" if isinstance(self.telemetry, DecisionRecord) else f"spark {self.telemetry.stage}"
 
     @property
     def is_spark(self) -> bool:
         """Whether the part is a stage of the Spark application."""
-        return not isinstance(self.said, PartitionerRecord | DecisionRecord)
+        return not isinstance(self.telemetry, PartitionerRecord | DecisionRecord)
 
     def sign(self, now: int) -> Sign:
         """What is known of the part at this moment (ms since 1970)."""
-        said, silent = self.said, max(0, now - self.at) / 1000
-        if not isinstance(said, BatchRecord | HeartbeatRecord):
+        telemetry, silent = self.telemetry, max(0, now - self.at) / 1000
+        if not isinstance(telemetry, BatchRecord | HeartbeatRecord):
             return Sign(name=self.name, silent=silent)
-        running = said.running_ms if isinstance(said, HeartbeatRecord) else None
+        running = telemetry.running_ms if isinstance(telemetry, HeartbeatRecord) else None
         return Sign(
             name=self.name,
             silent=silent,
-            interval=said.batch_interval_ms / 1000,
+            interval=telemetry.batch_interval_ms / 1000,
             running=None if running is None else running / 1000,
-            first=said.batch is None,
-            ended=printable(said.ended) if isinstance(said, HeartbeatRecord) and said.ended else None,
+            first=telemetry.batch is None,
+            ended=printable(telemetry.ended)
+            if isinstance(telemetry, HeartbeatRecord) and telemetry.ended
+            else None,
         )
 
     @property
     def is_partitioner(self) -> bool:
         """Whether the part is a partitioner instance."""
-        return isinstance(self.said, PartitionerRecord)
+        return isinstance(self.telemetry, PartitionerRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +101,9 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
     know the number of input partitions.
     """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
-    heard, ignored = _heard(messages, fingerprint=None if whoever else settings.fingerprint)
+    parts, ignored = _parse_parts(messages, fingerprint=None if whoever else settings.fingerprint)
     group = members(settings.kafka, settings.data_plane_group)
-    return Alive(members=tuple(group), parts=newest(heard), ignored=ignored, unfit=unfit_of(heard))
+    return Alive(members=tuple(group), parts=newest(parts), ignored=ignored, unfit=unfit_of(parts))
 
 
 def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
@@ -109,31 +111,35 @@ def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tu
 
     messages: the oldest first. fingerprint: that of the query. None: telemetry of any query counts.
     """
-    heard, ignored = _heard(messages, fingerprint=fingerprint)
-    return newest(heard), ignored
+    parts, ignored = _parse_parts(messages, fingerprint=fingerprint)
+    return newest(parts), ignored
 
 
-def newest(heard: Iterable[Part]) -> tuple[Part, ...]:
-    """What each part said last, in the order of names. heard: the oldest first."""
-    last = {part.name: part for part in heard}
+def newest(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """What each part said last, in the order of names. parts: the oldest first."""
+    # A later entry replaces an earlier one of the same name, so the newest of each part is left.
+    last = {part.name: part for part in parts}
     return tuple(last[name] for name in sorted(last))
 
 
-def unfit_of(heard: Iterable[Part]) -> int:
+def unfit_of(parts: Iterable[Part]) -> int:
     """How many result values are null because they did not fit. A micro-batch that was repeated counts once."""
     batches = {
-        (part.said.stage, part.said.batch): part.said.unfit
-        for part in heard
-        if isinstance(part.said, BatchRecord)
+        (part.telemetry.stage, part.telemetry.batch): part.telemetry.unfit
+        for part in parts
+        if isinstance(part.telemetry, BatchRecord)
     }
     return sum(batches.values())
 
 
-def _heard(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[list[Part], int]:
+def _parse_parts(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[list[Part], int]:
     """The telemetry of the query, and how many records are none. See `parts_of`."""
-    found = [part_of(one.value(), at=int(one.timestamp()[1]), fingerprint=fingerprint) for one in messages]
-    heard = [part for part in found if part is not None]
-    return heard, len(found) - len(heard)
+    candidates = [
+        part_of(message.value(), at=int(message.timestamp()[1]), fingerprint=fingerprint)
+        for message in messages
+    ]
+    parts = [part for part in candidates if part is not None]
+    return parts, len(candidates) - len(parts)
 
 
 def part_of(value: bytes | None, *, at: int, fingerprint: str | None) -> Part | None:
@@ -142,7 +148,7 @@ def part_of(value: bytes | None, *, at: int, fingerprint: str | None) -> Part | 
     at: time of the record in ms. fingerprint: that of the query. None: any query.
     """
     try:
-        said = parse(value)
+        telemetry = parse(value)
     except ValueError:
         return None
-    return Part(at=at, said=said) if fingerprint in (None, said.fingerprint) else None
+    return Part(at=at, telemetry=telemetry) if fingerprint in (None, telemetry.fingerprint) else None

@@ -36,12 +36,12 @@ def make_broker_archive() -> Path:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as name:
-            made = Path(name) / path.name
-            with EmbeddedBroker(classes_to=made, grace=60):
+            draft = Path(name) / path.name
+            with EmbeddedBroker(classes_to=draft, grace=60):
                 pass  # what a broker loads until it answers is nearly all that it ever loads
-            if not made.exists():
+            if not draft.exists():
                 raise ServiceError("the archive of the broker's classes was not made")
-            os.replace(made, path)
+            os.replace(draft, path)
     return path
 
 
@@ -56,8 +56,8 @@ def make_archive() -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as name, EmbeddedBroker() as broker:
         folder = Path(name)
-        made = folder / path.name
-        settings = _small_stream(broker, folder, " ".join(making(made)))
+        draft = folder / path.name
+        settings = _small_stream(broker, folder, " ".join(making(draft)))
         save_settings(settings, folder / "settings.json")
         words = ["--verbose", "-c", str(folder / "settings.json"), "aggregate", "--until-ended"]
         # Java writes the archive after Python has ended. run() waits for the end of the output, which Java holds open too,
@@ -66,9 +66,9 @@ def make_archive() -> Path:
             [sys.executable, "-m", "cli.main", *words],
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE,
         )  # fmt: skip
-        if done.returncode or not made.exists():
+        if done.returncode or not draft.exists():
             raise ServiceError(f"the archive of Spark's classes was not made:\n{done.stderr[-2000:]}")
-        os.replace(made, path)
+        os.replace(draft, path)
     _keep_the_newest(path.parent)
     return path
 

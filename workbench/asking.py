@@ -130,12 +130,12 @@ def instances_of(
     parts: Iterable[Part], partitions: int, *, now: Callable[[], float] = time.time
 ) -> list[PartitionerRecord]:
     """The newest record of each instance that counts. partitions: of the input topic. now: seconds since 1970."""
-    heard = [(part.at, part.said) for part in parts if isinstance(part.said, PartitionerRecord)]
+    records = [(part.at, part.telemetry) for part in parts if isinstance(part.telemetry, PartitionerRecord)]
     counted = in_charge(
-        sorted(heard, key=lambda one: -one[0]),
+        sorted(records, key=lambda entry: -entry[0]),
         partitions=partitions,
-        owned=lambda one: one[1].owned,
-        anyway=lambda one: 1000 * now() - one[0] < _SILENT_MS,
+        owned=lambda entry: entry[1].owned,
+        anyway=lambda entry: 1000 * now() - entry[0] < _SILENT_MS,
     )
     return [record for _, record in counted]
 
@@ -169,6 +169,7 @@ class _Asker:
         url = f"{self._scheme}://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"
         try:
             with self._opener.open(url, timeout=patience) as response:
+                # One byte more than is allowed, so that a longer answer is refused instead of cut.
                 answer, fields = read_answer(response.read(_MOST_BYTES + 1))
             if answer.query == self._query:
                 return Reply(instance=answer.instance, address=address, answer=answer, fields=fields)
@@ -191,7 +192,7 @@ class _Asker:
             return "it wants another token than that of web.token_file"
         if error.code == 421:
             return "it does not answer under this name: see web.hosts"
-        return _said(error)
+        return _error_text(error)
 
 
 def read_answer(data: bytes) -> tuple[KeyAnswer, dict[str, Any]]:
@@ -204,7 +205,7 @@ def _fields(data: bytes) -> dict[str, Any]:
     return read_object(data, most_bytes=_MOST_BYTES, depth=_DEEPEST).fields
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_text(error: urllib.error.HTTPError) -> str:
     """What an instance says instead of an answer. Another server's words are not repeated."""
     try:
         return str(_fields(error.read(_MOST_BYTES + 1))["error"])

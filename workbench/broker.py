@@ -355,11 +355,11 @@ def _sweep_temporary_folders() -> None:
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as one:
+    with socket.socket() as probe:
         # As the broker does: connections of a broker that has just ended must not count.
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind((HOST, port))
+            probe.bind((HOST, port))
         except OSError:
             return False
     return True

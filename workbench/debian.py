@@ -23,9 +23,9 @@ _PATIENCE = 300
 
 def program(name: str, *, package: str) -> Path:
     """Path of the program. Raises ServiceError if the program is not there and cannot be downloaded."""
-    found = shutil.which(name)
-    if found is not None:
-        return Path(found)
+    path = shutil.which(name)
+    if path is not None:
+        return Path(path)
     unpacked = cache_dir() / "debian" / package
     if not unpacked.exists():
         _unpack(package, unpacked)
@@ -39,13 +39,15 @@ def _unpack(package: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Beside `folder`, as a rename needs the same file system. The rename makes a half unpacked package impossible.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="partial-") as name:
-        here = Path(name)
-        if _run(["apt-get", "download", "-qq", package], here) is not None and os.geteuid() == 0:
-            _run(["apt-get", "update", "-qq"], here)  # a fresh machine has no package lists
-            _run(["apt-get", "download", "-qq", package], here)
-        files = list(here.glob("*.deb"))
+        work_folder = Path(name)
+        if _run(["apt-get", "download", "-qq", package], work_folder) is not None and os.geteuid() == 0:
+            _run(["apt-get", "update", "-qq"], work_folder)  # a fresh machine has no package lists
+            _run(["apt-get", "download", "-qq", package], work_folder)
+        files = list(work_folder.glob("*.deb"))
         trouble = (
-            _run(["dpkg", "-x", files[0].name, "unpacked"], here) if files else "it cannot be downloaded"
+            _run(["dpkg", "-x", files[0].name, "unpacked"], work_folder)
+            if files
+            else "it cannot be downloaded"
         )
         if trouble is not None:
             raise ServiceError(
@@ -53,7 +55,7 @@ def _unpack(package: str, folder: Path) -> None:
                 hint=f"as root: apt-get update, then apt-get install --no-install-recommends {package}",
             )
         try:
-            os.replace(here / "unpacked", folder)
+            os.replace(work_folder / "unpacked", folder)
         except OSError:
             if not folder.exists():  # another process was first
                 raise
@@ -82,8 +84,8 @@ def install(packages: Mapping[str, str]) -> None:
     command = ["apt-get", "install", *options, *missing]
     trouble: str | None = "you are not root"
     if os.geteuid() == 0:
-        here = Path.cwd()
-        trouble = _run(["apt-get", "update", "-qq"], here) or _run(command, here)
+        folder = Path.cwd()
+        trouble = _run(["apt-get", "update", "-qq"], folder) or _run(command, folder)
     for package, name in missing.items():
         if trouble is not None or shutil.which(name) is None:
             raise ServiceError(

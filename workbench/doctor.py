@@ -20,7 +20,7 @@ from evenflow.settings import Settings
 from spark_consumers.jars import cache_dir, java_command
 from topics.certificates import SOON_SECONDS, certificate_ends
 from workbench.doctor_ports import check_ports
-from workbench.doctor_topics import Report, with_topics
+from workbench.doctor_topics import DoctorReport, with_topics
 from workbench.findings import Finding
 from workbench.look.sample import SAMPLE
 
@@ -30,7 +30,7 @@ _MIN_MEMORY = 4 * 2**30
 _MIN_DISK = 5 * 2**30
 
 
-def examine(settings: Settings, *, most: int = SAMPLE) -> Report:
+def examine(settings: Settings, *, most: int = SAMPLE) -> DoctorReport:
     """All checks against this machine, the broker of the settings, and at most `most` records of the input topic."""
     mine = [*_machine(settings), *check_certificates(settings), *check_ports(settings)]
     return with_topics(mine, settings, most=most)
@@ -48,10 +48,10 @@ def _machine(settings: Settings) -> list[Finding]:
     ]
 
 
-def check_python(found: tuple[int, ...]) -> Finding:
-    """Python must be 3.11 or newer. found: its version."""
-    text = ".".join(map(str, found))
-    if found[:2] < _MIN_PYTHON:
+def check_python(python_version: tuple[int, ...]) -> Finding:
+    """Python must be 3.11 or newer. python_version: of this process."""
+    text = ".".join(map(str, python_version))
+    if python_version[:2] < _MIN_PYTHON:
         return Finding(
             "python", "problem", f"Python {text} is too old", "install Python 3.11, then `make setup`"
         )
@@ -85,19 +85,19 @@ def check_packages(pins: Mapping[str, str], installed: Callable[[str], str | Non
     pins: package -> version. installed: returns the installed version of a package, None if there is none.
     """
 
-    for name, wanted in sorted(pins.items()):
-        found = installed(name)
-        if found == wanted:
-            yield Finding(name, "ok", f"{name} {found}")
+    for name, pin in sorted(pins.items()):
+        actual = installed(name)
+        if actual == pin:
+            yield Finding(name, "ok", f"{name} {actual}")
         else:
-            what = f"{name} is missing" if found is None else f"{name} {found} instead of {wanted}"
-            yield Finding(name, "problem", what, f"pip install {name}=={wanted} (or `make setup`)")
+            message = f"{name} is missing" if actual is None else f"{name} {actual} instead of {pin}"
+            yield Finding(name, "problem", message, f"pip install {name}=={pin} (or `make setup`)")
 
 
 def check_connector(spark_conf: Mapping[str, str], pyspark: str | None) -> Finding:
     """A Kafka connector that spark.conf names must match pyspark. The connector that evenflow adds always does."""
     named = re.findall(r"spark-sql-kafka-0-10_[\d.]+:([\w.-]+)", spark_conf.get("spark.jars.packages", ""))
-    wrong = [one for one in named if one != pyspark]
+    wrong = [connector for connector in named if connector != pyspark]
     if wrong:
         do = f"remove it from spark.conf, or name version {pyspark}"
         return Finding("connector", "problem", f"Kafka connector {wrong[0]} with pyspark {pyspark}", do)
@@ -137,13 +137,13 @@ def check_disk(free: int, folder: Path) -> Finding:
 def check_certificates(settings: Settings, *, now: Callable[[], float] = time.time) -> Iterator[Finding]:
     """Certificates that the settings name must not end within two weeks. now: seconds since 1970."""
     moment = now()
-    for one in certificate_ends(settings):
-        ended, soon = one.end <= moment, one.end - moment < SOON_SECONDS
+    for certificate in certificate_ends(settings):
+        ended, soon = certificate.end <= moment, certificate.end - moment < SOON_SECONDS
         do = "replace the file, and restart what uses it: docs/operations.md#evenflowcertificateendssoon"
         yield Finding(
             "certificate",
             "problem" if ended else "warning" if soon else "ok",
-            one.left(moment),
+            certificate.left(moment),
             do if soon else "",
         )
 

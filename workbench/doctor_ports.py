@@ -18,19 +18,19 @@ _EVERYWHERE = {"0.0.0.0", "::"}
 
 def check_ports(settings: Settings) -> Iterator[Finding]:
     """One finding for each port that is set. Port 0 means any free port, so there is nothing to check."""
-    seen: dict[tuple[str, int], str] = {}
+    addresses: dict[tuple[str, int], str] = {}
     for part in ("partitioner", "spark", "control"):
         served = getattr(settings, part)
         address = (served.web_host, served.web_port)
         if served.web_port:
-            others = (name for other, name in seen.items() if _meet(address, other))
+            others = (name for other, name in addresses.items() if _meet(address, other))
             yield _check(settings, part, address, next(others, None))
-            seen.setdefault(address, f"{part}.web_port")
+            addresses.setdefault(address, f"{part}.web_port")
 
 
-def _meet(one: tuple[str, int], other: tuple[str, int]) -> bool:
+def _meet(address: tuple[str, int], other: tuple[str, int]) -> bool:
     """Whether two parts cannot listen at these two addresses at once. A wildcard stands for every address."""
-    return one[1] == other[1] and (one[0] == other[0] or bool({one[0], other[0]} & _EVERYWHERE))
+    return address[1] == other[1] and (address[0] == other[0] or bool({address[0], other[0]} & _EVERYWHERE))
 
 
 def _check(settings: Settings, part: str, address: tuple[str, int], other: str | None) -> Finding:
@@ -38,16 +38,16 @@ def _check(settings: Settings, part: str, address: tuple[str, int], other: str |
     do = f"set {setting} to a free port, or to 0"
     if other is not None:
         return Finding(setting, "problem", f"{place} is {other}, too: the later part cannot start", do)
-    taken = _taken(address)
-    if taken is None:
+    obstacle = _obstacle(address)
+    if obstacle is None:
         return Finding(setting, "ok", f"{place} is free")
     if _ours(settings, address):
         return Finding(setting, "ok", f"{place} is served by this query")
     do = f"end the process that has it, or {do}; {part}.web_host names the address"
-    return Finding(setting, "problem", f"{place} cannot be listened on: {taken}", do)
+    return Finding(setting, "problem", f"{place} cannot be listened on: {obstacle}", do)
 
 
-def _taken(address: tuple[str, int]) -> str | None:
+def _obstacle(address: tuple[str, int]) -> str | None:
     """Why nobody can listen at this address. None if it is free."""
     try:
         family, *_, (host, port, *_) = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]

@@ -35,7 +35,7 @@ _OFFSETS = "__"
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """What the doctor says. look: what it saw in the input topic. None if it did not look. toml: lines for evenflow.toml."""
 
     findings: Sequence[Finding]
@@ -43,45 +43,45 @@ class Report:
     toml: str = ""
 
 
-def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -> Report:
+def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -> DoctorReport:
     """These findings, and the findings about broker and topics. most: records to look at, 0 for none."""
     patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
     kafka = settings.kafka.model_copy(update={"request_timeout": patience})
     settings = settings.model_copy(update={"kafka": kafka})
-    found = [*findings, *check_registry(settings)]
+    all_findings = [*findings, *check_registry(settings)]
     sample = None
     try:
         names = [name for name in topic_names(kafka) if not name.startswith(_OFFSETS)]
-        found.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
+        all_findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
         state = _input_state(settings, names)
-        found += _said_of_the_query(settings, state)
+        all_findings += _said_of_the_query(settings, state)
         if state is None:
-            found.append(no_input(settings, names))
+            all_findings.append(no_input(settings, names))
         else:
             sample, trouble = _sampled(settings, state, most=most)
             if sample is not None and _described(settings):
                 settings = by_its_rule(settings)
             oldest = None if sample is None else sample.oldest
-            found += [*trouble, check_input(settings, state, oldest=oldest, now=_now())]
+            all_findings += [*trouble, check_input(settings, state, oldest=oldest, now=_now())]
     except (ConfigError, ServiceError) as error:
         # What was found before the broker failed stands.
-        found.append(Finding("broker", "problem", error.message, _hint(error)))
-    return Report(found) if sample is None else _with_sample(found, settings, sample)
+        all_findings.append(Finding("broker", "problem", error.message, _hint(error)))
+    return DoctorReport(all_findings) if sample is None else _with_sample(all_findings, settings, sample)
 
 
 def check_registry(settings: Settings) -> Iterator[Finding]:
     """Findings about whether the schema registries of records and of results answer. None if the settings name none."""
-    asked: list[tuple[str, str, Callable[[], Registry]]] = []
+    registries: list[tuple[str, str, Callable[[], Registry]]] = []
     if settings.input.registered and settings.input.registry is not None:
-        asked.append(("schema registry", settings.input.registry.url, lambda: Registry(settings.input)))
+        registries.append(("schema registry", settings.input.registry.url, lambda: Registry(settings.input)))
     of_results = settings.results_registry
     if settings.results.sink == "avro" and of_results is not None:
         section, registry = of_results
         if section != "input.registry":
-            asked.append(
+            registries.append(
                 ("schema registry of results", registry.url, lambda: ResultsRegistry(registry, section))
             )
-    for name, url, registry_of in asked:
+    for name, url, registry_of in registries:
         try:
             subjects = registry_of().subjects()
         except (ConfigError, ServiceError) as error:
@@ -113,25 +113,31 @@ def _sampled(
     try:
         return sampled_records(settings.kafka, state, most=most), []
     except (ServiceError, DataLossError) as error:
-        what = f"the records of {state.name} cannot be read: {error.message}"
-        return None, [Finding("sample", "warning", what, _hint(error))]
+        message = f"the records of {state.name} cannot be read: {error.message}"
+        return None, [Finding("sample", "warning", message, _hint(error))]
 
 
-def _with_sample(findings: Sequence[Finding], settings: Settings, sample: TopicRecords) -> Report:
+def _with_sample(findings: Sequence[Finding], settings: Settings, sample: TopicRecords) -> DoctorReport:
     """These findings, and what a sample of the input topic says."""
     try:
         return _with_look(findings, settings, sample)
     except Exception as error:  # whatever the records are, the rest of the report must stand
-        return Report([*findings, Finding("sample", "warning", f"the look failed: {unforeseen(error)}")])
+        return DoctorReport(
+            [*findings, Finding("sample", "warning", f"the look failed: {unforeseen(error)}")]
+        )
 
 
-def _with_look(findings: Sequence[Finding], settings: Settings, sample: TopicRecords) -> Report:
+def _with_look(findings: Sequence[Finding], settings: Settings, sample: TopicRecords) -> DoctorReport:
     if not _described(settings) and sample.records:
-        what = f"sample of {sample.topic}: {sample.records:,} records; a settings file to begin with is below"
+        message = (
+            f"sample of {sample.topic}: {sample.records:,} records; a settings file to begin with is below"
+        )
         toml = starting_file(settings, sample, now=_now())
-        return Report([*findings, Finding("sample", "ok", what)], toml=toml)
+        return DoctorReport([*findings, Finding("sample", "ok", message)], toml=toml)
     look = look_at(settings, sample, now=_now())
-    return Report([*findings, Finding("sample", "ok", look.summary()), *look.findings], look, look.toml())
+    return DoctorReport(
+        [*findings, Finding("sample", "ok", look.summary()), *look.findings], look, look.toml()
+    )
 
 
 def _described(settings: Settings) -> bool:
@@ -142,8 +148,8 @@ def _described(settings: Settings) -> bool:
 def no_input(settings: Settings, names: Sequence[str]) -> Finding:
     """The finding that there is no input topic. names: those of the topics that exist."""
     if settings.input.topic is None and not _described(settings):
-        what = f"no settings name a topic; topics there are: {listed(names)}"
-        return Finding("input topic", "warning", what, "`evenflow doctor --topic NAME` looks at one")
+        message = f"no settings name a topic; topics there are: {listed(names)}"
+        return Finding("input topic", "warning", message, "`evenflow doctor --topic NAME` looks at one")
     error = missing_input(settings, list(names))
     return Finding("input topic", "problem", error.message, error.hint or "")
 
@@ -153,17 +159,17 @@ def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
     minutes = config.get(_RETENTION, "")
     if not minutes.isdigit():
         return
-    kept = span(int(minutes) * 60_000)
+    duration = span(int(minutes) * 60_000)
     if int(minutes) < _WEEK:
-        what = f"the broker deletes the committed offsets of a query whose partitioners have been stopped for {kept} "
-        what += f"({_RETENTION} = {minutes})"
+        message = f"the broker deletes the committed offsets of a query whose partitioners have been stopped for {duration} "
+        message += f"({_RETENTION} = {minutes})"
         do = (
             f"set {_RETENTION} = {_WEEK} or more on the brokers, or never stop all partitioners for that long"
         )
-        yield Finding("committed offsets", "warning", what, do)
+        yield Finding("committed offsets", "warning", message, do)
     else:
         yield Finding(
-            "committed offsets", "ok", f"are kept for {kept} after the last partitioner has stopped"
+            "committed offsets", "ok", f"are kept for {duration} after the last partitioner has stopped"
         )
 
 
@@ -192,17 +198,17 @@ def check_input(settings: Settings, state: TopicState, *, oldest: int | None, no
     keeps = counts_from_event_time(state)
     if keeps is None:
         return Finding(name, "ok", size)
-    kept = f"keeps records for {format_duration(keeps)} counted from their own timestamp"
+    retention = f"keeps records for {format_duration(keeps)} counted from their own timestamp"
     mend = f"set retention.ms=-1 (or message.timestamp.type=LogAppendTime) on {state.name}"
     if oldest is not None and now - oldest > keeps:
         age = f"the sample holds records of {span(now - oldest)} ago: the broker deletes such within minutes"
-        return Finding(name, "problem", f"{size}; {kept}, and {age}", mend)
+        return Finding(name, "problem", f"{size}; {retention}, and {age}", mend)
     if settings.input.topic is None:
         return Finding(
-            name, "problem", f"{size}; {kept}: a replay of older data is deleted within minutes", mend
+            name, "problem", f"{size}; {retention}: a replay of older data is deleted within minutes", mend
         )
     note = "what is not read by then is gone; a replay of older data would be deleted within minutes"
-    return Finding(name, "ok", f"{size}; {kept}: {note}")
+    return Finding(name, "ok", f"{size}; {retention}: {note}")
 
 
 def counts_from_event_time(state: TopicState) -> int | None:
@@ -246,8 +252,8 @@ def check_topics(specs: Mapping[str, TopicSpec], states: Mapping[str, TopicState
 def _check_retention(role: str, state: TopicState) -> Finding:
     keeps = counts_from_event_time(state)
     if role == "rejected" and keeps is not None:
-        what = f"keeps records for {format_duration(keeps)} counted from their own timestamp: `verify` misses older ones"
-        return Finding(f"topic {state.name}", "problem", what, f"set retention.ms=-1 on {state.name}")
+        message = f"keeps records for {format_duration(keeps)} counted from their own timestamp: `verify` misses older ones"
+        return Finding(f"topic {state.name}", "problem", message, f"set retention.ms=-1 on {state.name}")
     return Finding(f"topic {state.name}", "ok", f"{state.partitions} partitions, {state.records:,} offsets")
 
 
@@ -255,7 +261,7 @@ def _query_findings(settings: Settings, input_state: TopicState | None) -> Itera
     """Findings about the topics that evenflow makes for the query and its views, and about our rights on them."""
     if input_state is not None:
         settings = settings.with_input_partitions(input_state.partitions)
-    each = [used_topics(one) for one in queries(settings)]
+    each = [used_topics(query_settings) for query_settings in queries(settings)]
     # Views share these topics with the query, so they are reported once.
     for specs in each[1:]:
         for role in OF_THE_QUERY & set(specs):

@@ -75,9 +75,13 @@ def in_force(settings: Settings) -> InForce:
     ServiceError if the broker does not answer.
     """
     settings = admitted(settings)
-    said = (part.said for part in look(settings).parts)
+    records = (part.telemetry for part in look(settings).parts)
     reached = max(
-        (one.event_time for one in said if isinstance(one, PartitionerRecord) and one.event_time is not None),
+        (
+            record.event_time
+            for record in records
+            if isinstance(record, PartitionerRecord) and record.event_time is not None
+        ),
         default=None,
     )
     schedule = Schedule(settings.query.slide_ms)
@@ -130,6 +134,7 @@ def refuse_beside_a_controller(
             waiting(
                 f"a controller decided just now: waiting up to {span(1000 * left)} to see whether it has stopped"
             )
+        # It has decided since the first look, so it is at work.
         if last.at > first.at:
             raise IncompatibleStateError(
                 f"a controller of query {settings.query.name} is at work, and would go on from a plan by hand: "
@@ -142,7 +147,7 @@ def refuse_beside_a_controller(
 def _controller(settings: Settings) -> Part | None:
     """The newest decision of a controller of the query, None if there is none among the newest telemetry."""
     parts = look(settings, whoever=True).parts
-    return next((part for part in parts if isinstance(part.said, DecisionRecord)), None)
+    return next((part for part in parts if isinstance(part.telemetry, DecisionRecord)), None)
 
 
 def _applied(plan: Plan, settings: Settings) -> Plan:

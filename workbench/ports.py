@@ -30,12 +30,12 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as sockets:
         ports: list[int] = []
         while len(ports) < count:
-            one = sockets.enter_context(socket.socket())
+            probe = sockets.enter_context(socket.socket())
             try:
-                one.bind((HOST, _DRAW.randrange(_FIRST, above) if above > _FIRST else 0))
+                probe.bind((HOST, _DRAW.randrange(_FIRST, above) if above > _FIRST else 0))
             except OSError:
                 continue
-            ports.append(int(one.getsockname()[1]))
+            ports.append(int(probe.getsockname()[1]))
         return ports
 
 

@@ -41,7 +41,7 @@ class Prometheus:
         self.port = free_ports(1)[0]
         folder.mkdir(parents=True, exist_ok=True)
         for file in RULES.glob("*.rules.yml"):
-            (folder / file.name).write_text(_held(file.read_text(), hold, every))
+            (folder / file.name).write_text(_with_waits(file.read_text(), hold, every))
         self._config.write_text(_configuration(targets, every))
         self._process: ChildProcess | None = None
 
@@ -107,6 +107,7 @@ class Prometheus:
 
 def _configuration(targets: Targets, every: float) -> str:
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
+    # The timeout is set too, because Prometheus refuses one that is longer than the interval (its default is 10 s).
     config["global"] = dict.fromkeys(("scrape_interval", "evaluation_interval"), _span(every)) | {
         "scrape_timeout": _span(every)
     }
@@ -118,7 +119,7 @@ def _configuration(targets: Targets, every: float) -> str:
     return str(yaml.safe_dump(config))
 
 
-def _held(text: str, hold: float | None, every: float) -> str:
+def _with_waits(text: str, hold: float | None, every: float) -> str:
     """The rules in `text`, evaluated every `every` seconds, with alerts that wait `hold` seconds (None: as they are)."""
     rules = yaml.safe_load(text)
     for group in rules["groups"]:

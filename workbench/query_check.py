@@ -47,7 +47,7 @@ _MANY_ROWS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class StateSizes:
     """What the sampled tuples would keep in state.
 
     panes: how many panes have a tuple. pairs: how many pairs (pane, key) have one. pane_keys: keys of a pane (median,
@@ -65,7 +65,7 @@ class Kept:
     entry_bytes: float
     state_bytes: int
     whole: bool
-    views: Mapping[str, Kept] = field(default_factory=dict)
+    views: Mapping[str, StateSizes] = field(default_factory=dict)
     """Name of a view -> the same for the view."""
 
 
@@ -73,13 +73,13 @@ class Kept:
 class Check:
     """The answer.
 
-    sections: heading -> lines, each a pair (name, words). findings: what is wrong. kept: None if the sample has no
+    sections: heading -> lines, each a pair (name, words). findings: what is wrong. state_sizes: None if the sample has no
     tuple. look: None if there was no sample.
     """
 
     sections: Mapping[str, tuple[tuple[str, str], ...]]
     findings: tuple[Finding, ...] = ()
-    kept: Kept | None = None
+    state_sizes: StateSizes | None = None
     look: Look | None = field(default=None)
 
     @property
@@ -92,7 +92,7 @@ class Check:
         return {
             "sections": {name: dict(lines) for name, lines in self.sections.items()},
             "findings": [vars(finding) for finding in self.findings if finding.status != "ok"],
-            "kept": None if self.kept is None else asdict(self.kept),
+            "kept": None if self.state_sizes is None else asdict(self.state_sizes),
             "sample": None if self.look is None else self.look.as_json(),
         }
 
@@ -121,11 +121,11 @@ def check_query(settings: Settings, *, most: int) -> Check:
 def of_sample(settings: Settings, state: TopicState, sample: TopicRecords, *, now: int) -> Check:
     """Say what becomes of these records. now: ms since 1970."""
     look = look_at(settings, sample, now=now)
-    kept = kept_of(settings, sample, whole=sample.records >= state.records)
+    state_sizes = kept_of(settings, sample, whole=sample.records >= state.records)
     return Check(
-        sections=_sections(settings, look, kept),
+        sections=_sections(settings, look, state_sizes),
         findings=(*look.findings, *_uncompared(settings)),
-        kept=kept,
+        state_sizes=state_sizes,
         look=look,
     )
 
@@ -137,28 +137,31 @@ def _unknown(settings: Settings, why: str, do: str) -> Check:
 
 def _uncompared(settings: Settings) -> Iterator[Finding]:
     """A finding for each aggregate of one's own that `verify` cannot recompute."""
-    for one in queries(settings):
-        for label, aggregate, _ in AggregatePlan.of(one.query).outputs:
+    for query_settings in queries(settings):
+        for label, aggregate, _ in AggregatePlan.of(query_settings.query).outputs:
             if aggregate.name in FUNCTIONS or aggregate.oracle is not None:
                 continue
-            what = f"{label} = {one.query.aggregates[label]} has no oracle, so `evenflow verify` refuses this query"
-            yield Finding("verify", "warning", what, "give its class an `oracle(values)`")
+            spec = query_settings.query.aggregates[label]
+            message = f"{label} = {spec} has no oracle, so `evenflow verify` refuses this query"
+            yield Finding("verify", "warning", message, "give its class an `oracle(values)`")
 
 
-def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
+def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> StateSizes | None:
     """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count too.
 
     Of summaries nothing is said: they keep what their parts keep, and the rows of windows that wait.
     """
-    each = [one for one in queries(settings) if one.query.summary is None]
-    one, *views = (_kept(one, sample, whole=whole) for one in each)
-    if one is None:
+    each = [query_settings for query_settings in queries(settings) if query_settings.query.summary is None]
+    own_sizes, *views = (_state_sizes(query_settings, sample, whole=whole) for query_settings in each)
+    if own_sizes is None:
         return None
     named = zip(each[1:], views, strict=True)
-    return replace(one, views={str(seen.query.view_name): kept for seen, kept in named if kept is not None})
+    return replace(
+        own_sizes, views={str(view.query.view_name): sizes for view, sizes in named if sizes is not None}
+    )
 
 
-def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
+def _state_sizes(settings: Settings, sample: TopicRecords, *, whole: bool) -> StateSizes | None:
     """What the tuples would keep for the query, or for one of its views."""
     query = settings.query
     plan, parser = AggregatePlan.of(query), Parser(settings, schemas=schemas_of(settings, ask_for=math.inf))
@@ -181,8 +184,8 @@ def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | No
     of_window = _between(partials, first, first + plan.panes_per_window)
     merged = plan.merge([of_window.drop_columns(["pane"])])
     # With totals the state is the panes and one total for each key. Without, merged stretches at most double the panes.
-    held = of_window.nbytes + merged.nbytes if plan.invertible else 2 * of_window.nbytes
-    return Kept(
+    state_bytes = of_window.nbytes + merged.nbytes if plan.invertible else 2 * of_window.nbytes
+    return StateSizes(
         tuples=rows.num_rows,
         panes=len(numbers),
         pairs=partials.num_rows,
@@ -192,7 +195,7 @@ def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | No
             rows, first * plan.slides_per_pane, (first + plan.panes_per_window) * plan.slides_per_pane
         ).num_rows,
         entry_bytes=of_window.nbytes / entries,
-        state_bytes=held if plan.panes_per_window > 1 else of_window.nbytes,
+        state_bytes=state_bytes if plan.panes_per_window > 1 else of_window.nbytes,
         whole=whole,
     )
 
@@ -216,22 +219,31 @@ def _between(table: pa.Table, first: int, stop: int) -> pa.Table:
 
 
 def _sections(
-    settings: Settings, look: Look | None, kept: Kept | None
+    settings: Settings, look: Look | None, state_sizes: StateSizes | None
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     sections = {
         "columns": tuple(_columns(settings, look)),
         **({"lookup": tuple(_lookup(settings.query.lookup, look))} if settings.query.lookup else {}),
         "tuples": tuple(_tuples(settings, look)),
         "windows": tuple(_windows(settings.query)),
-        "state": tuple(_state(settings, kept)),
-        "results": tuple(_results(settings, kept)),
+        "state": tuple(_state(settings, state_sizes)),
+        "results": tuple(_results(settings, state_sizes)),
         "verify compares": tuple(_compared(settings.query)),
     }
-    for one in queries(settings)[1:]:
-        here = None if kept is None else kept.views.get(str(one.query.view_name))
-        said = (_windows(one.query), _state(one, here), _results(one, here), _compared(one.query))
-        kind = "view" if one.query.summary is None else "summary"
-        sections[f"{kind} {one.query.view_name}"] = tuple(line for lines in said for line in lines)
+    for query_settings in queries(settings)[1:]:
+        view_sizes = (
+            None if state_sizes is None else state_sizes.views.get(str(query_settings.query.view_name))
+        )
+        groups = (
+            _windows(query_settings.query),
+            _state(query_settings, view_sizes),
+            _results(query_settings, view_sizes),
+            _compared(query_settings.query),
+        )
+        kind = "view" if query_settings.query.summary is None else "summary"
+        sections[f"{kind} {query_settings.query.view_name}"] = tuple(
+            line for lines in groups for line in lines
+        )
     return sections
 
 
@@ -242,11 +254,11 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     for name in query.key_columns:
         roles.setdefault(name, []).append("key")
     roles.setdefault(query.time, []).append("event time")
-    for one in queries(settings):
-        of_view = f"{one.query.view_name}: " if one.query.view_name else ""
-        if one.query.own_key is not None:
-            roles.setdefault(one.query.own_key, []).append(f"{of_view}key")
-        for label, spec in one.query.aggregates.items():
+    for query_settings in queries(settings):
+        of_view = f"{query_settings.query.view_name}: " if query_settings.query.view_name else ""
+        if query_settings.query.own_key is not None:
+            roles.setdefault(query_settings.query.own_key, []).append(f"{of_view}key")
+        for label, spec in query_settings.query.aggregates.items():
             if spec.column is not None:
                 roles.setdefault(spec.column, []).append(f"{of_view}{label} = {spec}")
     for name, expression in derived.items():
@@ -264,13 +276,13 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     if query.time == "@timestamp":
         yield "@timestamp", "the record timestamp: event time"
     for name, type_ in query.read_as.items():
-        what = query.time_unit if roles.get(name) == ["event time"] else type_
-        what = "any value" if what == ANY_VALUE else what
-        found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
-        yield printable(name), f"read as {what}: {', '.join(roles.get(name, ['read']))}{found}"
+        type_text = query.time_unit if roles.get(name) == ["event time"] else type_
+        type_text = "any value" if type_text == ANY_VALUE else type_text
+        kinds_text = "" if look is None else f"; found: {_kinds_text(look.facts.shape.column(name))}"
+        yield printable(name), f"read as {type_text}: {', '.join(roles.get(name, ['read']))}{kinds_text}"
     for name, type_ in () if cost is None else (*cost.of_record.items(), *cost.of_element.items()):
-        found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
-        yield printable(name), f"read as {type_}: cost{found}"
+        kinds_text = "" if look is None else f"; found: {_kinds_text(look.facts.shape.column(name))}"
+        yield printable(name), f"read as {type_}: cost{kinds_text}"
     for name, type_ in query.looked_up.items():
         yield printable(name), f"{type_} of the lookup file: {', '.join(roles.get(name, ['not used']))}"
     for name, expression in derived.items():
@@ -282,25 +294,25 @@ def _lookup(lookup: Lookup, look: Look | None) -> Iterator[tuple[str, str]]:
     yield (
         "joined by",
         ", ".join(
-            one if one == other else f"{one} = {other} of the file"
-            for one, other in zip(lookup.key, lookup.key_of_file, strict=True)
+            column if column == other else f"{column} = {other} of the file"
+            for column, other in zip(lookup.key, lookup.key_of_file, strict=True)
         ),
     )
-    found = None if look is None else look.facts.lookup
-    if look is not None and found is not None:
-        yield "rows", f"{found.rows:,}, {_size(found.bytes)} in memory"
-        asked = look.facts.readable + look.facts.unmatched_and_rejected(look.settings.query)
-        yield "without a row", f"{counted(found.unmatched, asked)} records"
+    lookup_facts = None if look is None else look.facts.lookup
+    if look is not None and lookup_facts is not None:
+        yield "rows", f"{lookup_facts.rows:,}, {_size(lookup_facts.bytes)} in memory"
+        lookups = look.facts.readable + look.facts.unmatched_and_rejected(look.settings.query)
+        yield "without a row", f"{counted(lookup_facts.unmatched, lookups)} records"
     fate = (
         "the record is rejected (unmatched)" if lookup.missing == "reject" else "columns of the file are null"
     )
     yield "then", fate
 
 
-def _found(column: Column) -> str:
+def _kinds_text(column: Column) -> str:
     if not column.present:
         return "in no record"
-    kinds = sorted(column.kinds.items(), key=lambda one: -one[1])
+    kinds = sorted(column.kinds.items(), key=lambda entry: -entry[1])
     return ", ".join(f"{kind} in {count:,}" for kind, count in kinds)
 
 
@@ -315,14 +327,20 @@ def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
     facts = look.facts
     yield "sample", f"{facts.records:,} of the records of {facts.topic}"
     unmatched = facts.unmatched_and_rejected(settings.query)
-    said = f", {unmatched:,} unmatched" if settings.query.lookup else ""
-    yield "rejected", f"{facts.rejected - unmatched:,} unreadable{said}, {look.late:,} late or jumps"
+    unmatched_text = f", {unmatched:,} unmatched" if settings.query.lookup else ""
+    yield (
+        "rejected",
+        f"{facts.rejected - unmatched:,} unreadable{unmatched_text}, {look.late:,} late or jumps",
+    )
     if settings.query.explode is not None:
         yield "tuples", f"{facts.kept:,} of {facts.readable - facts.filtered:,} records"
     if settings.query.where is not None or settings.query.explode is not None:
         yield "filtered", counted(facts.filtered, facts.readable)
     if facts.hottest is not None and facts.kept:
-        yield "keys", f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.kept)} of the tuples"
+        yield (
+            "keys",
+            f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.kept)} of the tuples",
+        )
     if facts.span is not None:
         yield "event times", shown_span(*facts.span)
 
@@ -368,7 +386,7 @@ def _beyond_its_end(wait: int) -> str:
     return f"{format_duration(wait)} beyond its end" if wait else "its end"
 
 
-def _state(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
+def _state(settings: Settings, sizes: StateSizes | None) -> Iterator[tuple[str, str]]:
     plan = AggregatePlan.of(settings.query)
     each = ", ".join(f"{partial.name}: {partial.type}" for partial in plan.partials)
     yield "of a key in a pane", each
@@ -387,15 +405,15 @@ def _state(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
             f"merged stretches of panes, as {which} cannot be taken back: at most twice the panes of a window"
             + (", and a pane of keys alone for emit = 'changes'" if settings.query.emit == "changes" else ""),
         )
-    if kept is None:
+    if sizes is None:
         return
-    seen = "of all records" if kept.whole else "of the sample"
-    yield "keys of a pane", f"{kept.pane_keys[0]:,} (median), {kept.pane_keys[1]:,} (most), {seen}"
-    yield "fullest window", f"{kept.window_keys:,} keys of {kept.window_tuples:,} tuples, {seen}"
+    scope = "of all records" if sizes.whole else "of the sample"
+    yield "keys of a pane", f"{sizes.pane_keys[0]:,} (median), {sizes.pane_keys[1]:,} (most), {scope}"
+    yield "fullest window", f"{sizes.window_keys:,} keys of {sizes.window_tuples:,} tuples, {scope}"
     buckets = settings.spark.buckets
     yield (
         "size",
-        f"about {_size(kept.state_bytes)} for that window in {buckets} buckets, {kept.entry_bytes:.0f} bytes an entry",
+        f"about {_size(sizes.state_bytes)} for that window in {buckets} buckets, {sizes.entry_bytes:.0f} bytes an entry",
     )
 
 
@@ -403,12 +421,12 @@ def _invertible(aggregate: Aggregate, call: Call) -> bool:
     return all(partial.invertible for partial in aggregate.partials(call))
 
 
-def _results(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
+def _results(settings: Settings, sizes: StateSizes | None) -> Iterator[tuple[str, str]]:
     yield "columns", ", ".join(f"{column.name}: {column.type}" for column in readable_schema(settings.query))
-    if kept is not None:
-        yield "rows", _rows(settings.query, kept.window_keys)
+    if sizes is not None:
+        yield "rows", _rows(settings.query, sizes.window_keys)
         if settings.query.panes_per_window > 1 and settings.query.emission.mode == "all":
-            yield "rows for each tuple", _rows_of_a_tuple(settings.query, kept)
+            yield "rows for each tuple", _rows_of_a_tuple(settings.query, sizes)
     yield "written to", sink_of(settings).place(settings)
 
 
@@ -420,14 +438,14 @@ def _rows(query: Query, keys: int) -> str:
     return f"{keys:,} for the fullest window: one a key"
 
 
-def _rows_of_a_tuple(query: Query, kept: Kept) -> str:
+def _rows_of_a_tuple(query: Query, sizes: StateSizes) -> str:
     """How many rows the sample would make. A key with a tuple in a pane has a row in each window of the pane."""
-    most = kept.pairs * query.panes_per_window
-    said = f"at most {most / kept.tuples:,.1f}: {kept.tuples:,} tuples in {kept.pairs:,} pairs of pane and key, and a pane "
-    said += f"is in {query.panes_per_window:,} windows"
-    if most > _MANY_ROWS * kept.tuples:
-        said += ". A longer slide, or emit = 'changes', writes fewer"
-    return said
+    most = sizes.pairs * query.panes_per_window
+    text = f"at most {most / sizes.tuples:,.1f}: {sizes.tuples:,} tuples in {sizes.pairs:,} pairs of pane and key, and a "
+    text += f"pane is in {query.panes_per_window:,} windows"
+    if most > _MANY_ROWS * sizes.tuples:
+        text += ". A longer slide, or emit = 'changes', writes fewer"
+    return text
 
 
 def _compared(query: Query) -> Iterator[tuple[str, str]]:

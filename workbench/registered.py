@@ -67,8 +67,8 @@ class RegisteredRecords:
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
         reader = self._reader(int.from_bytes(value[1:5], "big"))
-        found = reader.read(value, self._types)
-        return {name: self._as_json(name, held) for name, held in found.items() if held is not None}
+        cells = reader.read(value, self._types)
+        return {name: self._as_json(name, cell) for name, cell in cells.items() if cell is not None}
 
     def row(self, value: bytes) -> dict[str, Any]:
         """Path -> value of each field, as Python holds it. Raises Unreadable.
@@ -77,28 +77,28 @@ class RegisteredRecords:
         """
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
-        found = self._reader(int.from_bytes(value[1:5], "big")).fields(value)
-        return {name: self._shown(held) for name, held in found.items()}
+        cells = self._reader(int.from_bytes(value[1:5], "big")).fields(value)
+        return {name: self._shown(cell) for name, cell in cells.items()}
 
-    def _shown(self, held: Held | None) -> Any:
-        if held is None:
+    def _shown(self, cell: Held | None) -> Any:
+        if cell is None:
             return None
-        if held.holds == "stamp" or held.logical in _TICKS:
-            time = _time(held, self._query.time_unit)
+        if cell.holds == "stamp" or cell.logical in _TICKS:
+            time = _time(cell, self._query.time_unit)
             return time if isinstance(time, str) and not isinstance(time, Number) else _plain(str(time))
-        if held.logical == "date":
-            return _day(held)
-        if held.logical == "decimal":
-            return float(Decimal(int.from_bytes(held.value, "big", signed=True)).scaleb(-held.scale))
-        if held.logical == "uuid" and held.holds == "bytes":
-            return held.value.hex()
-        return [] if held.holds in ("nested", "bytes") else held.value
+        if cell.logical == "date":
+            return _day(cell)
+        if cell.logical == "decimal":
+            return float(Decimal(int.from_bytes(cell.value, "big", signed=True)).scaleb(-cell.scale))
+        if cell.logical == "uuid" and cell.holds == "bytes":
+            return cell.value.hex()
+        return [] if cell.holds in ("nested", "bytes") else cell.value
 
     def _reader(self, number: int) -> Any:
         if number not in self._schemas:
             try:
                 schema = self._registry.schema(number)
-                self._schemas[number] = None if schema is None else self._made(schema)
+                self._schemas[number] = None if schema is None else self._reader_for(schema)
             except SchemaRefused as error:
                 self._schemas[number] = WithheldSchema(f"{WITHHELD}{number}: {error.why}")
             # Anybody may register a schema. One that cannot be understood counts as none, and so does its absence.
@@ -118,43 +118,43 @@ class RegisteredRecords:
             raise Unreadable(f"schema {number} is not there, or none that is read")
         return self._schemas[number]
 
-    def _made(self, schema: RegisteredSchema) -> Any:
+    def _reader_for(self, schema: RegisteredSchema) -> Any:
         if schema.form != self._form:
             return None
         return AvroReader(schema) if self._form == "avro" else ProtobufReader(schema)
 
-    def _as_json(self, name: str, held: Held) -> Any:
+    def _as_json(self, name: str, cell: Held) -> Any:
         type_ = self._types[name]
         unit = self._query.time_unit if name == self._query.time else None
-        if unit is not None and (held.holds == "stamp" or held.logical in _TICKS):
-            return _time(held, unit)
-        if type_ == "bool" and held.holds == "bool":
-            return held.value
+        if unit is not None and (cell.holds == "stamp" or cell.logical in _TICKS):
+            return _time(cell, unit)
+        if type_ == "bool" and cell.holds == "bool":
+            return cell.value
         if type_ == "date":
-            return _day(held)
-        if type_ == ANY_VALUE and held.holds == "bool":
-            return held.value
-        if type_ == ANY_VALUE and held.logical == "date" and held.holds == "int":
-            return _day(held)
+            return _day(cell)
+        if type_ == ANY_VALUE and cell.holds == "bool":
+            return cell.value
+        if type_ == ANY_VALUE and cell.logical == "date" and cell.holds == "int":
+            return _day(cell)
         if type_ in ("string", ANY_VALUE):
-            if held.holds in ("text", "enum"):
-                return held.value
-            if held.logical == "uuid" and held.holds == "bytes" and len(held.value) == 16:
-                return str(uuid.UUID(bytes=held.value))
+            if cell.holds in ("text", "enum"):
+                return cell.value
+            if cell.logical == "uuid" and cell.holds == "bytes" and len(cell.value) == 16:
+                return str(uuid.UUID(bytes=cell.value))
         if type_ not in ("string", "bool"):
-            if held.holds == "text" and decimal_scale(type_) is not None:
-                return Number(held.value.strip(" \t"))
+            if cell.holds == "text" and decimal_scale(type_) is not None:
+                return Number(cell.value.strip(" \t"))
             # A Number holds text. The column's strict reader accepts these forms, and no exponent for a decimal.
-            if held.holds == "int" and held.logical != "date":
-                return Number(float(held.value) if type_ == "float64" else held.value)
-            if held.holds == "float" and type_ != "int64":
-                exact = math.isfinite(held.value) and type_ != "float64"
-                return Number(f"{Decimal(repr(held.value)):f}" if exact else repr(held.value))
+            if cell.holds == "int" and cell.logical != "date":
+                return Number(float(cell.value) if type_ == "float64" else cell.value)
+            if cell.holds == "float" and type_ != "int64":
+                exact = math.isfinite(cell.value) and type_ != "float64"
+                return Number(f"{Decimal(repr(cell.value)):f}" if exact else repr(cell.value))
             # 16 bytes are what a 128-bit decimal has room for.
-            if held.logical == "decimal" and type_ != "int64" and len(held.value) <= 16:
-                units = int.from_bytes(held.value, "big", signed=True)
-                return Number(f"{Decimal(units).scaleb(-held.scale):f}")
-        raise Unreadable(f"column {name!r} holds {held.holds} {held.logical}, which is no {type_}")
+            if cell.logical == "decimal" and type_ != "int64" and len(cell.value) <= 16:
+                units = int.from_bytes(cell.value, "big", signed=True)
+                return Number(f"{Decimal(units).scaleb(-cell.scale):f}")
+        raise Unreadable(f"column {name!r} holds {cell.holds} {cell.logical}, which is no {type_}")
 
 
 def _plain(number: str) -> int | float:
@@ -162,20 +162,20 @@ def _plain(number: str) -> int | float:
     return int(number) if number.lstrip("-").isdigit() else float(number)
 
 
-def _day(held: Held) -> str:
-    if held.holds == "text":
-        return str(held.value)
-    if held.logical == "date":
+def _day(cell: Held) -> str:
+    if cell.holds == "text":
+        return str(cell.value)
+    if cell.logical == "date":
         try:
-            return (date(1970, 1, 1) + timedelta(days=held.value)).isoformat()
+            return (date(1970, 1, 1) + timedelta(days=cell.value)).isoformat()
         except OverflowError:
             pass
     raise Unreadable("no date")
 
 
-def _time(held: Held, unit: str) -> Any:
+def _time(cell: Held, unit: str) -> Any:
     """A timestamp in the query's unit: a Number, or text for `iso`. Raises Unreadable if it is out of range."""
-    ms = held.value if held.holds == "stamp" else held.value // _TICKS[held.logical]
+    ms = cell.value if cell.holds == "stamp" else cell.value // _TICKS[cell.logical]
     if unit != "iso":
         return Number(repr(ms / 1000) if unit == "s" else ms * (1000 if unit == "us" else 1))
     try:
@@ -203,7 +203,7 @@ class AvroReader:
             simple = schema in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
             return schema if simple else ("name", _full(schema, space), schema)
         if isinstance(schema, list):
-            return [self._known(one, space) for one in schema]
+            return [self._known(branch, space) for branch in schema]
         kind = schema["type"]
         if kind in ("record", "error", "enum", "fixed"):
             name = _full(schema["name"], schema.get("namespace", space))
@@ -221,32 +221,32 @@ class AvroReader:
             return {"type": "map", "items": self._known(schema["values"], space)}
         return schema if isinstance(kind, str) else self._known(kind, space)
 
-    def read(self, value: bytes, wanted: Mapping[str, str]) -> dict[str, Held | None]:
+    def read(self, value: bytes, types: Mapping[str, str]) -> dict[str, Held | None]:
         """The needed columns, None for what is null or not there."""
-        found = self._record(value)
-        return {name: _below(found, name) for name in wanted}
+        record = self._record(value)
+        return {name: _below(record, name) for name in types}
 
     def fields(self, value: bytes) -> dict[str, Held | None]:
         """Path -> value of each field that is no record itself. The fields of a record that is null are left out."""
-        found: dict[str, Held | None] = {}
+        cells: dict[str, Held | None] = {}
         waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]
         while waiting:
-            outer, held = waiting.pop()
-            for name, inner in held.items():
+            outer, record = waiting.pop()
+            for name, inner in record.items():
                 if not isinstance(inner, dict):
-                    found[written((*outer, name))] = inner
+                    cells[written((*outer, name))] = inner
                 elif len(outer) < MOST_LEVELS - 1:
                     waiting.append(((*outer, name), inner))
-        return found
+        return cells
 
     def _record(self, value: bytes) -> dict[str, Any]:
         try:
-            found, at = self._value(self._root, value, 5, 0)  # 5: after the schema's id
+            record, at = self._value(self._root, value, 5, 0)  # 5: after the schema's id
         except (IndexError, struct.error, RecursionError):
             raise Unreadable("the record does not decode") from None
-        if at != len(value) or not isinstance(found, dict):
+        if at != len(value) or not isinstance(record, dict):
             raise Unreadable("the record does not decode")
-        return found
+        return record
 
     def _value(self, schema: Any, data: bytes, at: int, depth: int) -> tuple[Any, int]:
         """The value at this place, and the place after it. A record is a dict, any other value a Held or None."""
@@ -287,11 +287,11 @@ class AvroReader:
                 _, at = self._value(schema["items"], data, at, depth + 1)
 
 
-def _below(found: Any, name: str) -> Held | None:
+def _below(value: Any, name: str) -> Held | None:
     """The value of the column with this name in nested dicts. None if it is null or not there."""
     for part in segments(name):
-        found = found.get(part) if isinstance(found, dict) else None
-    return Held("nested", None) if isinstance(found, dict) else found
+        value = value.get(part) if isinstance(value, dict) else None
+    return Held("nested", None) if isinstance(value, dict) else value
 
 
 def _scalar(schema: Mapping[str, Any], kind: str, data: bytes, at: int) -> tuple[Held | None, int]:
@@ -321,10 +321,10 @@ def _scalar(schema: Mapping[str, Any], kind: str, data: bytes, at: int) -> tuple
         if at > len(data):
             raise Unreadable("the record ends too early")
         return Held("bytes", data[begin:at], logical, scale), at
-    held, at = _span(data, at)
+    payload, at = _span(data, at)
     if kind == "string":
-        return Held("text", held.decode("utf-8", "surrogateescape")), at
-    return Held("bytes", held, logical if logical == "decimal" else "", scale), at
+        return Held("text", payload.decode("utf-8", "surrogateescape")), at
+    return Held("bytes", payload, logical if logical == "decimal" else "", scale), at
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
@@ -398,25 +398,25 @@ class ProtobufReader:
         for nested in message.nested_type:
             self._as_bytes(nested, own)
 
-    def read(self, value: bytes, wanted: Mapping[str, str]) -> dict[str, Held | None]:
+    def read(self, value: bytes, types: Mapping[str, str]) -> dict[str, Held | None]:
         """The needed columns, None for what is null or not there."""
         message = self._message(value)
-        return {name: self._below(message, name) for name in wanted}
+        return {name: self._below(message, name) for name in types}
 
     def fields(self, value: bytes) -> dict[str, Held | None]:
         """Path -> value of each field that is no message itself. The fields of a message that is not set are left out."""
-        found: dict[str, Held | None] = {}
+        cells: dict[str, Held | None] = {}
         waiting: list[tuple[tuple[str, ...], Message]] = [((), self._message(value))]
         while waiting:
             outer, message = waiting.pop()
             for field in message.DESCRIPTOR.fields:
-                held = self._below(message, field.name)
-                inner = held is not None and held.holds == "nested" and not field.is_repeated
+                cell = self._below(message, field.name)
+                inner = cell is not None and cell.holds == "nested" and not field.is_repeated
                 if not inner:
-                    found[written((*outer, field.name))] = held
+                    cells[written((*outer, field.name))] = cell
                 elif len(outer) < MOST_LEVELS - 1:
                     waiting.append(((*outer, field.name), getattr(message, field.name)))
-        return found
+        return cells
 
     def _message(self, value: bytes) -> Message:
         try:
@@ -431,10 +431,10 @@ class ProtobufReader:
                 for _ in range(count):
                     index, at = _long(value, at)
                     path.append(index)
-            found: Message = message_factory.GetMessageClass(self._type(path)).FromString(value[at:])
+            message: Message = message_factory.GetMessageClass(self._type(path)).FromString(value[at:])
         except (IndexError, KeyError, DecodeError):
             raise Unreadable("the record does not decode") from None
-        return found
+        return message
 
     def _type(self, path: list[int]) -> Any:
         names, messages = [self._file.package] if self._file.package else [], self._file.message_type
@@ -462,15 +462,15 @@ class ProtobufReader:
             if value.DESCRIPTOR.full_name != "google.protobuf.Timestamp":
                 return Held("nested", None)
             return Held("stamp", value.seconds * 1000 + value.nanos // 1_000_000)
-        return None if rest else self._held(field, value)
+        return None if rest else self._cell(field, value)
 
-    def _held(self, field: Any, value: Any) -> Held:
+    def _cell(self, field: Any, value: Any) -> Held:
         if field.type == field.TYPE_ENUM:
             known = field.enum_type.values_by_number.get(value)
             if known is None:
                 raise Unreadable("an enum has no such symbol")
             # Several symbols may share a number (allow_alias). The first one is the name.
-            first = next(one for one in field.enum_type.values if one.number == value)
+            first = next(symbol for symbol in field.enum_type.values if symbol.number == value)
             return Held("enum", first.name)
         if field.type == field.TYPE_BYTES:
             if field.full_name in self._text:

@@ -171,23 +171,23 @@ def export(settings: Settings, file: Path, *, window: int | None = None, key: by
 
 def _windows(db: duckdb.DuckDBPyConnection) -> list[Window]:
     """The windows that have results, by their beginning."""
-    found = db.execute(
+    cursor = db.execute(
         "SELECT epoch_ms(window_start), epoch_ms(window_end), count(*) FROM rows GROUP BY ALL ORDER BY 1"
     )
-    return [Window(*row) for row in found.fetchall()]
+    return [Window(*row) for row in cursor.fetchall()]
 
 
 def _rows(
     db: duckdb.DuckDBPyConnection, query: Query, *, window: int | None, key: bytes | None
 ) -> duckdb.DuckDBPyRelation:
     """The rows of a window and of a key. None: of any."""
-    wanted: dict[str, Any] = {}
+    conditions: dict[str, Any] = {}
     if window is not None:
-        wanted["epoch_ms(window_start) = ?"] = window
+        conditions["epoch_ms(window_start) = ?"] = window
     if key is not None:
-        wanted[f"{key_of_results(query)} = ?"] = key
-    where = " AND ".join(["true", *wanted])
-    return db.sql(f"SELECT * FROM rows WHERE {where}", params=list(wanted.values()))
+        conditions[f"{key_of_results(query)} = ?"] = key
+    where = " AND ".join(["true", *conditions])
+    return db.sql(f"SELECT * FROM rows WHERE {where}", params=list(conditions.values()))
 
 
 def json_lines(table: pa.Table) -> list[str]:
@@ -220,12 +220,12 @@ def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
 def _tables(settings: Settings, *, after: Position | None, until: Position) -> Iterator[pa.Table]:
     """The results between two positions, repetitions included, with the columns of `readable_schema`."""
     schema = readable_schema(settings.query)
-    found = sink_of(settings).read_back(settings, after=after, until=until)
-    if not found.schema.names:  # a Parquet sink without files
+    source = sink_of(settings).read_back(settings, after=after, until=until)
+    if not source.schema.names:  # a Parquet sink without files
         return
-    batches: Iterable[pa.RecordBatch] = found.to_batches() if isinstance(found, pa.Table) else found
+    batches: Iterable[pa.RecordBatch] = source.to_batches() if isinstance(source, pa.Table) else source
     for batch in batches:
-        if "window_start" not in found.schema.names:
+        if "window_start" not in source.schema.names:
             yield typed_rows(batch, settings.query)
         else:
             table = pa.Table.from_batches([batch])
@@ -309,24 +309,24 @@ def _value_reader(kind: pa.DataType) -> Callable[[Any], Any]:
     elif pa.types.is_date(kind):
         read = date.fromisoformat
     elif pa.types.is_string(kind):
-        read = _of(str)
+        read = _of_type(str)
     elif pa.types.is_boolean(kind):
-        read = _of(bool)
+        read = _of_type(bool)
     else:
         read = _whole
     return lambda value: None if value is None else read(value)
 
 
-def _of(wanted: type[Any]) -> Callable[[Any], Any]:
+def _of_type(expected: type[Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        if type(value) is not wanted:
-            raise TypeError(f"{str(value)[:50]!r} is no {wanted.__name__}")
+        if type(value) is not expected:
+            raise TypeError(f"{str(value)[:50]!r} is no {expected.__name__}")
         return value
 
     return read
 
 
-_whole = _of(int)
+_whole = _of_type(int)
 
 
 def _decimal(value: Any) -> Decimal:

@@ -83,9 +83,9 @@ def topic_sample(
         keys.append(parsed.keys.cast(pa.large_binary()))  # all keys together may exceed 2 GiB
         times.append(parsed.tuple_times)
         costs += [] if parsed.costs is None else [parsed.costs]
-        stands = np.array([(record.partition(), record.offset()) for record in tuples_of], np.int64)
-        stands = stands.reshape(-1, 2)[parsed.rows]
-        places.append(stands if parsed.counts is None else np.repeat(stands, parsed.counts, axis=0))
+        positions = np.array([(record.partition(), record.offset()) for record in tuples_of], np.int64)
+        positions = positions.reshape(-1, 2)[parsed.rows]
+        places.append(positions if parsed.counts is None else np.repeat(positions, parsed.counts, axis=0))
         unreadable.update(parsed.bad.counted())
         filtered += parsed.empty
     all_times = np.concatenate([np.empty(0, np.int64), *times])
@@ -124,12 +124,12 @@ def strays_of_tuples(
     """
     rows = [np.flatnonzero(places[:, 0] == partition) for partition in np.unique(places[:, 0])]
     regular = np.ones(len(times), bool)
-    found = []
+    strays = []
     for cause, masks in strays_by_cause(query, [times[some] for some in rows], now=now).items():
         which = np.concatenate([some[mask] for some, mask in zip(rows, masks, strict=True)])
         regular[which] = False
         (partition, offset), at = places[which[0]].tolist(), moment(int(times[which[0]]))
-        found.append(
+        strays.append(
             Strays(
                 tuples=len(which),
                 share=len(which) / len(times),
@@ -137,7 +137,7 @@ def strays_of_tuples(
                 example=f"offset {offset} of partition {partition}, read as {at}",
             )
         )
-    return tuple(sorted(found, key=lambda one: -one.tuples)), regular
+    return tuple(sorted(strays, key=lambda entry: -entry.tuples)), regular
 
 
 def _nothing(topic: str, unreadable: Counter[str], filtered: int) -> ConfigError:

@@ -27,36 +27,36 @@ class Stored:
 
     def exists(self) -> bool:
         """Whether the folder exists."""
-        with self._told():
+        with self._storage_errors():
             return bool(self.system.get_file_info(self.path).type != fs.FileType.NotFound)
 
     def files(self, folder: str = "") -> list[fs.FileInfo]:
         """All files below the folder, or below `folder` in it, at any depth."""
         chosen = fs.FileSelector(f"{self.path}/{folder}".rstrip("/"), recursive=True, allow_not_found=True)
-        with self._told():
+        with self._storage_errors():
             return [info for info in self.system.get_file_info(chosen) if info.is_file]
 
     def names(self, folder: str = "") -> list[str]:
         """Names of the files and folders that lie directly in the folder, or in `folder` in it."""
-        with self._told():
+        with self._storage_errors():
             chosen = fs.FileSelector(f"{self.path}/{folder}".rstrip("/"), allow_not_found=True)
-            found = self.system.get_file_info(chosen)
-            return [info.base_name for info in found]
+            infos = self.system.get_file_info(chosen)
+            return [info.base_name for info in infos]
 
     def remove(self) -> None:
         """Remove the folder and all that is in it, if it exists."""
         if self.exists():
-            with self._told():
+            with self._storage_errors():
                 self.system.delete_dir(self.path)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _storage_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            said = error.strerror or str(error).splitlines()[0]
+            reason = error.strerror or str(error).splitlines()[0]
             raise ServiceError(
-                f"{self.place} cannot be reached: {said}",
+                f"{self.place} cannot be reached: {reason}",
                 hint="in an object store: are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, and is the endpoint in "
                 "[spark.conf] right? Else: are the folder's rights yours?",
             ) from None

@@ -15,7 +15,7 @@ from monitoring.grafana.boards import BOARDS
 FOLDER = Path(__file__).parent / "dashboards"
 
 
-def made() -> dict[Path, str]:
+def dashboard_texts() -> dict[Path, str]:
     """The text that each dashboard's file should hold."""
     encoder = JSONEncoder(sort_keys=True, indent=2)
     return {FOLDER / f"{name}.json": encoder.encode(build().build()) + "\n" for name, build in BOARDS.items()}
@@ -23,13 +23,15 @@ def made() -> dict[Path, str]:
 
 def main(*, check: bool) -> int:
     """Write or check the files. Returns the exit status: 1 if `check` and some file differs."""
-    wanted = made()
-    here = {file: file.read_text() for file in FOLDER.glob("*.json")}
-    other = sorted(file for file in wanted.keys() | here.keys() if wanted.get(file) != here.get(file))
+    texts = dashboard_texts()
+    texts_on_disk = {file: file.read_text() for file in FOLDER.glob("*.json")}
+    other = sorted(
+        file for file in texts.keys() | texts_on_disk.keys() if texts.get(file) != texts_on_disk.get(file)
+    )
     for file in other:
         print(f"{'differs' if check else 'written'}: {file.relative_to(FOLDER.parents[2])}")
-        if not check and file in wanted:
-            file.write_text(wanted[file])
+        if not check and file in texts:
+            file.write_text(texts[file])
         elif not check:
             file.unlink()  # a dashboard that the code makes no longer
     if check and other:

@@ -53,8 +53,8 @@ Query = tuple[str, str]
 
 def steps(*some: tuple[float | None, str]) -> Any:
     """Thresholds: from each value on, its colour. None stands for the smallest value."""
-    made = [Threshold(value=value, color=color) for value, color in some]
-    return dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(made)
+    thresholds = [Threshold(value=value, color=color) for value, color in some]
+    return dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(thresholds)
 
 
 def number(
@@ -162,11 +162,11 @@ class _Mark(dashboard.AnnotationQuery):
 
     def build(self) -> Any:
         """The annotation, with `titleFormat` in its JSON."""
-        made = super().build()
-        fields = made.to_json()
+        annotation = super().build()
+        fields = annotation.to_json()
         # The dashboard asks each annotation for its JSON, so this one object answers otherwise than its class.
-        made.to_json = lambda: {**fields, "titleFormat": self._text}  # type: ignore[method-assign]
-        return made
+        annotation.to_json = lambda: {**fields, "titleFormat": self._text}  # type: ignore[method-assign]
+        return annotation
 
 
 _MARKS = (
@@ -192,7 +192,7 @@ def _target(query: str, legend: str, name: str) -> Any:
 
 def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[Any]]) -> Any:
     """A dashboard with its variables, links to the other dashboards, and rows of panels (title, panels)."""
-    made = (
+    builder = (
         dashboard.Dashboard(title)
         .uid(f"evenflow-{name}")
         .description(description)
@@ -219,13 +219,13 @@ def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[An
         )
     )
     for mark in _MARKS:
-        made.annotation(mark)
+        builder.annotation(mark)
     numbers = count(1)  # Grafana wants an id for each row and panel, unique in the dashboard
     for row, panels in rows:
-        made.with_row(dashboard.Row(row).id(next(numbers)))
+        builder.with_row(dashboard.Row(row).id(next(numbers)))
         for panel in panels:
-            made.with_panel(panel.id(next(numbers)))
-    return made
+            builder.with_panel(panel.id(next(numbers)))
+    return builder
 
 
 def _variable(name: str, label: str, query: str) -> Any:

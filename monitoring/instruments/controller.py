@@ -26,25 +26,25 @@ class ControllerInstruments(Instruments):
         self._lock = threading.Lock()
         self._last: DecisionRecord | None = None
         self._decisions: Counter[tuple[str, str]] = Counter()
-        self._heard: Callable[[], int] = lambda: 0
+        self._record_count: Callable[[], int] = lambda: 0
         self._ignored: Callable[[], Mapping[str, int]] = dict
         self._silence: Callable[[], Mapping[str, float]] = dict
 
     def watch(
         self,
         *,
-        heard: Callable[[], int],
+        record_count: Callable[[], int],
         ignored: Callable[[], Mapping[str, int]],
         silence: Callable[[], Mapping[str, float]],
         patience: float,
     ) -> None:
         """Say where to read the other values. Without this call they are 0 or missing.
 
-        heard: returns the number of records so far. ignored: returns records by kind. silence: returns
+        record_count: returns the number of records so far. ignored: returns records by kind. silence: returns
         seconds by part. patience: seconds of silence that are not too long.
         """
         self._patience = patience
-        self._heard, self._ignored, self._silence = heard, ignored, silence
+        self._record_count, self._ignored, self._silence = record_count, ignored, silence
 
     def decided(self, record: DecisionRecord) -> None:
         """Count a judged observation."""
@@ -55,7 +55,7 @@ class ControllerInstruments(Instruments):
     def write(self, sheet: Sheet) -> None:
         """As `Instruments` says."""
         sheet.put(c.PATIENCE, self._patience)
-        sheet.put(c.HEARD, self._heard())
+        sheet.put(c.HEARD, self._record_count())
         for kind, number in self._ignored().items():
             sheet.put(c.IGNORED, number, kind=kind)
         for part, seconds in self._silence().items():

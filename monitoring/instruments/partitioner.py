@@ -41,16 +41,16 @@ class PartitionerInstruments(Instruments):
         self._blocks = self.histogram(c.BLOCK_SECONDS).labels(query)
         self._commits = self.histogram(c.COMMIT_SECONDS).labels(query)
         self._status: Callable[[], Mapping[str, Any]] = dict
-        self._told: Callable[[], PartitionerRecord | None] = lambda: None
+        self._telemetry: Callable[[], PartitionerRecord | None] = lambda: None
 
     def watch(
-        self, status: Callable[[], Mapping[str, Any]], told: Callable[[], PartitionerRecord | None]
+        self, status: Callable[[], Mapping[str, Any]], telemetry: Callable[[], PartitionerRecord | None]
     ) -> None:
         """Say where to read.
 
-        status: returns the data plane's status. told: returns its newest telemetry, if any.
+        status: returns the data plane's status. telemetry: returns its newest telemetry, if any.
         """
-        self._status, self._told = status, told
+        self._status, self._telemetry = status, telemetry
 
     def block(self, seconds: float) -> None:
         """Note how long the work on a block took."""
@@ -70,11 +70,12 @@ class PartitionerInstruments(Instruments):
         for partition, state in status["assignment"].items():
             watermark = None if state["ended"] else state["watermark"]
             sheet.put(c.INPUT_LAG, state["lag"], partition=partition)
+            # None stays None: the series is left out.
             sheet.put(c.WATERMARK, watermark and watermark / 1000, partition=partition)
             sheet.put(c.ASLEEP, None if state["ended"] else int(state["idle"]), partition=partition)
-        told = self._told()
-        if told is not None:
-            self._write_period(sheet, told)
+        record = self._telemetry()
+        if record is not None:
+            self._write_period(sheet, record)
 
     def _write_work(self, sheet: Sheet, status: Mapping[str, Any]) -> None:
         sheet.put(c.READ, status["read"])
@@ -146,12 +147,12 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.PARTITIONER_BATCH_TOOK, _seconds(last["took_ms"]))
         sheet.put(c.PARTITIONER_BATCH_LATE, last["late"])
 
-    def _write_period(self, sheet: Sheet, told: PartitionerRecord) -> None:
-        sheet.put(c.IMBALANCE, told.imbalance)
-        sheet.put(c.WINDOW_IMBALANCE, told.window_imbalance)
-        sheet.put(c.DISTINCT_KEYS, told.keys)
-        sheet.put(c.HEAD_KEYS, told.head_keys)
-        for rank, key in enumerate(told.hottest, start=1):
+    def _write_period(self, sheet: Sheet, record: PartitionerRecord) -> None:
+        sheet.put(c.IMBALANCE, record.imbalance)
+        sheet.put(c.WINDOW_IMBALANCE, record.window_imbalance)
+        sheet.put(c.DISTINCT_KEYS, record.keys)
+        sheet.put(c.HEAD_KEYS, record.head_keys)
+        for rank, key in enumerate(record.hottest, start=1):
             sheet.put(c.HOT_KEY_SHARE, key.share, rank=rank)
             sheet.put(c.HOT_KEY_WORKERS, key.holders, rank=rank)
 

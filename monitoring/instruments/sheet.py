@@ -80,7 +80,7 @@ class Sheet:
         self._query = query
         self._families = {} if families is None else families
 
-    def of(self, query: str) -> Sheet:
+    def for_query(self, query: str) -> Sheet:
         """The same sheet, with another value of the label `query`. Used for views."""
         return Sheet(query, self._families)
 
@@ -90,15 +90,15 @@ class Sheet:
         None is left out. Raises ValueError unless the labels are exactly those of the metric.
         """
         if value is not None:
-            family, values = self._of(metric, labels)
+            family, values = self._family(metric, labels)
             family.add_metric(values, value)
 
     def put_histogram(self, metric: Metric, histogram: Weighted, **labels: object) -> None:
         """Add a histogram. Raises what `put` raises."""
-        family, values = self._of(metric, labels)
+        family, values = self._family(metric, labels)
         family.add_metric(values, histogram.ranges(), histogram.total)
 
-    def _of(self, metric: Metric, labels: Mapping[str, object]) -> tuple[Any, list[str]]:
+    def _family(self, metric: Metric, labels: Mapping[str, object]) -> tuple[Any, list[str]]:
         if set(labels) != set(metric.labels):
             raise ValueError(f"{metric.name} has the labels {metric.labels}, not {tuple(labels)}")
         if metric.name not in self._families:
@@ -156,7 +156,7 @@ class Instruments(Collector):
         """The metrics of one scrape. prometheus_client calls this."""
         sheet = Sheet(self._query)
         sheet.put(BUILD, 1, part=self._part, version=evenflow.__version__, python=platform.python_version())
-        for one in self._certificates:
-            sheet.put(CERTIFICATE_END, one.end, setting=one.setting)
+        for certificate in self._certificates:
+            sheet.put(CERTIFICATE_END, certificate.end, setting=certificate.setting)
         self.write(sheet)
         return sheet.families()

@@ -29,20 +29,23 @@ class SparkInstruments(Instruments):
     def __init__(self, settings: Settings, stages: Sequence[Stage] = ("fused",)) -> None:
         super().__init__(settings, "spark")
         seconds, delay = self.histogram(c.BATCH_SECONDS), self.histogram(c.CLOSE_DELAY)
-        self._of = {one.query.name: _OfQuery(one, stages, seconds, delay) for one in queries(settings)}
+        self._by_query = {
+            query_settings.query.name: _OfQuery(query_settings, stages, seconds, delay)
+            for query_settings in queries(settings)
+        }
 
     def batch(self, record: BatchRecord) -> None:
         """A micro-batch that had rows has ended."""
-        self._of[record.query].batch(record)
+        self._by_query[record.query].batch(record)
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
         """A stage lives, but has finished no micro-batch for a while."""
-        self._of[record.query].heartbeat(record)
+        self._by_query[record.query].heartbeat(record)
 
     def write(self, sheet: Sheet) -> None:
         """As `Instruments` says."""
-        for query, said in self._of.items():
-            said.write(sheet.of(query))
+        for query, instruments in self._by_query.items():
+            instruments.write(sheet.for_query(query))
 
 
 class _OfQuery:

@@ -194,10 +194,12 @@ class Picture:
         A silent instance does not count any more once others own its input partitions.
         """
         return in_charge(
-            sorted(self._instances.values(), key=lambda one: now - one.at),
-            partitions=inputs_of((one.record for one in self._instances.values()), self._partitions),
-            owned=lambda one: one.record.owned,
-            anyway=lambda one: now - one.at < silent_after(),
+            sorted(self._instances.values(), key=lambda instance: now - instance.at),
+            partitions=inputs_of(
+                (instance.record for instance in self._instances.values()), self._partitions
+            ),
+            owned=lambda instance: instance.record.owned,
+            anyway=lambda instance: now - instance.at < silent_after(),
         )[::-1]
 
     def _stage(self, stage: Stage, now: float) -> StageGlance:
@@ -288,8 +290,8 @@ def _sums(columns: list[list[float]]) -> list[float]:
 
 def _total(known: list[_Instance], name: Literal["rejected", "read"]) -> float | None:
     values = [getattr(instance, name) for instance in known]
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    counts = [value for value in values if value is not None]
+    return sum(counts) if counts else None
 
 
 def _instance(instance: _Instance, now: float) -> InstanceGlance:
@@ -366,8 +368,13 @@ def _decision(record: DecisionRecord) -> DecisionGlance:
     )
 
 
-def _alike(one: DecisionGlance, other: DecisionGlance) -> bool:
-    return (one.epoch, one.held, one.p, one.r) == (other.epoch, other.held, other.p, other.r)
+def _alike(decision: DecisionGlance, other: DecisionGlance) -> bool:
+    return (decision.epoch, decision.held, decision.p, decision.r) == (
+        other.epoch,
+        other.held,
+        other.p,
+        other.r,
+    )
 
 
 def _hottest(records: list[PartitionerRecord]) -> list[dict[str, Any]]:
@@ -377,11 +384,11 @@ def _hottest(records: list[PartitionerRecord]) -> list[dict[str, Any]]:
     """
     rates = [record.rate or 0.0 for record in records]
     whole = sum(rates)
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    entries: dict[tuple[str, int], dict[str, Any]] = {}
     for record, rate in zip(records, rates, strict=True):
         for key in record.hottest if whole else ():
-            _merge(found, key, key.share * rate / whole)
-    ranked = sorted(found.values(), key=lambda entry: -entry["share"])[:MOST_KEYS]
+            _merge(entries, key, key.share * rate / whole)
+    ranked = sorted(entries.values(), key=lambda entry: -entry["share"])[:MOST_KEYS]
     for entry in ranked:
         parts = sorted(entry.pop("tuples").items(), key=lambda part: (-part[1], part[0]))
         entry["workers"] = [worker for worker, _ in parts]
@@ -391,9 +398,9 @@ def _hottest(records: list[PartitionerRecord]) -> list[dict[str, Any]]:
     return ranked
 
 
-def _merge(found: dict[tuple[str, int], dict[str, Any]], key: HotKey, share: float) -> None:
+def _merge(entries: dict[tuple[str, int], dict[str, Any]], key: HotKey, share: float) -> None:
     empty = {"key": key.key, "length": key.length, "share": 0.0, "holders": 0, "tuples": {}}
-    entry = found.setdefault((key.key, key.length), empty)
+    entry = entries.setdefault((key.key, key.length), empty)
     entry["share"] += share
     entry["holders"] = max(entry["holders"], key.holders)
     for worker, part in zip(key.workers, key.parts, strict=False):
@@ -403,9 +410,9 @@ def _merge(found: dict[tuple[str, int], dict[str, Any]], key: HotKey, share: flo
 def _quantile(latencies: list[tuple[int, int]], share: float) -> float | None:
     """How many seconds this share of the rows waited at most. latencies: (ms, rows). None without rows."""
     rows = sum(number for _, number in latencies)
-    seen = 0
+    cumulative = 0
     for waited, number in sorted(latencies):
-        seen += number
-        if seen >= share * rows:
+        cumulative += number
+        if cumulative >= share * rows:
             return waited / 1000
     return None

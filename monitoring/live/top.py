@@ -115,7 +115,7 @@ def _fill(table: DataTable[Text], rows: Iterator[tuple[str, ...]]) -> None:
     table.add_rows([Text(printable(cell)) for cell in row] for row in rows)
 
 
-def _said(value: float | None, form: str = ",.0f") -> str:
+def _figure(value: float | None, form: str = ",.0f") -> str:
     return "?" if value is None else format(value, form)
 
 
@@ -133,29 +133,29 @@ def flow(glance: Glance) -> str:
     results = glance.results
     return " → ".join(
         [
-            f"lag {_said(glance.lag)}",
-            f"{_said(glance.rate)} tuples/s",
+            f"lag {_figure(glance.lag)}",
+            f"{_figure(glance.rate)} tuples/s",
             f"{len(glance.instances)} partitioners",
-            f"p {_said(glance.workers)}",
-            f"replication {_said(results.replication if results else None, '.2f')}",
-            f"99 % within {_said(results.latency_p99_s if results else None, '.1f')} s",
-            f"{_said(results.open if results else None)} windows open",
-            f"results {_said(results.emitted_p99_s if results else None, '.1f')} s after their last tuple",
+            f"p {_figure(glance.workers)}",
+            f"replication {_figure(results.replication if results else None, '.2f')}",
+            f"99 % within {_figure(results.latency_p99_s if results else None, '.1f')} s",
+            f"{_figure(results.open if results else None)} windows open",
+            f"results {_figure(results.emitted_p99_s if results else None, '.1f')} s after their last tuple",
         ]
     )
 
 
 def batches(glance: Glance) -> Iterator[str]:
     """A line about the micro-batches of all instances together. None if all of them route tuple by tuple."""
-    known = [one.batches for one in glance.instances if one.batches is not None]
+    known = [instance.batches for instance in glance.instances if instance.batches is not None]
     if not known:
         return
-    late = max((one.late for one in known if one.late is not None), default=None)
-    took = max((one.took_s for one in known if one.took_s is not None), default=None)
+    late = max((summary.late for summary in known if summary.late is not None), default=None)
+    took = max((summary.took_s for summary in known if summary.took_s is not None), default=None)
     parts = [
-        f"micro-batches of {known[0].interval_s:,g} s of {known[0].clock} time: {sum(one.count for one in known):,}",
-        f"{sum(one.cut_short for one in known):,} cut short",
-        f"{sum(one.held for one in known):,} tuples wait",
+        f"micro-batches of {known[0].interval_s:,g} s of {known[0].clock} time: {sum(summary.count for summary in known):,}",
+        f"{sum(summary.cut_short for summary in known):,} cut short",
+        f"{sum(summary.held for summary in known):,} tuples wait",
     ]
     if took is not None:
         parts.append(f"the slowest of the last ones took {took:,.2f} s")
@@ -217,20 +217,20 @@ def part_rows(glance: Glance) -> Iterator[tuple[str, ...]]:
     for stage in glance.stages:
         yield (
             stage.name,
-            _said(stage.load, ".2f"),
-            _said(stage.backlog),
+            _figure(stage.load, ".2f"),
+            _figure(stage.backlog),
             str(stage.epoch),
             f"{stage.silent:.0f} s ago",
         )
     if not glance.stages:
         yield "Spark", "?", "?", "?", "not yet"
-    for one in glance.instances[:_SHOWN_INSTANCES]:
+    for instance in glance.instances[:_SHOWN_INSTANCES]:
         yield (
-            f"partitioner {one.name}",
-            _said(one.rate),
-            _said(one.lag),
-            str(one.epoch),
-            f"{one.silent:.0f} s ago",
+            f"partitioner {instance.name}",
+            _figure(instance.rate),
+            _figure(instance.lag),
+            str(instance.epoch),
+            f"{instance.silent:.0f} s ago",
         )
     if not glance.instances:
         yield "partitioner", "?", "?", "?", "not yet"

@@ -24,7 +24,7 @@ def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]
 def _keeping_up(glance: Glance) -> Verdict:
     verdict = _moving(glance)
     # Every instance says it, as it is about the windows of all.
-    warning = next((text for one in glance.instances for text in one.warnings), None)
+    warning = next((text for instance in glance.instances for text in instance.warnings), None)
     return (
         verdict if warning is None or verdict.word in ("bad", "warn") else Verdict(word="warn", text=warning)
     )
@@ -39,7 +39,9 @@ def _moving(glance: Glance) -> Verdict:
         return Verdict(word="bad", text=ended[0].text)
     if silent:
         return _silent(silent, whole=len(signs) > 1 and len(silent) == len(signs))
-    still = [f"partitioner {one.name}: {why}" for one in glance.instances for why in one.standing]
+    still = [
+        f"partitioner {instance.name}: {why}" for instance in glance.instances for why in instance.standing
+    ]
     if still:
         return Verdict(word="bad", text=still[0])
     hung = sorted(filter(None, map(hanging, signs)), key=lambda trouble: trouble.level != "wrong")
@@ -66,17 +68,17 @@ def _moving(glance: Glance) -> Verdict:
 def _signs(glance: Glance) -> list[Sign]:
     """What is known of each part."""
     return [
-        *(Sign(name=f"partitioner {one.name}", silent=one.silent) for one in glance.instances),
+        *(Sign(name=f"partitioner {instance.name}", silent=instance.silent) for instance in glance.instances),
         *(
             Sign(
-                name=f"spark {one.name}",
-                silent=one.silent,
-                interval=one.interval_s,
-                running=one.running,
-                first=one.first,
-                ended=one.ended,
+                name=f"spark {stage.name}",
+                silent=stage.silent,
+                interval=stage.interval_s,
+                running=stage.running,
+                first=stage.first,
+                ended=stage.ended,
             )
-            for one in glance.stages
+            for stage in glance.stages
         ),
     ]
 
@@ -102,9 +104,9 @@ def _right(glance: Glance, *, unfit: int, repeated: int) -> Verdict:
         return Verdict(word="unknown", text="nothing has been heard of a partitioner yet")
     if glance.rejected_share is not None and glance.rejected_share > 0.01:
         return Verdict(word="bad", text=f"{glance.rejected_share:.1%} of the records are rejected")
-    seen = [f"{glance.rejected:,} records were rejected"] if glance.rejected else []
-    seen += [f"{unfit:,} result values do not fit and are null"] if unfit else []
-    seen += [f"{repeated:,} partial rows came again and changed nothing"] if repeated else []
+    notes = [f"{glance.rejected:,} records were rejected"] if glance.rejected else []
+    notes += [f"{unfit:,} result values do not fit and are null"] if unfit else []
+    notes += [f"{repeated:,} partial rows came again and changed nothing"] if repeated else []
     return Verdict(
-        word="warn" if seen else "good", text="; ".join(seen) or "nothing was rejected or repeated"
+        word="warn" if notes else "good", text="; ".join(notes) or "nothing was rejected or repeated"
     )

@@ -55,6 +55,7 @@ class Guard:
         """
         if method not in METHODS:
             return Refusal(405, f"only {' and '.join(METHODS)}\n", {"Allow": ", ".join(METHODS)})
+        # Of several headers Host a proxy in front may go by another one than these pages would.
         if len(hosts) != 1 or not self._known(hosts[0]):
             return Refusal(
                 421, "these pages do not answer under the name of this request; web.hosts adds a name\n"
@@ -85,9 +86,11 @@ class Guard:
         if self._token_file is None:
             return None
         try:
+            # Read for each request, so that a new secret counts without a restart.
             token = token_of(self._token_file)
         except ConfigError as error:
             return Refusal(503, f"{error.message}\n")
+        # compare_digest, so that the time of the answer does not tell how much of a token was right.
         if any(hmac.compare_digest(offer, token.encode()) for offer in _offers(authorization)):
             return None
         return Refusal(

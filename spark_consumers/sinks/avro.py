@@ -102,9 +102,9 @@ def avro_form(settings: Settings) -> AvroForm:
 
 
 def _registry(settings: Settings) -> ResultsRegistry:
-    found = settings.results_registry
-    assert found is not None  # `check` has seen to it
-    section, registry = found
+    section_and_registry = settings.results_registry
+    assert section_and_registry is not None  # `check` has seen to it
+    section, registry = section_and_registry
     return ResultsRegistry(registry, section)
 
 
@@ -131,11 +131,13 @@ def with_json(records: pa.RecordBatch, form: AvroForm, before: bytes) -> pa.Reco
         if value is not None and value.startswith(before):
             rows.append(value[len(before) :])
             places.append(place)
-    table, found = decode_rows(rows, form)
+    table, row_numbers = decode_rows(rows, form)
     for at, name in enumerate(("window_start", "window_end")):
         table = table.set_column(at, name, table[name].cast(pa.int64()))
     values: list[bytes | None] = [None] * len(records)
-    for row, text in zip(found, json_rows(table.combine_chunks()).cast(pa.binary()).to_pylist(), strict=True):
+    for row, text in zip(
+        row_numbers, json_rows(table.combine_chunks()).cast(pa.binary()).to_pylist(), strict=True
+    ):
         values[places[row]] = text
     at = JSON_RECORDS.get_field_index("value")
     return records.set_column(at, JSON_RECORDS.field(at), pa.array(values, pa.binary()))

@@ -96,13 +96,18 @@ def shapes_every_row_alike_each_time(sink: ResultSink, settings: Settings) -> No
 
     def shaped(*windows: pa.Table) -> str:
         tables = list(shape(iter(windows), 1))
-        _must(all(one.schema == schema for one in tables), "the shape gives tables of `schema`")
-        return repr([one.to_pylist() for one in tables])
+        _must(all(table.schema == schema for table in tables), "the shape gives tables of `schema`")
+        return repr([table.to_pylist() for table in tables])
 
     whole = shaped(first, second)
     _must(shaped(first, second) == whole, "the shape gives equal tables for equal tables")
     lacking = [pa.concat_tables([first.slice(0, at), first.slice(at + 1)]) for at in range(5)]
-    different = {whole, shaped(first), shaped(second), *(shaped(one, second) for one in lacking)}
+    different = {
+        whole,
+        shaped(first),
+        shaped(second),
+        *(shaped(short_window, second) for short_window in lacking),
+    }
     _must(len(different) == 8, "the shape loses no row and no window")
     _must(list(shape(iter([]), 0)) == [], "the shape gives no table where there are no rows")
 
@@ -110,16 +115,16 @@ def shapes_every_row_alike_each_time(sink: ResultSink, settings: Settings) -> No
 def holds_a_few_tables_at_a_time(sink: ResultSink, settings: Settings) -> None:
     """The shape gives rows on after a few tables of 50,000 rows, and not only at the end."""
     window = _large_window(AggregatePlan.of(settings.query))
-    taken = 0
+    table_count = 0
 
     def windows() -> Iterator[pa.Table]:
-        nonlocal taken
+        nonlocal table_count
         for _ in range(12):
-            taken += 1
+            table_count += 1
             yield window
 
-    taken_at = [0, *(taken for _ in sink.shaper(settings)(windows(), 0))]
-    _must(taken == 12, "the shape takes every table")
+    taken_at = [0, *(table_count for _ in sink.shaper(settings)(windows(), 0))]
+    _must(table_count == 12, "the shape takes every table")
     _must(
         int(np.diff(taken_at).max()) <= _MOST_HELD,
         f"the shape holds at most {_MOST_HELD} tables of a large window",
@@ -174,10 +179,10 @@ def check_writing(sink: ResultSink, spark: SparkSession, settings: Settings) -> 
         sink.check_reading(settings)
     except ConfigError:
         return
-    found = sink.read_back(settings)
-    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
+    result = sink.read_back(settings)
+    table = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
     if table.schema.names == schema.names:
-        expected = _texts([readable(one, schema) for one in windows])
+        expected = _texts([readable(window, schema) for window in windows])
         rows = _texts([table.cast(schema)])
         _must(set(rows) == set(expected), "read_back gives the rows that were written, and no others")
         if not sink.repeats:

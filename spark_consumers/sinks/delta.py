@@ -83,7 +83,7 @@ class Delta(TypedSink):
         return f"there is no Delta table in {place.uri}, so the results that were in it are gone: {RESTORE}"
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
-        return _gone(delta_place(settings).uri, _NOT_THERE)
+        return _removal_error(delta_place(settings).uri, _NOT_THERE)
 
     def writer(self, settings: Settings, start: Start) -> Write:
         place, schema = delta_place(settings), delta_schema(settings)
@@ -137,12 +137,12 @@ def delta_schema(settings: Settings) -> pa.Schema:
 
 def _is_there(place: DeltaPlace) -> bool:
     """Whether there is a table. Its log is not read."""
-    with _said(place.uri):
+    with _table_errors(place.uri):
         return bool(_library().DeltaTable.is_deltatable(place.uri, storage_options=place.options))
 
 
 def _table(place: DeltaPlace) -> DeltaTable | None:
-    with _said(place.uri):
+    with _table_errors(place.uri):
         return _opened(place) if _is_there(place) else None
 
 
@@ -184,7 +184,7 @@ def _create(place: DeltaPlace, schema: pa.Schema, owner: Owner) -> None:
     try:
         if _table(place) is not None:
             return
-        with _said(place.uri):
+        with _table_errors(place.uri):
             _library().DeltaTable.create(
                 place.uri,
                 schema=schema,
@@ -212,15 +212,16 @@ def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
     if rows.num_rows == 0:
         return
     deltalake = _library()
+    # No retries by the library: after a foreign commit, owner and newest micro-batch must be looked at again.
     properties = deltalake.CommitProperties(
         app_transactions=[deltalake.Transaction(run, batch)], max_commit_retries=0
     )
     refused: Exception | None = None
     for _ in range(_ATTEMPTS):
-        with _said(place.uri):
+        with _table_errors(place.uri):
             table = _opened(place)
             if _owner(table, place.uri).run != run:
-                raise _gone(place.uri, "another Delta table is in its place")
+                raise _removal_error(place.uri, "another Delta table is in its place")
             if _newest(table, run) >= batch:
                 return
             try:
@@ -236,12 +237,12 @@ def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
 
 def _at_version(place: DeltaPlace, position: Position) -> DeltaTable:
     assert isinstance(position, Mapping)
-    with _said(place.uri):
+    with _table_errors(place.uri):
         return _opened(place, version=position[0])
 
 
 def _batches(table: DeltaTable, uri: str, passed: set[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with _said(uri):
+    with _table_errors(uri):
         names = {os.path.basename(file) for file in passed}
         rows = table.to_pyarrow_dataset()
         for fragment in rows.get_fragments():
@@ -250,19 +251,19 @@ def _batches(table: DeltaTable, uri: str, passed: set[str], schema: pa.Schema) -
                     yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
 
 
-def _gone(uri: str, why: str) -> DataLossError:
+def _removal_error(uri: str, why: str) -> DataLossError:
     return DataLossError(f"the Delta table {uri} was removed while it was used: {why}", hint=RESTORE)
 
 
 @contextmanager
-def _said(uri: str) -> Iterator[None]:
+def _table_errors(uri: str) -> Iterator[None]:
     """Raise errors about this table as DataLossError (the table or a file is gone) or ServiceError."""
     try:
         yield
     except EvenflowError:
         raise
     except _library().exceptions.TableNotFoundError:
-        raise _gone(uri, _NOT_THERE) from None
+        raise _removal_error(uri, _NOT_THERE) from None
     except FileNotFoundError as error:
         raise DataLossError(
             f"a file of the Delta table {uri} is gone: {' '.join(str(error).split())[:300]}",

@@ -77,8 +77,8 @@ class Parquet(ResultSink):
         folder = local_folder(_path(settings))
         if folder is None or (folder / MARKER).is_file():
             return None
-        what = f"has no {MARKER}" if folder.is_dir() else "is not there"
-        return f"results.path {folder} {what}, so the results that the query has written there are gone: {RESTORE}"
+        state = f"has no {MARKER}" if folder.is_dir() else "is not there"
+        return f"results.path {folder} {state}, so the results that the query has written there are gone: {RESTORE}"
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
         return marker_lost(_path(settings))
@@ -169,7 +169,7 @@ def _typed(tables: Iterable[pa.Table], bucket: int, *, keys: pa.Schema) -> Itera
         yield with_key_columns(table, keys)
 
 
-def _refuse_unmarked(path: str, names: list[str], found: Found) -> None:
+def _refuse_unmarked(path: str, names: list[str], evidence: Found) -> None:
     """Refuse a folder without marker if results lie in it, or if the checkpoint has begun to write to it."""
     if files := visible(names):
         raise IncompatibleStateError(
@@ -177,10 +177,10 @@ def _refuse_unmarked(path: str, names: list[str], found: Found) -> None:
             "not known to be this query's results",
             hint=_NEW_FOLDER,
         )
-    if found.planned is not None:
+    if evidence.planned is not None:
         raise DataLossError(
             f"results.path {path} has no {MARKER}, although this query's checkpoint has begun micro-batches up to "
-            f"{found.planned}: what they wrote is gone",
+            f"{evidence.planned}: what they wrote is gone",
             hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
         )
 

@@ -115,23 +115,23 @@ class Postgres(TypedSink):
     def admit(self, settings: Settings, found: Found) -> None:
         table = table_of(settings)
         with _connected(table) as connection:
-            there = _refuse_unfit(connection, table, settings)
+            exists = _refuse_unfit(connection, table, settings)
             note = _note(connection, table)
             if note is None:
-                _refuse_unnoted(connection, table, there, found)
+                _refuse_unnoted(connection, table, exists, found)
                 return
         owner, _, newest = note
         where = f"the table {table}"
         owner.refuse_other_run(where, settings, found.run, anew=_NEW_TABLE)
         refuse_ahead(where, newest, found.planned, anew=_NEW_TABLE)
-        if not there:
-            raise _gone(table, -1 if found.planned is None else found.planned)
+        if not exists:
+            raise _loss_of_table(table, -1 if found.planned is None else found.planned)
 
     def newest_end(self, settings: Settings) -> int | None:
         """End of the newest window that has a row (event time in ms). None if there is no row, or no table."""
         table = table_of(settings)
         with _connected(table) as connection:
-            if not _there(connection, table.names):
+            if not _table_columns(connection, table.names):
                 return None
             # The primary key begins with window_start, so this reads one row.
             row = connection.execute(_sql("SELECT max(window_start) FROM {}", table.names)).fetchone()
@@ -141,7 +141,7 @@ class Postgres(TypedSink):
         """Whether the table or its note is gone."""
         table = table_of(settings)
         with _connected(table) as connection:
-            lost = [] if _there(connection, table.names) else [f"the table {table}"]
+            lost = [] if _table_columns(connection, table.names) else [f"the table {table}"]
             if _note(connection, table) is None:
                 lost.append(f"its row in {NOTES}")
         if not lost:
@@ -207,7 +207,7 @@ class Upsert:
             if noted is None:
                 raise _removed(self.table)
             if noted[0] != self.run:
-                raise _gone(self.table, batch - 1)
+                raise _loss_of_table(self.table, batch - 1)
             if noted[1] > self.epoch:
                 raise FencedError(
                     f"another driver (epoch {noted[1]}) writes to the table {self.table}, and this one has epoch "
@@ -385,7 +385,7 @@ def _advice(error: Exception) -> str:
     return f"is the server up, and are user and database right? {_PASSWORD[0].upper()}{_PASSWORD[1:]}"
 
 
-def _there(connection: Any, names: Sequence[str]) -> dict[str, str]:
+def _table_columns(connection: Any, names: Sequence[str]) -> dict[str, str]:
     """The columns of a table and their types. Empty if there is no such table."""
     rows = connection.execute(
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
@@ -397,16 +397,16 @@ def _there(connection: Any, names: Sequence[str]) -> dict[str, str]:
 
 def _refuse_unfit(connection: Any, table: Table, settings: Settings) -> bool:
     """Whether the table is there. Raises IncompatibleStateError if its columns or its primary key do not fit."""
-    there = _there(connection, table.names)
-    if not there:
+    actual = _table_columns(connection, table.names)
+    if not actual:
         return False
-    wanted = columns(settings)
+    expected = columns(settings)
     hint = f"take the settings that the table was made with; to begin anew {_NEW_TABLE}"
-    for name in [*wanted, *(name for name in there if name not in wanted)]:
-        if there.get(name) != wanted.get(name):
+    for name in [*expected, *(name for name in actual if name not in expected)]:
+        if actual.get(name) != expected.get(name):
             raise IncompatibleStateError(
-                f"the table {table} has {_said(name, there.get(name))}, and the results have "
-                f"{_said(name, wanted.get(name))}",
+                f"the table {table} has {_column_text(name, actual.get(name))}, and the results have "
+                f"{_column_text(name, expected.get(name))}",
                 hint=hint,
             )
     keys = connection.execute(
@@ -422,22 +422,22 @@ def _refuse_unfit(connection: Any, table: Table, settings: Settings) -> bool:
     return True
 
 
-def _said(name: str, kind: str | None) -> str:
+def _column_text(name: str, kind: str | None) -> str:
     return f"no column {name!r}" if kind is None else f"the column {name!r} of type {kind}"
 
 
-def _refuse_unnoted(connection: Any, table: Table, there: bool, found: Found) -> None:
+def _refuse_unnoted(connection: Any, table: Table, exists: bool, evidence: Found) -> None:
     """Refuse a table with rows that no note says the owner of, or a checkpoint that has begun without a note."""
-    if there and connection.execute(_sql("SELECT 1 FROM {} LIMIT 1", table.names)).fetchone() is not None:
+    if exists and connection.execute(_sql("SELECT 1 FROM {} LIMIT 1", table.names)).fetchone() is not None:
         raise IncompatibleStateError(
             f"the table {table} has rows, but {NOTES} does not say that they are this query's results",
             hint=_NEW_TABLE,
         )
-    if found.planned is not None:
-        raise _gone(table, found.planned)
+    if evidence.planned is not None:
+        raise _loss_of_table(table, evidence.planned)
 
 
-def _gone(table: Table, begun: int) -> DataLossError:
+def _loss_of_table(table: Table, begun: int) -> DataLossError:
     return DataLossError(
         f"the table {table} or its row in {NOTES} is gone, although this query's checkpoint has begun micro-batches up to "
         f"{begun}",
@@ -455,7 +455,7 @@ def _removed(table: Table) -> DataLossError:
 
 def _note(connection: Any, table: Table) -> tuple[Owner, int, int] | None:
     """Whose results the table holds, the epoch of the driver that writes it, and its last micro-batch (-1: none)."""
-    if not _there(connection, table.notes):
+    if not _table_columns(connection, table.notes):
         return None
     row = connection.execute(
         _sql("SELECT query, fingerprint, run, epoch, batch FROM {} WHERE results = %s", table.notes),
@@ -470,7 +470,7 @@ def _own_note(connection: Any, table: Table, settings: Settings) -> int:
     Raises ServiceError if there is no such table, IncompatibleStateError for the results of others.
     """
     note = _note(connection, table)
-    if note is None or not _there(connection, table.names):
+    if note is None or not _table_columns(connection, table.names):
         raise ServiceError(f"there is no table of results {table}", hint="has the job written results yet?")
     note[0].refuse_other_settings(f"the table {table}", settings)
     return note[2]
@@ -483,7 +483,7 @@ def _begin(table: Table, settings: Settings, owner: Owner, epoch: int) -> None:
         connection.execute(
             "SELECT pg_advisory_xact_lock(hashtext('evenflow_results'))"
         )  # tables are made by one at a time
-        if not _there(connection, table.notes):
+        if not _table_columns(connection, table.notes):
             connection.execute(
                 _sql(
                     "CREATE TABLE {} (results text PRIMARY KEY, query text NOT NULL, fingerprint text NOT NULL, "
@@ -491,7 +491,7 @@ def _begin(table: Table, settings: Settings, owner: Owner, epoch: int) -> None:
                     table.notes,
                 )
             )
-        if not _there(connection, table.names):
+        if not _table_columns(connection, table.names):
             keys = ["window_start", *key_schema(settings.query).names]
             fields = [
                 sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))

@@ -48,10 +48,10 @@ def _own(name: str) -> ResultSink:
     sink = plugins.SINKS.load(name)
     if isinstance(sink, ResultSink):
         return sink
-    what = (
+    description = (
         f"the class {sink.__qualname__}" if isinstance(sink, type) else f"of type {type(sink).__qualname__}"
     )
     raise ConfigError(
-        f"the sink {name!r} is {what}, and no object of a class that derives from spark_consumers.sinks.ResultSink",
+        f"the sink {name!r} is {description}, and no object of a class that derives from spark_consumers.sinks.ResultSink",
         hint="write `class MySink(RowsSink): ...` and `SINK = MySink()`, and name SINK (docs/your-own-sinks.md)",
     )

@@ -43,7 +43,7 @@ class State(dict[str, bytes]):
 
 def results(settings: Settings, frames: list[Message]) -> list[dict[str, Any]]:
     """What combiner and reducer make of these records of the routed topic, in one micro-batch and one bucket."""
-    layout = Layout.of(settings, "t")
+    layout = Layout.from_settings(settings, "t")
     stretches = [
         (worker, [(m.offset(), m.value()) for m in frames if m.partition() == worker])
         for worker in range(settings.routed_partitions)

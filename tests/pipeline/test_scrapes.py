@@ -140,7 +140,10 @@ def spark(settings: Settings) -> SparkInstruments:
 def controller(settings: Settings) -> ControllerInstruments:
     made = ControllerInstruments(settings)
     made.watch(
-        heard=lambda: 1, ignored=dict, silence=lambda: {"fused": 1.0, "partitioner": 1.0}, patience=20.0
+        record_count=lambda: 1,
+        ignored=dict,
+        silence=lambda: {"fused": 1.0, "partitioner": 1.0},
+        patience=20.0,
     )
     made.decided(
         DecisionRecord(

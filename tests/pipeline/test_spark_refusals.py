@@ -222,7 +222,7 @@ def _put_blob(settings: Settings, *, bucket: int, last: int, rows: tuple[int, in
     )
     from spark_consumers.combiner import Layout
 
-    schema = Layout.of(settings, routed.topic_id).plan.partial_schema
+    schema = Layout.from_settings(settings, routed.topic_id).plan.partial_schema
     client = clients.producer(settings.kafka)
     batch = pa.RecordBatch.from_pylist([{"pane": 0, "key": b"k"}] * (rows[1] - rows[0]), schema=schema)
     client.produce(settings.topic("partials"), encode_blob(batch, header), partition=bucket)

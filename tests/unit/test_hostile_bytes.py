@@ -149,7 +149,7 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
 def _said(data: bytes) -> None:
     part = part_of(data, at=1, fingerprint=FINGERPRINT)
     if part is not None:
-        "".join((part.name, said_of(part.said), part.said.model_dump_json())).encode()
+        "".join((part.name, said_of(part.telemetry), part.telemetry.model_dump_json())).encode()
 
 
 def _text(data: bytes) -> str:

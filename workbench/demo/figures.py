@@ -33,7 +33,7 @@ class Routing:
 
 
 @dataclass(frozen=True)
-class Tuples:
+class RoutedTuples:
     """Every routed tuple: key hash, pane and worker, in order of panes. Arrays of shape (m,)."""
 
     keys: UInt64s
@@ -41,7 +41,7 @@ class Tuples:
     workers: Int32s
 
 
-def read_tuples(settings: Settings) -> Tuples:
+def read_tuples(settings: Settings) -> RoutedTuples:
     """All tuples of the routed topic."""
     keys, panes, workers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for messages in reader.read_range(settings.kafka, settings.topic("routed")):
@@ -52,28 +52,28 @@ def read_tuples(settings: Settings) -> Tuples:
             workers.append(np.full(batch.num_rows, message.partition(), np.int32))
     all_panes = np.concatenate(panes)
     order = np.argsort(all_panes, kind="stable")
-    return Tuples(np.concatenate(keys)[order], all_panes[order], np.concatenate(workers)[order])
+    return RoutedTuples(np.concatenate(keys)[order], all_panes[order], np.concatenate(workers)[order])
 
 
-def as_routed(settings: Settings, tuples: Tuples) -> Routing:
+def as_routed(settings: Settings, tuples: RoutedTuples) -> Routing:
     """How the partitioner service has routed these tuples."""
     return _measure(settings, settings.partitioner.name, tuples, tuples.workers)
 
 
-def as_others(settings: Settings, tuples: Tuples) -> list[Routing]:
+def as_others(settings: Settings, tuples: RoutedTuples) -> list[Routing]:
     """How each of the partitioners in COMPARED routes the same tuples. The partitioner of the settings is left out."""
-    found = []
+    routings = []
     for name in COMPARED:
         if name != settings.partitioner.name:
             other: Any = partitioners.create(
                 name, workers=settings.partitioner.workers, seed=settings.partitioner.seed
             )
             workers = other.assign(tuples.keys, tuples.panes * settings.query.slide_ms)
-            found.append(_measure(settings, name, tuples, workers))
-    return found
+            routings.append(_measure(settings, name, tuples, workers))
+    return routings
 
 
-def _measure(settings: Settings, name: str, tuples: Tuples, workers: Int32s) -> Routing:
+def _measure(settings: Settings, name: str, tuples: RoutedTuples, workers: Int32s) -> Routing:
     n, width = settings.partitioner.workers, settings.query.panes_per_window
     loads = metrics.worker_loads(workers, n)
     _, by_window = metrics.window_imbalance(workers, tuples.panes, n, panes_per_window=width)
@@ -86,7 +86,7 @@ def _measure(settings: Settings, name: str, tuples: Tuples, workers: Int32s) -> 
     )
 
 
-def _replication(tuples: Tuples, workers: Int32s, width: int) -> float:
+def _replication(tuples: RoutedTuples, workers: Int32s, width: int) -> float:
     """Mean over consecutive windows of (distinct (key, worker) pairs) / (distinct keys)."""
     if not len(workers):
         return 1.0

@@ -15,12 +15,12 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self._came = False
+        self._signal_pending = False
         self._before: dict[int, Any] = {}
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal has come."""
-        if self._came:
+        if self._signal_pending:
             raise KeyboardInterrupt
 
     def __enter__(self) -> Interrupts:
@@ -35,5 +35,5 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        self._came = True
+        self._signal_pending = True
         raise KeyboardInterrupt

@@ -92,8 +92,8 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
 def _from_query(options: DemoOptions, empty: Path, opener: Opener) -> tuple[dict[str, Any], Source]:
     query = queries.named(options.query or DEFAULT_QUERY)
     own = options.input is None
-    given = [word for word, value in _words_of_a_file(options).items() if value]
-    refused = given if own else [word for word in given if word in _OF_COLUMNS]
+    file_words = [word for word, value in _words_of_a_file(options).items() if value]
+    refused = file_words if own else [word for word in file_words if word in _OF_COLUMNS]
     if refused:
         raise ConfigError(
             f"{refused[0]} describes a file, but the query {query.name!r} has "

@@ -22,7 +22,7 @@ from rich.table import Table
 from evenflow.settings import Settings
 from evenflow.talking.words import clock
 from workbench.demo.figures import Routing
-from workbench.demo.windows import Window
+from workbench.demo.windows import DemoWindow
 
 
 class Screen:
@@ -50,7 +50,7 @@ class Screen:
         ) as bars:
             yield Bars(bars, None if shown else self.console)
 
-    def windows(self, settings: Settings, windows: Sequence[Window]) -> None:
+    def windows(self, settings: Settings, windows: Sequence[DemoWindow]) -> None:
         """Print the busiest windows, each with its largest key."""
         names = list(settings.query.aggregates)
         table = Table(title=f"the busiest windows of {settings.query.name} (UTC)", title_justify="left")
@@ -91,7 +91,7 @@ class Bars:
         self._bars = bars
         self._plain = plain
         self._tasks: dict[str, TaskID] = {}
-        self._told: dict[str, int] = {}
+        self._printed_steps: dict[str, int] = {}
 
     def show(self, name: str, done: int, total: int | None) -> None:
         """Show how far `name` is. total: None if unknown."""
@@ -100,8 +100,8 @@ class Bars:
         self._bars.update(self._tasks[name], completed=done, total=total)
         if self._plain is not None:
             step = 10 * done // total if total else done  # a line for each tenth
-            if self._told.get(name) != step:
-                self._told[name] = step
+            if self._printed_steps.get(name) != step:
+                self._printed_steps[name] = step
                 self._plain.print(f"{name}: {done:,}" + (f" of {total:,}" if total else ""), highlight=False)
 
 

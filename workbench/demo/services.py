@@ -112,7 +112,10 @@ class Services:
         self.stop()
 
     def _all(self) -> list[ChildProcess]:
-        return [*self._partitioners, *(one for one in (self._control, self.spark) if one is not None)]
+        return [
+            *self._partitioners,
+            *(process for process in (self._control, self.spark) if process is not None),
+        ]
 
     def _start(self, name: str, *words: str) -> ChildProcess:
         command = [sys.executable, "-m", "cli.main", "--config", str(self._file), *words]

@@ -19,7 +19,7 @@ _CANDIDATES = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class DemoWindow:
     """A window of the results.
 
     start, end: event times in ms. tuples: sum of the count aggregate, None if the query has none. keys: number of keys.
@@ -34,7 +34,7 @@ class Window:
     values: dict[str, Any]
 
 
-def busiest(settings: Settings, most: int) -> list[Window]:
+def busiest(settings: Settings, most: int) -> list[DemoWindow]:
     """The windows with the most tuples that do not overlap each other. If the query counts nothing, the most keys decide."""
     query = settings.query
     names = list(query.aggregates)
@@ -66,11 +66,11 @@ def busiest(settings: Settings, most: int) -> list[Window]:
             ORDER BY tuples DESC, window_end LIMIT {_CANDIDATES}
             """
         ).fetchall()
-    chosen: list[Window] = []
+    chosen: list[DemoWindow] = []
     for start, end, tuples, keys, key, *values in rows:
         if len(chosen) < most and all(end <= other.start or start >= other.end for other in chosen):
             chosen.append(
-                Window(
+                DemoWindow(
                     start=start,
                     end=end,
                     tuples=tuples if counts else None,

@@ -72,31 +72,36 @@ class Course:
 
 def course_of(settings: Settings, *, began: float, until: float) -> Course:
     """The course of this query between two times. began, until: seconds since 1970, by the broker's clock."""
-    told = list(_told(settings, began, until))
-    decided = [(at, record) for at, record in told if isinstance(record, DecisionRecord)]
+    records = list(_telemetry_between(settings, began, until))
+    decided = [(at, record) for at, record in records if isinstance(record, DecisionRecord)]
     return Course(
         interval=settings.spark.batch_interval / 1000,
         p=settings.partitioner.workers,
         r=settings.reducers,
-        batches=tuple(_batches(told)),
+        batches=tuple(_batches(records)),
         changes=tuple(
             Change(
-                at=at, p=said.wanted_p, r=said.wanted_r, epoch=said.epoch, zone=said.zone, reason=said.reason
+                at=at,
+                p=decision.wanted_p,
+                r=decision.wanted_r,
+                epoch=decision.epoch,
+                zone=decision.zone,
+                reason=decision.reason,
             )
-            for at, said in decided
-            if said.epoch is not None
+            for at, decision in decided
+            if decision.epoch is not None
         ),
         decisions=len(decided),
         rates=tuple(
             (at, record.rate)
-            for at, record in told
+            for at, record in records
             if isinstance(record, PartitionerRecord) and record.rate is not None
         ),
         latencies=tuple(_latencies(settings, began)),
         most_executors=max(
             (
                 record.executors
-                for _, record in told
+                for _, record in records
                 if isinstance(record, BatchRecord | HeartbeatRecord) and record.executors is not None
             ),
             default=None,
@@ -104,7 +109,7 @@ def course_of(settings: Settings, *, began: float, until: float) -> Course:
     )
 
 
-def _told(settings: Settings, began: float, until: float) -> Iterable[tuple[float, Telemetry]]:
+def _telemetry_between(settings: Settings, began: float, until: float) -> Iterable[tuple[float, Telemetry]]:
     for batch in read_range(settings.kafka, settings.topic("telemetry")):
         for message in batch:
             at = message.timestamp()[1] / 1000
@@ -118,8 +123,8 @@ def _told(settings: Settings, began: float, until: float) -> Iterable[tuple[floa
                 yield at - began, record
 
 
-def _batches(told: Sequence[tuple[float, Telemetry]]) -> Iterable[Batch]:
-    for at, record in told:
+def _batches(records: Sequence[tuple[float, Telemetry]]) -> Iterable[Batch]:
+    for at, record in records:
         if isinstance(record, BatchRecord) and record.load is not None:
             yield Batch(
                 at=at,
@@ -142,6 +147,7 @@ def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]
         for message in batch:
             row = read_object(message.value(), most_bytes=_LARGEST_ROW, depth=20)
             end = row.whole("window_end", -(2**62), 2**62)
+            # A later row of the window replaces the one before it, so the last one counts.
             last[(message.partition(), end)] = message.timestamp()[1]
     for (_, end), appended in sorted(last.items(), key=lambda entry: entry[1]):
         if end > began * 1000 and appended > end + wait:  # the stream's end closes its last windows early

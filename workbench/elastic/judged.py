@@ -47,7 +47,9 @@ def judged(course: Course, *, slo_ms: float) -> Verdict:
     """
     batches = one_stage(course.batches)
     lasted = _lasted(batches)
+    # A record comes when its micro-batch has ended. So the time since the record before it belongs to that micro-batch.
     spans = list(zip(batches[1:], lasted, strict=True))
+    # 1.0: without a second micro-batch all shares are 0.
     whole = sum(lasted) or 1.0
     over = sum(seconds for batch, seconds in spans if zone_of(batch) == 3)
     under = sum(seconds for batch, seconds in spans if zone_of(batch) == 1)
@@ -80,6 +82,7 @@ def one_stage(batches: Sequence[Batch]) -> list[Batch]:
     if len(stages) <= 1:
         return list(batches)
     total = {stage: sum(batch.load for batch in batches if batch.stage == stage) for stage in stages}
+    # Sorted, so that a tie is decided the same way each time.
     worst = max(sorted(total), key=lambda stage: total[stage])
     return [batch for batch in batches if batch.stage == worst]
 

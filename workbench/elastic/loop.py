@@ -112,12 +112,12 @@ class Onlooker:
     """Gets the address at which there will be a live page in a moment. Called only if the ports are known."""
 
 
-def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
+def run_loop(options: LoopOptions, onlooker: Onlooker | None = None) -> LoopResult:
     """Run a loop and compare its results with a direct aggregation. Leaves no process or file behind, however it ends.
 
     Raises ConfigError for impossible options before anything is started, and ServiceError if a part fails.
     """
-    told = told or Onlooker()
+    onlooker = onlooker or Onlooker()
     # Made only to be refused early if a name or options are wrong. Controller and partitioner make their own.
     policy_options: dict[str, Any] = {}
     if options.policy is not None:
@@ -130,14 +130,14 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
     with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-loop-") as name:
         folder = Path(name)
         settings = loop_settings(options, folder)
-        told.say("starting a Kafka broker ...")
+        onlooker.say("starting a Kafka broker ...")
         with EmbeddedBroker() as broker:
             settings = settings.model_copy(update={"kafka": broker.settings()})
             admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
-            told.say(f"kafka at {broker.bootstrap_servers}; starting Spark with executors of its own ...")
+            onlooker.say(f"kafka at {broker.bootstrap_servers}; starting Spark with executors of its own ...")
             with Services(settings, folder, instances=1, interrupts=interrupts) as services:
-                began, until = _stream(options, settings, tuples, services, told)
-            told.say("recomputing every window with DuckDB ...")
+                began, until = _stream(options, settings, tuples, services, onlooker)
+            onlooker.say("recomputing every window with DuckDB ...")
             report = verify(settings)
             interrupts.check()
             course = course_of(settings, began=began, until=until)
@@ -203,22 +203,22 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
 
 
 def _stream(
-    options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Onlooker
+    options: LoopOptions, settings: Settings, tuples: int, services: Services, onlooker: Onlooker
 ) -> tuple[float, float]:
     """Replay and wait for the last result. Returns when the course began and ended, in seconds since 1970."""
     shape = options.shape
     services.wait(lambda: any(part.is_spark for part in look(settings).parts), lambda: None)
-    told.say(f"warming up at {shape.first_rate:,.0f} tuples/s ...")
+    onlooker.say(f"warming up at {shape.first_rate:,.0f} tuples/s ...")
     _warm_up(settings, shape, services)
     if options.policy is not None:
         services.start_control()
     port = options.ports.partitioner if options.policy is None else options.ports.control
     if port:
-        told.page(live_page(port))
-    told.say(f"{shape.profile} for {shape.seconds:g} s ...")
+        onlooker.page(live_page(port))
+    onlooker.say(f"{shape.profile} for {shape.seconds:g} s ...")
 
     def replayed(sent: int, expected: int | None) -> None:
-        told.replayed(sent, expected)
+        onlooker.replayed(sent, expected)
         services.check()
 
     began = time.time()
@@ -232,12 +232,12 @@ def _stream(
 def _warm_up(settings: Settings, shape: Shape, services: Services) -> None:
     """Replay at the first rate until micro-batches keep up. The first micro-batches of an application are its slowest."""
     # Lists, so that `warm` can write to them.
-    begun, asked, loads = time.monotonic(), [0.0], list[float]()
+    begun, last_look, loads = time.monotonic(), [0.0], list[float]()
 
     def warm() -> bool:
         now = time.monotonic()
-        if now - asked[0] >= _LOOK_SECONDS:
-            asked[0] = now
+        if now - last_look[0] >= _LOOK_SECONDS:
+            last_look[0] = now
             services.check()
             loads[:] = _newest_loads(settings)
         return now - begun > _LONGEST_WARM_UP or (len(loads) == _WARM and max(loads) <= 1.0)
@@ -249,8 +249,8 @@ def _warm_up(settings: Settings, shape: Shape, services: Services) -> None:
 
 def _newest_loads(settings: Settings) -> list[float]:
     """W of the last finished micro-batches, at most `_WARM` of them."""
-    told = [
+    records = [
         parse(message.value()) for message in read_newest(settings.kafka, settings.topic("telemetry"), 100)
     ]
-    loads = [record.load for record in told if isinstance(record, BatchRecord) and record.load is not None]
+    loads = [record.load for record in records if isinstance(record, BatchRecord) and record.load is not None]
     return loads[-_WARM:]

@@ -29,10 +29,10 @@ def show_loop(
             screen.say(f"live page: {address}")
             page(address)
 
-        told = Onlooker(
+        onlooker = Onlooker(
             say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total), page=opened
         )
-        result = run_loop(options, told)
+        result = run_loop(options, onlooker)
     console.print(course_table(result.course))
     for change in result.course.changes:
         screen.say(f"at {change.at:5.1f} s: plan {change.epoch}, p {change.p}, r {change.r}: {change.reason}")

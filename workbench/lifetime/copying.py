@@ -26,7 +26,7 @@ class Copier:
         self._records = 0
 
     def copy(
-        self, source: str, target: str, *, wanted: Callable[[Record], bool] = lambda message: True
+        self, source: str, target: str, *, predicate: Callable[[Record], bool] = lambda message: True
     ) -> None:
         """Append the wanted records of `source` to the empty topic `target`, and check that all are there.
 
@@ -34,7 +34,7 @@ class Copier:
         """
         sent: Counter[int] = Counter()
         for messages in reader.read_range(self._kafka, source):
-            for message in filter(wanted, messages):
+            for message in filter(predicate, messages):
                 self._send(message, target)
                 sent[message.partition()] += 1
             self._records += len(messages)

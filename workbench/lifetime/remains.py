@@ -69,17 +69,20 @@ def find(settings: Settings, *, results: bool) -> Remains:
     mine: list[str] = []
     folders: list[Stored] = []
     stays: list[str] = []
-    for one in queries(settings):
-        mine += [one.topic(role) for role in ROLES if role not in ("input", "results", "audit")]
-        checkpoints, staying = _checkpoint(one)
-        placed, left = _results(one, results)
-        mine += [f"{one.query.name}.results", *(place for place in placed if isinstance(place, str))]
+    for query_settings in queries(settings):
+        mine += [query_settings.topic(role) for role in ROLES if role not in ("input", "results", "audit")]
+        checkpoints, staying = _checkpoint(query_settings)
+        placed, left = _results(query_settings, results)
+        mine += [
+            f"{query_settings.query.name}.results",
+            *(place for place in placed if isinstance(place, str)),
+        ]
         folders += [*checkpoints, *(place for place in placed if isinstance(place, Stored))]
-        stays += [*staying, *left, *sink_of(one).keeps(one)]
+        stays += [*staying, *left, *sink_of(query_settings).keeps(query_settings)]
     input_topic, audit = settings.topic("input"), settings.topic("audit")
-    there = sorted({*mine} & {*names} - {input_topic})
+    topics = sorted({*mine} & {*names} - {input_topic})
     return Remains(
-        topics=tuple(describe(settings.kafka, there).values()),
+        topics=tuple(describe(settings.kafka, topics).values()),
         groups=tuple(own_groups(settings.query.name, group_names(settings.kafka), names)),
         folders=tuple(Folder.counted(place) for place in folders if place.exists()),
         stays=(
@@ -151,7 +154,7 @@ def _checkpoint(settings: Settings) -> tuple[list[Stored], list[str]]:
     return [folder], []
 
 
-def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list[str]]:
+def _results(settings: Settings, with_results: bool) -> tuple[list[str | Stored], list[str]]:
     """Of the places that the settings name for results: the topics and folders that go, and in words what stays."""
     sink = sink_of(settings)
     place: str | Stored | None
@@ -166,7 +169,7 @@ def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list
             return [], [f"results in {named}: only Spark can reach them, delete them by hand"]
     if place is None or place == f"{settings.query.name}.results":
         return [], []
-    if not wanted:
+    if not with_results:
         where = place.place if isinstance(place, Stored) else place
         return [], [f"results in {where}: they go only with --results; what begins anew must write elsewhere"]
     if isinstance(place, Stored):

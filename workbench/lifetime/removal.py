@@ -16,8 +16,8 @@ def remove(settings: Settings, remains: Remains, *, because: str = "") -> None:
 
     A service that still runs (`--force`) notices that its topics are gone, and leaves its group.
     """
-    gone = "; ".join(" ".join(line.split()) for line in remains.lines())
-    write_entry(settings, "reset", f"removed {gone}", because=because)
+    inventory = "; ".join(" ".join(line.split()) for line in remains.lines())
+    write_entry(settings, "reset", f"removed {inventory}", because=because)
     # Topics first: a group can be deleted only when its members have left.
     delete_topics(settings.kafka, [topic.name for topic in remains.topics])
     delete_groups(settings.kafka, remains.groups)

@@ -81,32 +81,36 @@ def examine(
     return Renaming(before=before, after=after, sources=sources, states=states)
 
 
-def carry_out(found: Renaming, *, progress: Callable[[int], None]) -> None:
+def carry_out(renaming: Renaming, *, progress: Callable[[int], None]) -> None:
     """Copy, check, and commit the offsets under the new name. The old name's topics and checkpoints stay.
 
     progress: called with the number of records copied so far. Raises IncompatibleStateError if a partitioner has read on
     meanwhile, and ServiceError if the broker refuses or another process begins the new name.
     """
-    before, after = found.before, found.after
+    before, after = renaming.before, renaming.after
     watchdog = Watchdog()
     watchdog.start()
     try:
         # The lock fences any process that was beginning the new name. One that has begun it since `examine` is found here.
         producer = lock(after, watchdog)
         _refuse_taken(after)
-        made = _empty_topics(found)
+        copies = _empty_topics(renaming)
         copier = Copier(before.kafka, progress=progress)
-        for role, source in found.sources.items():
-            copier.copy(source.name, after.topic(role), wanted=_goes_along)
+        for role, source in renaming.sources.items():
+            copier.copy(source.name, after.topic(role), predicate=_goes_along)
         # After the copy: whatever a partitioner routed meanwhile is not in it.
-        if all_states(before, stable=True) != found.states:
+        if all_states(before, stable=True) != renaming.states:
             raise IncompatibleStateError(
                 f"query {before.query.name} has read on while it was copied",
                 hint="stop its partitioners, and run it again: the copies are made anew",
             )
         begun = read_beginning(before)
         commit_first(
-            after, watchdog, producer, _moved(found, made), began_at=None if begun is None else begun.began_at
+            after,
+            watchdog,
+            producer,
+            _moved(renaming, copies),
+            began_at=None if begun is None else begun.began_at,
         )
     except KafkaException as error:
         raise clients.service_error(error, before.kafka, f"beginning {after.query.name}") from None
@@ -161,8 +165,8 @@ def _refuse_taken(after: Settings) -> None:
     written = describe(
         after.kafka,
         [
-            f"{one.query.name}.{role}"
-            for one in queries(after)
+            f"{query_settings.query.name}.{role}"
+            for query_settings in queries(after)
             for role in ("telemetry", "partials", "results")
         ],
     )
@@ -172,7 +176,9 @@ def _refuse_taken(after: Settings) -> None:
             f"an earlier query {name} has left topics ({', '.join(left) or after.topic('snapshots')})",
             hint=reset,
         )
-    checkpoints = (stored(one, one.query_checkpoint) for one in queries(after))
+    checkpoints = (
+        stored(query_settings, query_settings.query_checkpoint) for query_settings in queries(after)
+    )
     checkpoint = next((place for place in checkpoints if place is not None and place.exists()), None)
     if checkpoint is not None:
         raise IncompatibleStateError(
@@ -180,13 +186,13 @@ def _refuse_taken(after: Settings) -> None:
         )
 
 
-def _empty_topics(found: Renaming) -> dict[str, TopicState]:
+def _empty_topics(renaming: Renaming) -> dict[str, TopicState]:
     """Role -> topic of the new name. The topics are made anew, with the configuration of the old ones."""
-    after, specs = found.after, pipeline_topics(found.after)
+    after, specs = renaming.after, pipeline_topics(renaming.after)
     delete_topics(after.kafka, [after.topic(role) for role in COPIED])
-    wanted = {role: _like(specs[role], found.sources.get(role)) for role in COPIED}
-    made = ensure_topics(after.kafka, wanted.values())
-    return {role: made[spec.name] for role, spec in wanted.items()}
+    specs_by_role = {role: _like(specs[role], renaming.sources.get(role)) for role in COPIED}
+    states = ensure_topics(after.kafka, specs_by_role.values())
+    return {role: states[spec.name] for role, spec in specs_by_role.items()}
 
 
 def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
@@ -201,13 +207,13 @@ def _goes_along(message: Record) -> bool:
     return key != IDENTITY_KEY and not key.startswith(b"spark/")
 
 
-def _moved(found: Renaming, made: dict[str, TopicState]) -> list[TopicPartition]:
+def _moved(renaming: Renaming, copies: dict[str, TopicState]) -> list[TopicPartition]:
     """The same offsets and states, but naming the copies as their topics."""
-    routed, rejected = (made[role].topic_id for role in _FIRST_HAVE)
-    topic = found.after.topic("input")
+    routed, rejected = (copies[role].topic_id for role in _FIRST_HAVE)
+    topic = renaming.after.topic("input")
     return [
         TopicPartition(
             topic, partition, state.offset, replace(state, routed_id=routed, rejected_id=rejected).encode()
         )
-        for partition, state in sorted(found.states.items())
+        for partition, state in sorted(renaming.states.items())
     ]

@@ -19,7 +19,7 @@ from partitioner_service.reading.schemas import Schemas, Withheld, schemas_of
 from topics.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.look.order import jumps
 from workbench.look.sample import Stretch, TopicRecords
-from workbench.look.shape import Shape, shape_of
+from workbench.look.shape import RecordShape, shape_of
 from workbench.registered import RegisteredRecords
 
 
@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class PartitionFacts:
+class PartitionSample:
     """One partition of the sample.
 
     length: offsets that the partition holds. records: how many were sampled, without markers. ended: whether an
@@ -66,7 +66,7 @@ class PartitionFacts:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableGroup:
     """Records that the partitioner would reject for one reason.
 
     count: how many. reason: in the partitioner's words, for the first of them. example: the value of that record.
@@ -87,7 +87,7 @@ class LookupFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SampleFacts:
     """A sample as the settings read it.
 
     unreadable: one entry for each reason, the commonest first. keys: how many different keys there are. hottest: the
@@ -98,9 +98,9 @@ class Facts:
 
     topic: str
     records: int
-    shape: Shape
-    partitions: tuple[PartitionFacts, ...]
-    unreadable: tuple[Unreadable, ...]
+    shape: RecordShape
+    partitions: tuple[PartitionSample, ...]
+    unreadable: tuple[UnreadableGroup, ...]
     keys: int
     hottest: tuple[bytes, int] | None
     keyless: int
@@ -140,9 +140,9 @@ def facts_of(
     settings: Settings,
     sample: TopicRecords,
     *,
-    shape: Shape | None = None,
+    shape: RecordShape | None = None,
     registry: Lookup | None = None,
-) -> Facts:
+) -> SampleFacts:
     """Read the sample as the settings say.
 
     shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and Protobuf records
@@ -156,19 +156,20 @@ def facts_of(
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
         unmatched += parser.unmatched
         reasons.add(stretch, parsed.bad)
+        # All keys together may exceed 2 GiB.
         keys.append(parsed.keys.cast(pa.large_binary()))
         costs += [] if parsed.costs is None else [parsed.costs]
         pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(stretch, parsed))
         rejected = len(parsed.times) - sum(len(piece.times) for piece in pieces)
         filtered += parsed.empty
         parts.append(
-            PartitionFacts(
+            PartitionSample(
                 stretch.partition, stretch.length, len(stretch.values), stretch.ended, pieces, rejected
             )
         )
     different, hottest = _hottest(keys)
     table = parser.lookup
-    return Facts(
+    return SampleFacts(
         topic=sample.topic,
         records=sample.records,
         shape=shape or _shape(settings, sample, schemas),
@@ -197,13 +198,15 @@ class _Known:
         self._schemas = schemas
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        found = self._schemas.of([number])[number]
-        if isinstance(found, Withheld):
-            raise SchemaRefused(f"the registry refuses schema {number}: {found.why}", why=found.why, hint="")
-        return found
+        schema = self._schemas.of([number])[number]
+        if isinstance(schema, Withheld):
+            raise SchemaRefused(
+                f"the registry refuses schema {number}: {schema.why}", why=schema.why, hint=""
+            )
+        return schema
 
 
-def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> Shape:
+def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> RecordShape:
     row = None if schemas is None else RegisteredRecords(settings, registry=_Known(schemas)).row
     return shape_of(settings.input, sample.values, explosion=settings.query.explosion, registered=row)
 
@@ -217,15 +220,17 @@ class _Reasons:
 
     def add(self, stretch: Stretch, bad: Bad) -> None:
         self._counts.update(bad.counted())
+        # return_index gives the first place of each kind, so the example is the first such record.
         kinds, places = np.unique(bad.kinds, return_index=True)
         for kind, row in zip(kinds.tolist(), bad.rows[places].tolist(), strict=True):
             self._first.setdefault(bad.words[kind], (bad[row], stretch.values[row]))
 
-    def groups(self) -> tuple[Unreadable, ...]:
-        return tuple(Unreadable(count, *self._first[kind]) for kind, count in self._counts.most_common())
+    def groups(self) -> tuple[UnreadableGroup, ...]:
+        return tuple(UnreadableGroup(count, *self._first[kind]) for kind, count in self._counts.most_common())
 
 
 def _hottest(keys: list[pa.Array]) -> tuple[int, tuple[bytes, int] | None]:
+    # The type is named because an empty list has no chunk to take it from.
     counted = pc.value_counts(pa.chunked_array(keys, pa.large_binary()))
     if not len(counted):
         return 0, None

@@ -14,7 +14,7 @@ from workbench.look.look import look_at
 from workbench.look.order import late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
-from workbench.look.shape import NUMBERS, Column, Shape, can_be_named, shape_of, unit_of
+from workbench.look.shape import NUMBERS, Column, RecordShape, can_be_named, shape_of, unit_of
 
 _NEARLY = 0.99
 """Share of the records that must hold a fitting value in a column that is guessed."""
@@ -67,7 +67,7 @@ def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str,
     return {"query": query, "input": records} | ({"partitioner": idle} if idle else {})
 
 
-def guess_time(shape: Shape) -> str | None:
+def guess_time(shape: RecordShape) -> str | None:
     """The column that most likely holds event times, or None. Its values are times, and if possible its name says so."""
     timed = [
         column.name
@@ -77,7 +77,7 @@ def guess_time(shape: Shape) -> str | None:
     return max(timed, key=lambda name: bool(_TIME_NAME.search(name)), default=None)
 
 
-def guess_key(shape: Shape, time: str | None, *, keyed: bool) -> str:
+def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
     """The column that is most likely the key: text or whole numbers that repeat. `@key` if no column is likely.
 
     time: the column of event times, which is no key. keyed: whether all records have a record key.
@@ -90,17 +90,19 @@ def guess_key(shape: Shape, time: str | None, *, keyed: bool) -> str:
         and unit_of(column.examples) is None
     ]
     if not able:
+        # A column that the user can replace is of more use than `@key`, which not all records have.
         return "@key" if keyed else next(iter(shape.columns), "@key")
     return max(able, key=_like_a_key).name
 
 
 def _like_a_key(column: Column) -> tuple[bool, bool, bool, int]:
     """How likely the column is a key, to compare: by repetition first, then name, type and number of values."""
+    # More than one value, and each twice on average: neither a constant nor an identity is a good key.
     comes_again = 1 < column.distinct <= column.filled / 2
     return comes_again, bool(_KEY_NAME.search(column.name)), column.mostly == "text", column.distinct
 
 
-def _why_key(shape: Shape, key: str) -> str:
+def _why_key(shape: RecordShape, key: str) -> str:
     if key == "@key":
         return "the raw record key: no column looks like one"
     column = shape.column(key)
@@ -125,10 +127,12 @@ def _format(
     return {"format": "csv", "delimiter": delimiter, "columns": [f"c{number}" for number in range(fields)]}
 
 
-def _sums(shape: Shape, taken: set[str | None]) -> dict[str, str]:
+def _sums(shape: RecordShape, used_columns: set[str | None]) -> dict[str, str]:
     """The aggregate that sums the first column of decimals, or else of whole numbers. Empty if there is none."""
     able = [
-        column for column in shape.columns.values() if column.name not in taken and column.mostly in NUMBERS
+        column
+        for column in shape.columns.values()
+        if column.name not in used_columns and column.mostly in NUMBERS
     ]
     best = max(able, key=lambda column: column.mostly == "decimal", default=None)
     return {} if best is None else {f"{best.name}_sum": f"sum({best.name})"}

@@ -15,9 +15,9 @@ from evenflow.grammar.explosion import Explosion
 from evenflow.settings import Query, Settings
 from evenflow.talking.words import share
 from workbench.findings import Changes, Finding, Status
-from workbench.look.facts import Facts
+from workbench.look.facts import SampleFacts
 from workbench.look.propose import applied, toml_value
-from workbench.look.shape import NUMBERS, Column, Kind, Shape, can_be_named, kind_of, unit_of
+from workbench.look.shape import NUMBERS, Column, Kind, RecordShape, can_be_named, kind_of, unit_of
 from workbench.look.words import counted, listed, plural
 
 _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
@@ -67,7 +67,7 @@ class _Need:
         return _ANY if self.csv and self.form in ("string", "bool", "date") else _FITTING[self.form]
 
 
-def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def judge_columns(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Findings about the columns of key, event time and aggregates, and those that expressions read."""
     if settings.query.key == "@key":
         yield from _judge_record_keys(facts)
@@ -82,23 +82,23 @@ def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
         yield from _judge_inputs(settings, facts)
 
 
-def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
+def _judge_record_keys(facts: SampleFacts) -> Iterator[Finding]:
     if facts.keyless:
-        what = f"{counted(facts.keyless, facts.records)} records have no record key "
-        what += f"({share(facts.keyless, facts.records)}), and query.key is '@key'"
+        message = f"{counted(facts.keyless, facts.records)} records have no record key "
+        message += f"({share(facts.keyless, facts.records)}), and query.key is '@key'"
         do = f"set query.key to a column: {listed(facts.shape.columns)}"
-        yield Finding("the key", _grade(facts.keyless, facts.records), what, do)
+        yield Finding("the key", _grade(facts.keyless, facts.records), message, do)
 
 
-def _judge_explode(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_explode(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     explosion = settings.query.explosion
     if explosion is None or any(explosion.within(name) is not None for name in facts.shape.columns):
         return
-    found = likely_name(explosion.column, facts.shape)
+    candidate = likely_name(explosion.column, facts.shape)
     changes: Changes = {}
-    if found is not None:
-        changes = {"query": _exploding(settings.query, explosion, found)}
-    yield _absent("explode", explosion.column, facts.shape, found, changes)
+    if candidate is not None:
+        changes = {"query": _exploding(settings.query, explosion, candidate)}
+    yield _absent("explode", explosion.column, facts.shape, candidate, changes)
 
 
 def _exploding(query: Query, explosion: Explosion, column: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _exploding(query: Query, explosion: Explosion, column: str) -> dict[str, Any
     return changed | ({"aggregates": calls} if calls else {}) | ({"types": types} if types else {})
 
 
-def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_key(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     query = settings.query
     names = query.key_columns
     for name in names:
@@ -129,13 +129,15 @@ def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
             continue
         column, form = facts.shape.column(name), query.column_type(name)
         if not column.present:
-            found = likely_name(name, facts.shape, but={*query.value_columns, *names})
-            better = [found if other == name else other for other in names] if len(names) > 1 else found
-            yield _absent("the key", name, facts.shape, found, {"query": {"key": better}})
+            candidate = likely_name(name, facts.shape, but={*query.value_columns, *names})
+            better = (
+                [candidate if other == name else other for other in names] if len(names) > 1 else candidate
+            )
+            yield _absent("the key", name, facts.shape, candidate, {"query": {"key": better}})
             continue
         without = _keyless(query, name, form)
         need = _Need("the key", column, form, settings.input.format == "csv", without=without)
-        yield from _held(need, facts.shape, *_better_key(settings, column, form))
+        yield from _judge_content(need, facts.shape, *_better_key(settings, column, form))
 
 
 def _keyless(query: Query, name: str, form: str) -> str:
@@ -164,31 +166,35 @@ def _better_key(settings: Settings, column: Column, form: str) -> tuple[str, Cha
     return _typed(settings, column, form) or ("write it so, or name another column in query.key", {})
 
 
-def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_time(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     name, unit = settings.query.time, settings.query.time_unit
     if name == "@timestamp":
         return
     column = facts.shape.column(name)
     if not column.present:
-        found = likely_time(name, facts.shape)
+        candidate = likely_time(name, facts.shape)
         yield _absent(
-            "the event time", name, facts.shape, found["time"] if found else None, {"query": found or {}}
+            "the event time",
+            name,
+            facts.shape,
+            candidate["time"] if candidate else None,
+            {"query": candidate or {}},
         )
         return
     real = unit_of(column.examples)
     do, changes = f"query.time_unit is {unit!r}: write the times so, or name another column in query.time", {}
     if real == "ns" and column.filled:
-        what = f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}), of which there is no time_unit"
+        message = f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}), of which there is no time_unit"
         yield Finding(
-            "the event time", "problem", what, "write microseconds, or use query.time = '@timestamp'"
+            "the event time", "problem", message, "write microseconds, or use query.time = '@timestamp'"
         )
     elif real is not None and real != unit:
         do, changes = f'set query.time_unit = "{real}"', {"query": {"time_unit": real}}
     need = _Need("the event time", column, unit, settings.input.format == "csv")
-    yield from _held(need, facts.shape, do, changes)
+    yield from _judge_content(need, facts.shape, do, changes)
 
 
-def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_values(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     for name, form in settings.query.value_columns.items():
         if name in settings.query.computed_columns:
             continue
@@ -196,21 +202,23 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
         calls = {label: spec for label, spec in settings.query.aggregates.items() if spec.column == name}
         role = listed(dict.fromkeys(str(spec) for spec in settings.query.routed_for if spec.column == name))
         if not column.present:
-            found = likely_name(name, facts.shape)
-            renamed = {label: str(spec.model_copy(update={"column": found})) for label, spec in calls.items()}
+            candidate = likely_name(name, facts.shape)
+            renamed = {
+                label: str(spec.model_copy(update={"column": candidate})) for label, spec in calls.items()
+            }
             changes: Changes = {"query": {"aggregates": renamed}} if calls else {}
-            yield _absent(role, name, facts.shape, found, changes)
+            yield _absent(role, name, facts.shape, candidate, changes)
         elif not column.filled:
-            what = (
+            message = (
                 f"column {name!r} is null in all {column.present:,} records that have it: so is every {role}"
             )
-            yield Finding(role, "warning", what)
+            yield Finding(role, "warning", message)
         else:
             need = _Need(role, column, form, settings.input.format == "csv", required=False)
-            yield from _held(need, facts.shape, *_better_value(settings, column, form))
+            yield from _judge_content(need, facts.shape, *_better_value(settings, column, form))
 
 
-def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_inputs(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Findings about columns that only expressions or a lookup read."""
     query = settings.query
     known = {*query.key_columns, query.time, *query.value_columns}
@@ -223,7 +231,7 @@ def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
             yield _absent(role, name, facts.shape, likely_name(name, facts.shape), {})
         else:
             need = _Need(role, column, form, settings.input.format == "csv", required=False)
-            yield from _held(need, facts.shape, *_better_value(settings, column, form))
+            yield from _judge_content(need, facts.shape, *_better_value(settings, column, form))
 
 
 def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, Changes]:
@@ -246,7 +254,7 @@ def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes]
     if settings.query.key_columns.count(column.name):
         kinds["whole number"] = ("int64",)
     dated = bool(column.examples) and all(
-        isinstance(one, str) and _DATE.fullmatch(one) for one in column.examples
+        isinstance(example, str) and _DATE.fullmatch(example) for example in column.examples
     )
     kinds["text"] = ("date", "string") if dated else ("string",)
     for kind in kinds.get(column.mostly, ()):
@@ -264,18 +272,18 @@ def _can_be(settings: Settings, changes: Changes) -> bool:
     return True
 
 
-def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Changes) -> Finding:
+def _absent(role: str, name: str, shape: RecordShape, candidate: str | None, changes: Changes) -> Finding:
     """The finding about a column that no record has.
 
-    found: the column that is likely meant. changes: put that column into the settings.
+    candidate: the column that is likely meant. changes: put that column into the settings.
     """
-    what = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
-    if found is not None:
-        return Finding(role, "problem", what, f"did you mean {found!r}?", changes)
-    return Finding(role, "problem", what, "name a column that the records have")
+    message = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
+    if candidate is not None:
+        return Finding(role, "problem", message, f"did you mean {candidate!r}?", changes)
+    return Finding(role, "problem", message, "name a column that the records have")
 
 
-def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Finding]:
+def _judge_content(need: _Need, shape: RecordShape, do: str, changes: Changes) -> Iterator[Finding]:
     """Findings about records in which the column is missing, is null, or holds something else than needed.
 
     do, changes: what to do about the last of these.
@@ -283,19 +291,20 @@ def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Find
     column, (words, kinds) = need.column, need.fitting
     missing = shape.rows - column.filled
     if missing and need.required:
-        what = f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)} records"
-        what += f" ({share(missing, shape.rows)})"
-        yield Finding(need.role, _grade(missing, shape.rows), what, need.without)
+        message = f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)} records"
+        message += f" ({share(missing, shape.rows)})"
+        yield Finding(need.role, _grade(missing, shape.rows), message, need.without)
     wrong = [kind for kind in column.kinds if kind not in kinds and kind != "null"]
     if not wrong:
         return
     total = column.count(wrong)
     shown = next((f", e.g. {_cut(value)}," for value in column.examples if kind_of(value) in wrong), "")
-    what = f"column {column.name!r} holds {listed(map(plural, wrong))}{shown} in {counted(total, column.present)} records; "
-    yield Finding(need.role, _grade(total, column.filled), f"{what}{need.role} needs {words}", do, changes)
+    message = f"column {column.name!r} holds {listed(map(plural, wrong))}{shown} in "
+    message += f"{counted(total, column.present)} records; {need.role} needs {words}"
+    yield Finding(need.role, _grade(total, column.filled), message, do, changes)
 
 
-def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | None:
+def likely_name(name: str, shape: RecordShape, *, but: Container[str] = ()) -> str | None:
     """The column whose name is much like this one, or None. but: columns that do not count."""
     lower = {column.lower(): column for column in shape.columns if column not in but and can_be_named(column)}
     close = get_close_matches(name.lower(), lower, n=1)
@@ -303,18 +312,18 @@ def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | N
     return lower[close[0]] if close else None
 
 
-def likely_time(name: str, shape: Shape) -> dict[str, Any] | None:
+def likely_time(name: str, shape: RecordShape) -> dict[str, Any] | None:
     """Settings `time` and `time_unit` for the column with a name like this, or else for the only column of times."""
     units = {column.name: unit_of(column.examples) for column in shape.columns.values()}
     timed = {name: unit for name, unit in units.items() if unit not in (None, "ns") and can_be_named(name)}
-    found = likely_name(name, shape) or (next(iter(timed)) if len(timed) == 1 else None)
-    if found is None:
+    candidate = likely_name(name, shape) or (next(iter(timed)) if len(timed) == 1 else None)
+    if candidate is None:
         return None
-    return {"time": found} | ({"time_unit": timed[found]} if found in timed else {})
+    return {"time": candidate} | ({"time_unit": timed[candidate]} if candidate in timed else {})
 
 
-def _grade(wrong: int, of: int) -> Status:
-    return "problem" if wrong == of else "warning"
+def _grade(wrong: int, total: int) -> Status:
+    return "problem" if wrong == total else "warning"
 
 
 def _cut(value: Any) -> str:

@@ -13,7 +13,7 @@ from evenflow.partitioners.costs import MAX_COST, weighed
 from evenflow.settings import Settings
 from evenflow.talking.words import share
 from workbench.findings import Finding
-from workbench.look.facts import Facts
+from workbench.look.facts import SampleFacts
 from workbench.look.judge_columns import likely_name
 from workbench.look.words import counted, listed
 
@@ -24,7 +24,7 @@ _LEAST = 100
 """Fewer tuples say nothing of the others."""
 
 
-def judge_costs(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def judge_costs(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Findings about columns of the cost that no record has, and about costs that are all the same or out of range.
 
     None of these is a problem: a cost changes balance, never results. A partitioner that does not weigh tuples is one,
@@ -32,21 +32,25 @@ def judge_costs(settings: Settings, facts: Facts) -> Iterator[Finding]:
     """
     cost = settings.cost
     if cost is not None and not _weighs(settings.partitioner.name):
-        what = f"partitioner.cost is set, but partitioner {settings.partitioner.name} does not weigh tuples"
+        message = (
+            f"partitioner.cost is set, but partitioner {settings.partitioner.name} does not weigh tuples"
+        )
         yield Finding(
             _NAME,
             "problem",
-            what,
+            message,
             f"leave it out, or take one that weighs: {', '.join(partitioners.weighing())}",
         )
     if cost is None or facts.costs is None or not len(facts.costs):
         return
     absent = [name for name in (*cost.of_record, *cost.of_element) if not facts.shape.column(name).present]
     if facts.shape.rows and absent:
-        found = likely_name(absent[0], facts.shape)
-        what = f"none of {facts.shape.rows:,} records has a column {absent[0]!r} ({_NAME}); columns seen: "
-        do = f"did you mean {found!r}?" if found is not None else "name a column that the records have"
-        yield Finding(_NAME, "warning", what + listed(facts.shape.columns), do)
+        candidate = likely_name(absent[0], facts.shape)
+        message = f"none of {facts.shape.rows:,} records has a column {absent[0]!r} ({_NAME}); columns seen: "
+        do = (
+            f"did you mean {candidate!r}?" if candidate is not None else "name a column that the records have"
+        )
+        yield Finding(_NAME, "warning", message + listed(facts.shape.columns), do)
     yield from _judge_range(settings, facts.costs)
 
 
@@ -63,18 +67,18 @@ def _judge_range(settings: Settings, numbers: Float64s) -> Iterator[Finding]:
     count = len(costs)
     named = f"partitioner.cost = {settings.partitioner.cost!r}"
     if below:
-        what = f"{named} is below 1, or no number, for {counted(below, count)} tuples ({share(below, count)}), which "
-        what += "count as 1"
-        yield Finding(_NAME, "warning", what, "choose a smaller unit (size * 1000), or another column")
+        message = f"{named} is below 1, or no number, for {counted(below, count)} tuples ({share(below, count)}), which "
+        message += "count as 1"
+        yield Finding(_NAME, "warning", message, "choose a smaller unit (size * 1000), or another column")
     if above:
-        what = f"{named} is above {MAX_COST:,} for {counted(above, count)} tuples ({share(above, count)}), which "
-        what += "count as that"
-        yield Finding(_NAME, "warning", what, "choose a larger unit (size / 1000)")
+        message = f"{named} is above {MAX_COST:,} for {counted(above, count)} tuples ({share(above, count)}), which "
+        message += "count as that"
+        yield Finding(_NAME, "warning", message, "choose a larger unit (size / 1000)")
     values, tuples = np.unique(costs, return_counts=True)
     most = int(np.argmax(tuples))
     if count >= _LEAST and tuples[most] >= _NEARLY_ALL * count:
-        what = f"{named} is {values[most]:,} for {counted(int(tuples[most]), count)} tuples, so weighing changes nothing"
-        yield Finding(_NAME, "warning", what, "leave partitioner.cost out, or name what tuples differ in")
+        message = f"{named} is {values[most]:,} for {counted(int(tuples[most]), count)} tuples, so weighing changes nothing"
+        yield Finding(_NAME, "warning", message, "leave partitioner.cost out, or name what tuples differ in")
     else:
-        what = f"{named}: {values[0]:,} to {values[-1]:,}, {np.mean(costs):,.1f} on average"
-        yield Finding(_NAME, "ok", what)
+        message = f"{named}: {values[0]:,} to {values[-1]:,}, {np.mean(costs):,.1f} on average"
+        yield Finding(_NAME, "ok", message)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from evenflow.settings import Query, Settings
 from evenflow.talking.words import partitions, share, shown_bytes
 from workbench.findings import Changes, Finding
-from workbench.look.facts import Facts, Unreadable
+from workbench.look.facts import SampleFacts, UnreadableGroup
 from workbench.look.shape import shape_of, split_line
 from workbench.look.words import counted
 
@@ -18,87 +18,93 @@ _SCHEMA_REGISTRY = 0
 _SHOWN = 3
 
 
-def judge_format(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
+def judge_format(settings: Settings, facts: SampleFacts, values: list[bytes | None]) -> Iterator[Finding]:
     """Findings if no record has the format that the settings say, or if csv records have another number of fields."""
     shape, form = facts.shape, settings.input.format
     if not settings.needed_columns:
         return  # the query reads nothing of the values
     if form == "json" and not shape.rows:
-        what = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"
-        yield Finding("format", "problem", what, *_other_format(values))
+        message = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"
+        yield Finding("format", "problem", message, *_other_format(values))
     if form == "csv" and shape.fields:
         yield from _judge_fields(settings, facts, values)
 
 
-def _judge_fields(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
-    shape, wanted = facts.shape, len(settings.input.columns)
-    right = shape.fields.get(wanted, 0)
+def _judge_fields(settings: Settings, facts: SampleFacts, values: list[bytes | None]) -> Iterator[Finding]:
+    shape, field_count = facts.shape, len(settings.input.columns)
+    right = shape.fields.get(field_count, 0)
     if right == shape.rows:
         return
-    found = max((fields for fields in shape.fields if fields != wanted), key=lambda one: shape.fields[one])
+    commonest = max(
+        (fields for fields in shape.fields if fields != field_count), key=lambda number: shape.fields[number]
+    )
     cut = ((value, split_line(value, settings.input.delimiter)) for value in reversed(values))
-    example = next((value for value, fields in cut if fields is not None and len(fields) == found), None)
-    what = f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the {wanted} of "
-    what += f"input.columns, mostly {found}, e.g. {shown_bytes(example)}"
+    example = next((value for value, fields in cut if fields is not None and len(fields) == commonest), None)
+    message = f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the {field_count} of "
+    message += f"input.columns, mostly {commonest}, e.g. {shown_bytes(example)}"
     do = "name every field in input.columns, and set input.delimiter"
-    yield Finding("format", "warning" if right else "problem", what, do, _other_delimiter(settings, values))
+    yield Finding(
+        "format", "warning" if right else "problem", message, do, _other_delimiter(settings, values)
+    )
 
 
-def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def judge_readable(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """A finding about how many records would be rejected as unreadable, and why. It is a problem if most would be."""
     if not facts.unreadable:
         return
-    what = f"{counted(facts.rejected, facts.records)} records would be rejected ({share(facts.rejected, facts.records)}): "
-    what += "; ".join(map(_shown, facts.unreadable[:_SHOWN]))
+    message = f"{counted(facts.rejected, facts.records)} records would be rejected "
+    message += f"({share(facts.rejected, facts.records)}): " + "; ".join(
+        map(_shown, facts.unreadable[:_SHOWN])
+    )
     if len(facts.unreadable) > _SHOWN:
-        what += f"; and {len(facts.unreadable) - _SHOWN} more reasons"
+        message += f"; and {len(facts.unreadable) - _SHOWN} more reasons"
     do = f"rejected records go to {settings.topic('rejected')} with their reason, and count in no window"
     most = 2 * facts.rejected > facts.records
-    yield Finding("rejected", "problem" if most else "warning", what, do)
+    yield Finding("rejected", "problem" if most else "warning", message, do)
 
 
-def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def judge_filter(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Findings about how many tuples `query.where` and `query.explode` leave. If none is left, that is likely a mistake."""
     query = settings.query
     if query.explode is not None and facts.readable:
         yield from _judge_exploded(query, facts)
     if query.where is None or not facts.readable:
         return
-    kept = facts.readable - facts.filtered
-    things = "tuples" if query.explode is None else "records"
-    what = f"query.where keeps {counted(kept, facts.readable) if kept else f'none of {facts.readable:,}'} {things}"
-    if kept:
-        yield Finding("filter", "ok", what)
+    matches = facts.readable - facts.filtered
+    noun = "tuples" if query.explode is None else "records"
+    message = f"query.where keeps {counted(matches, facts.readable) if matches else f'none of {facts.readable:,}'} {noun}"
+    if matches:
+        yield Finding("filter", "ok", message)
     else:
         do = f"is it meant so? {settings.query.where}; a comparison with null is true for nothing"
-        yield Finding("filter", "warning", what, do)
+        yield Finding("filter", "warning", message, do)
 
 
-def _judge_exploded(query: Query, facts: Facts) -> Iterator[Finding]:
-    what = f"explode = {query.explode!r} makes {facts.kept:,} tuples of {facts.readable:,} records"
+def _judge_exploded(query: Query, facts: SampleFacts) -> Iterator[Finding]:
+    message = f"explode = {query.explode!r} makes {facts.kept:,} tuples of {facts.readable:,} records"
     if facts.filtered:
-        what += f"; {counted(facts.filtered, facts.readable)} become none"
+        message += f"; {counted(facts.filtered, facts.readable)} become none"
     if facts.kept or query.where is not None:
-        yield Finding("explode", "ok", what)
+        yield Finding("explode", "ok", message)
     else:
-        yield Finding("explode", "warning", what, "name a column that has elements in query.explode")
+        yield Finding("explode", "warning", message, "name a column that has elements in query.explode")
 
 
-def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def judge_keys(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """A finding about how many keys there are, and how the share of the hottest compares with a worker's fair share."""
     if facts.hottest is None:
         return
     key, tuples = facts.hottest
     workers = settings.partitioner.workers
-    what = f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.kept)} of the tuples"
+    message = f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.kept)} of the tuples"
     if tuples * workers > facts.kept:
-        what += f", a worker's fair share is {share(1, workers)}"
-        yield Finding("keys", "ok", what, "`evenflow advise` says which partitioner and how many workers")
+        message += f", a worker's fair share is {share(1, workers)}"
+        yield Finding("keys", "ok", message, "`evenflow advise` says which partitioner and how many workers")
     else:
-        yield Finding("keys", "ok", what)
+        yield Finding("keys", "ok", message)
 
 
-def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def judge_partitions(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Findings about partitions that hold back the windows of all others."""
     if settings.partitioner.idle_timeout is not None:
         return
@@ -109,13 +115,13 @@ def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
     mute = [part.partition for part in waiting if part.records]
     for which, state in ((empty, "empty"), (mute, "without a readable record")):
         if which and facts.readable:
-            verb, it = ("are", "each") if len(which) > 1 else ("is", "it")
-            what = f"{partitions(which)} {verb} {state}: no window closes until {it} has a record, has ended "
-            what += "or idle_timeout is set"
-            yield Finding("partitions", "warning", what, do, mend)
+            verb, pronoun = ("are", "each") if len(which) > 1 else ("is", "it")
+            message = f"{partitions(which)} {verb} {state}: no window closes until {pronoun} has a record, has ended "
+            message += "or idle_timeout is set"
+            yield Finding("partitions", "warning", message, do, mend)
 
 
-def _shown(group: Unreadable) -> str:
+def _shown(group: UnreadableGroup) -> str:
     return f"{group.count:,} because {group.reason} (e.g. {shown_bytes(group.example)})"
 
 

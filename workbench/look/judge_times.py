@@ -11,7 +11,7 @@ from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
 from evenflow.talking.words import moment, partitions, share, shown_bytes, span
 from workbench.findings import Changes, Finding
-from workbench.look.facts import Facts
+from workbench.look.facts import SampleFacts
 from workbench.look.order import (
     acceptable,
     furthest_behind,
@@ -31,7 +31,7 @@ _FUTURE = 86_400_000
 """ms: event times further ahead of the clock than this lie in the future."""
 
 
-def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
+def judge_times(settings: Settings, facts: SampleFacts, *, now: int) -> Iterator[Finding]:
     """All findings about event times. now: ms since 1970."""
     if facts.span is None:
         return
@@ -60,7 +60,7 @@ def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Findi
     yield from _judge_clock(strays.rest, now=now)
 
 
-def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_unit(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Whether most times are of our age only in another unit. A few times of another unit are strays."""
     times = np.concatenate(facts.times)
     units = other_units(settings.query, times)
@@ -76,26 +76,30 @@ def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
         (value for value in facts.shape.column(column).examples if unit_of([value]) == real),
         None,
     )
-    what = f"column {column!r} read as {unit} gives times at {shown_span(int(such.min()), int(such.max()))}"
-    what += f" (e.g. {example!r})" if example is not None else ""
+    message = (
+        f"column {column!r} read as {unit} gives times at {shown_span(int(such.min()), int(such.max()))}"
+    )
+    message += f" (e.g. {example!r})" if example is not None else ""
     if fitting[real] < times.size:
-        what += f" in {fitting[real]:,} of {times.size:,} records"
-    yield Finding("time", "problem", what, f'set query.time_unit = "{real}"', {"query": {"time_unit": real}})
+        message += f" in {fitting[real]:,} of {times.size:,} records"
+    yield Finding(
+        "time", "problem", message, f'set query.time_unit = "{real}"', {"query": {"time_unit": real}}
+    )
 
 
-def _judge_strays(facts: Facts, strays: Strays) -> Iterator[Finding]:
+def _judge_strays(facts: SampleFacts, strays: Strays) -> Iterator[Finding]:
     for group in strays.groups:
-        one = group.example
-        what = f"{group.count:,} of {facts.readable:,} times ({share(group.count, facts.readable)}) {group.cause}, e.g. "
-        what += f"offset {one.offset} of partition {one.partition}: {shown_bytes(one.value)}"
-        yield Finding("strays", "warning", what, "look at their producer; no proposal counts them")
+        example = group.example
+        message = f"{group.count:,} of {facts.readable:,} times ({share(group.count, facts.readable)}) {group.cause}, e.g. "
+        message += f"offset {example.offset} of partition {example.partition}: {shown_bytes(example.value)}"
+        yield Finding("strays", "warning", message, "look at their producer; no proposal counts them")
 
 
-def _judge_ahead(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
+def _judge_ahead(settings: Settings, facts: SampleFacts, *, now: int) -> Iterator[Finding]:
     most = settings.query.max_ahead_of_clock
     if most is None:
         return
-    ahead = sum(int((one > now + most).sum()) for one in facts.times)
+    ahead = sum(int((times > now + most).sum()) for times in facts.times)
     if ahead:
         part, piece, place = max(
             (
@@ -104,19 +108,19 @@ def _judge_ahead(settings: Settings, facts: Facts, *, now: int) -> Iterator[Find
                 for piece in part.pieces
                 if len(piece.times)
             ),
-            key=lambda found: int(found[1].times[found[2]]),
+            key=lambda candidate: int(candidate[1].times[candidate[2]]),
         )
         offset, value = piece.record(place)
-        what = f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the clock, the "
-        what += (
+        message = f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the clock, the "
+        message += (
             f"furthest at {moment(int(piece.times[place]))} (offset {offset} of partition {part.partition}: "
         )
-        what += f"{shown_bytes(value)}): they would be rejected as ahead"
+        message += f"{shown_bytes(value)}): they would be rejected as ahead"
         do = 'look at the producer\'s clock; for data with times of the future set query.max_ahead_of_clock = "off"'
-        yield Finding("time", "warning", what, do)
+        yield Finding("time", "warning", message, do)
 
 
-def _without_ahead(settings: Settings, facts: Facts, *, now: int) -> Facts:
+def _without_ahead(settings: Settings, facts: SampleFacts, *, now: int) -> SampleFacts:
     """The facts without the tuples that are rejected as ahead, which move no time."""
     most = settings.query.max_ahead_of_clock
     if most is None:
@@ -128,49 +132,51 @@ def _without_ahead(settings: Settings, facts: Facts, *, now: int) -> Facts:
     return replace(facts, partitions=parts)
 
 
-def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
+def _judge_jumps(settings: Settings, facts: SampleFacts, *, now: int) -> Iterator[Finding]:
     if settings.query.max_jump is not None:
         return
-    found = helpful_jump(settings.query, facts.times)
-    ahead = sum(int((one > now + _FUTURE).sum()) for one in facts.times)
-    if found is not None:
-        jump, jumps = found
+    proposal = helpful_jump(settings.query, facts.times)
+    ahead = sum(int((times > now + _FUTURE).sum()) for times in facts.times)
+    if proposal is not None:
+        jump, jumps = proposal
         late = late_tuples(settings.query, facts.times)
-        what = f"{jumps:,} of {facts.readable:,} tuples lie more than {format_duration(jump)} ahead of those around them, "
-        what += f"and what follows one is late: {late:,} of {facts.readable:,} tuples would be rejected"
+        message = f"{jumps:,} of {facts.readable:,} tuples lie more than {format_duration(jump)} ahead of those around "
+        message += (
+            f"them, and what follows one is late: {late:,} of {facts.readable:,} tuples would be rejected"
+        )
     elif 0 < ahead < facts.readable / 2:
         jump = _FUTURE
-        furthest = moment(max(int(one.max()) for one in facts.times))
-        what = f"{ahead:,} of {facts.readable:,} tuples lie in the future, the furthest at {furthest}: "
-        what += "whatever follows one in its partition is late"
+        furthest = moment(max(int(times.max()) for times in facts.times))
+        message = f"{ahead:,} of {facts.readable:,} tuples lie in the future, the furthest at {furthest}: "
+        message += "whatever follows one in its partition is late"
     else:
         return
     do = f'set query.max_jump = "{format_duration(jump)}": tuples so far ahead are then rejected instead'
-    yield Finding("time", "warning", what, do, {"query": {"max_jump": format_duration(jump)}})
+    yield Finding("time", "warning", message, do, {"query": {"max_jump": format_duration(jump)}})
 
 
-def _judge_equal(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_equal(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """All tuples have one event time, as where a column holds the day of a file or a default."""
-    tuples = sum(one.size for one in facts.times)
+    tuples = sum(times.size for times in facts.times)
     if facts.span is None or facts.span[0] != facts.span[1] or tuples < 2:
         return
-    what = f"all {tuples:,} tuples of the sample have the same event time, {moment(facts.span[0])}: no window closes "
-    what += "before a later one comes"
+    message = f"all {tuples:,} tuples of the sample have the same event time, {moment(facts.span[0])}: no window closes "
+    message += "before a later one comes"
     do = (
         f"is query.time = {settings.query.time!r} the right column? If it is, look at more records (--sample)"
     )
-    yield Finding("time", "warning", what, do)
+    yield Finding("time", "warning", message, do)
 
 
-def _judge_order(settings: Settings, facts: Facts, body: Facts) -> Iterator[Finding]:
+def _judge_order(settings: Settings, facts: SampleFacts, body: SampleFacts) -> Iterator[Finding]:
     """How many tuples are late, and the acceptable out_of_orderness that the times of the body need."""
     query = settings.query
     late = late_tuples(query, facts.times)
     if not late:
         yield Finding("order", "ok", f"no tuple comes late: {_order(body)}")
         return
-    what = f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their partition's watermark "
-    what += f"and would be rejected as late; {_order(body)}"
+    message = f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their partition's "
+    message += f"watermark and would be rejected as late; {_order(body)}"
     most = acceptable(query)
     needed = min(needed_out_of_orderness(query, body.times), most)
     patient = query.model_copy(update={"out_of_orderness": needed})
@@ -178,20 +184,20 @@ def _judge_order(settings: Settings, facts: Facts, body: Facts) -> Iterator[Find
     if late_tuples(patient, body.times) >= late_tuples(query, body.times):
         do = f"no out_of_orderness of at most {format_duration(most)} (ten windows, or a minute) keeps more of them: "
         do += "look at their producers"
-        yield Finding("order", "warning", what, do)
+        yield Finding("order", "warning", message, do)
         return
     loss = "none" if not lost else f"{lost:,} tuples"
     do = f'set query.out_of_orderness = "{format_duration(needed)}": it loses {loss} of this sample; results come that '
     do += "much later"
-    yield Finding("order", "warning", what, do, {"query": {"out_of_orderness": format_duration(needed)}})
+    yield Finding("order", "warning", message, do, {"query": {"out_of_orderness": format_duration(needed)}})
 
 
-def _order(facts: Facts) -> str:
+def _order(facts: SampleFacts) -> str:
     furthest = furthest_behind(facts.times)
     return f"the furthest is {span(furthest)} behind" if furthest else "every partition is in order of time"
 
 
-def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_behind(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Partitions whose newest tuple is far behind. Windows wait for them, and the other partitions are paused."""
     ends = {
         part.partition: int(part.times.max())
@@ -204,19 +210,19 @@ def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
     behind = [part for part, end in ends.items() if newest - end > settings.max_skew]
     if behind:
         gap = max(newest - ends[part] for part in behind)
-        what = f"{partitions(behind)} of {len(facts.partitions)} end {span(gap)} of event time before the newest: "
-        what += "windows wait there, and partitions further ahead than max_skew are paused"
+        message = f"{partitions(behind)} of {len(facts.partitions)} end {span(gap)} of event time before the newest: "
+        message += "windows wait there, and partitions further ahead than max_skew are paused"
         mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
         yield Finding(
             "partitions",
             "warning",
-            what,
+            message,
             'set partitioner.idle_timeout = "30s", unless it will be filled',
             mend,
         )
 
 
-def _judge_gaps(settings: Settings, facts: Facts) -> Iterator[Finding]:
+def _judge_gaps(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     """Only one partition has new tuples, with a gap that idle ones do not follow."""
     ends = {part.partition: int(part.times.max()) for part in facts.partitions if part.times.size}
     waiting = [part.partition for part in facts.partitions if not part.ended]
@@ -235,20 +241,20 @@ def _judge_gaps(settings: Settings, facts: Facts) -> Iterator[Finding]:
     if gap <= settings.max_skew:
         return
     enough = format_duration(rounded_up(gap + 1))
-    what = f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples, with a gap of {span(gap)} between "
-    what += f"two of them. Idle partitions do not follow a step of more than max_skew ({span(settings.max_skew)}), so no "
-    what += "window closes before a second partition has tuples behind the gap"
+    message = f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples, with a gap of {span(gap)} between "
+    message += f"two of them. Idle partitions do not follow a step of more than max_skew ({span(settings.max_skew)}), so no "
+    message += "window closes before a second partition has tuples behind the gap"
     do = f'set partitioner.max_skew = "{enough}", more than the longest gap; or write to a second partition, or end the '
     do += "idle ones"
-    yield Finding("partitions", "warning", what, do, {"partitioner": {"max_skew": enough}})
+    yield Finding("partitions", "warning", message, do, {"partitioner": {"max_skew": enough}})
 
 
-def _judge_clock(facts: Facts, *, now: int) -> Iterator[Finding]:
+def _judge_clock(facts: SampleFacts, *, now: int) -> Iterator[Finding]:
     ends = [int(part.times.max()) for part in facts.partitions if part.times.size]
     live = sum(abs(now - end) <= _LIVE for end in ends)
     if live:
-        what = f"times follow the clock in {counted(live, len(ends))} partitions with tuples"
-        yield Finding("clock", "ok", what)
+        message = f"times follow the clock in {counted(live, len(ends))} partitions with tuples"
+        yield Finding("clock", "ok", message)
         return
     newest = max(ends)
     where = f"{span(now - newest)} ago" if newest < now else "in the future"

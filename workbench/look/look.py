@@ -9,7 +9,7 @@ from evenflow.settings import Settings
 from evenflow.talking.words import printable, share, span
 from topics.registry import Lookup
 from workbench.findings import Changes, Finding
-from workbench.look.facts import Facts, facts_of
+from workbench.look.facts import SampleFacts, facts_of
 from workbench.look.judge_columns import judge_columns
 from workbench.look.judge_costs import judge_costs
 from workbench.look.judge_lookup import judge_lookup
@@ -36,7 +36,7 @@ class Look:
     """What a look at a sample has found at `now` (ms since 1970). proposal: all changes that make `settings` fit it."""
 
     settings: Settings
-    facts: Facts
+    facts: SampleFacts
     findings: tuple[Finding, ...]
     proposal: Changes
     now: int
@@ -61,16 +61,16 @@ class Look:
         facts = self.facts
         if not facts.records:
             return f"sample of {facts.topic}: no tuples yet"
-        said = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
+        parts = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
         if facts.hottest is not None and facts.span is not None:
-            said.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
+            parts.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
             strays = strays_of(self.settings.query, facts, now=self.now)
             behind = furthest_behind(strays.rest.times)
             order = f"up to {span(behind)} out of order" if behind else "in order"
-            said.append(f"times {shown_span(*(strays.rest.span or facts.span))}, {order}")
+            parts.append(f"times {shown_span(*(strays.rest.span or facts.span))}, {order}")
             if strays.count:
-                said.append("one stray" if strays.count == 1 else f"{strays.count:,} strays")
-        return f"sample of {facts.topic}: {', '.join(said)}"
+                parts.append("one stray" if strays.count == 1 else f"{strays.count:,} strays")
+        return f"sample of {facts.topic}: {', '.join(parts)}"
 
     def as_json(self) -> dict[str, Any]:
         """The figures of the sample, as plain JSON."""
@@ -116,7 +116,7 @@ def _fitting(look: Look, sample: TopicRecords, now: int, registry: Lookup | None
     return changes
 
 
-def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) -> tuple[Finding, ...]:
+def _judged(settings: Settings, facts: SampleFacts, sample: TopicRecords, now: int) -> tuple[Finding, ...]:
     if not facts.records:
         return ()
     return (

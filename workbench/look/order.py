@@ -29,7 +29,10 @@ _PATIENT = 2**60
 def late_tuples(query: Query, times: Sequence[Int64s]) -> int:
     """How many tuples come after their pane was closed by the mark. max_jump is left aside."""
     plain = query.model_copy(update={"max_jump": None})
-    return sum(int((_verdicts(plain, one, begun=False) == Verdict.LATE).sum()) for one in times)
+    return sum(
+        int((_verdicts(plain, partition_times, begun=False) == Verdict.LATE).sum())
+        for partition_times in times
+    )
 
 
 def without_jumps(query: Query, times: Int64s) -> Int64s:
@@ -47,7 +50,7 @@ def jumps(query: Query, times: Int64s) -> Bools:
 
 def needed_out_of_orderness(query: Query, times: Sequence[Int64s]) -> int:
     """The smallest round out_of_orderness (ms) with which none of these tuples is late."""
-    behind = max((_behind(query.slide_ms, one) for one in times), default=0)
+    behind = max((_behind(query.slide_ms, partition_times) for partition_times in times), default=0)
     return rounded_up(max(0, behind - query.allowed_lateness))
 
 
@@ -57,14 +60,14 @@ def acceptable(query: Query) -> int:
     Every result comes later by it, so a longer one costs more than the tuples that it keeps.
     """
     most = max(_ACCEPTABLE_WINDOWS * query.window, _ALWAYS_ACCEPTABLE)
-    return max([most // _D * _D, *(one for one in _ROUND if one <= most)])
+    return max([most // _D * _D, *(duration for duration in _ROUND if duration <= most)])
 
 
 def rounded_up(milliseconds: int) -> int:
     """The next larger duration (ms) that a person would write, such as 200 ms, 5 s or 1 h."""
     if milliseconds == 0:
         return 0
-    return next((one for one in _ROUND if one >= milliseconds), -(-milliseconds // _D) * _D)
+    return next((duration for duration in _ROUND if duration >= milliseconds), -(-milliseconds // _D) * _D)
 
 
 def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | None:
@@ -76,9 +79,10 @@ def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | Non
     best: tuple[int, int] | None = None
     for jump in _JUMPS:
         careful = query.model_copy(update={"max_jump": jump})
-        left = [without_jumps(careful, one) for one in times]
+        left = [without_jumps(careful, partition_times) for partition_times in times]
         rejected = sum(map(len, times)) - sum(map(len, left))
         lost = rejected + late_tuples(query, left)
+        # A max_jump that rejects nothing changes nothing.
         if rejected and lost < least:
             best, least = (jump, rejected), lost
     return best
@@ -86,7 +90,14 @@ def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | Non
 
 def furthest_behind(times: Sequence[Int64s]) -> int:
     """How far (ms) any tuple lies at most behind the largest event time before it in its partition."""
-    return max((int((np.maximum.accumulate(one) - one).max()) for one in times if one.size), default=0)
+    return max(
+        (
+            int((np.maximum.accumulate(partition_times) - partition_times).max())
+            for partition_times in times
+            if partition_times.size
+        ),
+        default=0,
+    )
 
 
 def _verdicts(query: Query, times: Int64s, *, begun: bool) -> UInt8s:

@@ -22,8 +22,12 @@ def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str
     for finding in findings:
         for section, fields in finding.settings.items():
             for name, value in fields.items():
-                here = changes.setdefault(section, {})
-                here[name] = value | here.get(name, {}) if isinstance(value, dict) else here.get(name, value)
+                section_changes = changes.setdefault(section, {})
+                section_changes[name] = (
+                    value | section_changes.get(name, {})
+                    if isinstance(value, dict)
+                    else section_changes.get(name, value)
+                )
     return changes
 
 
@@ -38,16 +42,16 @@ def applied(settings: Settings, changes: Changes) -> Settings:
 
 
 def _changed(settings: Settings, section: str, fields: Mapping[str, Any]) -> Any:
-    return type(getattr(settings, section))(**_given(settings, section, fields))
+    return type(getattr(settings, section))(**_merged_fields(settings, section, fields))
 
 
-def _given(settings: Settings, section: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = getattr(settings, section).model_dump(exclude_unset=True)
+def _merged_fields(settings: Settings, section: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    merged_fields: dict[str, Any] = getattr(settings, section).model_dump(exclude_unset=True)
     for name, value in fields.items():
-        given[name] = given.get(name, {}) | value if isinstance(value, dict) else value
+        merged_fields[name] = merged_fields.get(name, {}) | value if isinstance(value, dict) else value
     if section == "query":
-        _drop_unread_types(given)
-    return given
+        _drop_unread_types(merged_fields)
+    return merged_fields
 
 
 def _drop_unread_types(query: dict[str, Any]) -> None:
@@ -55,7 +59,9 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
     written = [query.get("aggregates", {})]
     written += [dict(view)["aggregates"] for view in query.get("views", {}).values()]
     specs = (
-        AggregateSpec.model_validate(AggregateSpec.parse(one)) for ones in written for one in ones.values()
+        AggregateSpec.model_validate(AggregateSpec.parse(spec_text))
+        for ones in written
+        for spec_text in ones.values()
     )
     key = query.get("key", Query.model_fields["key"].default)
     read = {*([key] if isinstance(key, str) else key), *(spec.column for spec in specs)}
@@ -68,8 +74,9 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
     """The lines of evenflow.toml that make these changes. `types` stands there in full, because it is one table."""
     tables = []
-    types = _given(settings, "query", changes.get("query", {})).get("types", {})
-    for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):
+    types = _merged_fields(settings, "query", changes.get("query", {})).get("types", {})
+    for section, fields in sorted(changes.items(), key=lambda entry: _SECTIONS.index(entry[0])):
+        # `aggregates` is a table of its own below: TOML would count any value behind its heading to it.
         plain = {name: value for name, value in fields.items() if name != "aggregates"}
         if section == "query" and types != settings.query.types:
             plain["types"] = types
@@ -96,4 +103,5 @@ def toml_value(value: Any) -> str:
             + ", ".join(f"{toml_name(name)} = {toml_value(inner)}" for name, inner in value.items())
             + " }"
         )
+    # TOML writes strings, numbers, truth values and lists as JSON does.
     return json.dumps(value, ensure_ascii=False)

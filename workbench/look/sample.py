@@ -99,8 +99,8 @@ def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPL
 
 def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> TopicRecords:
     """The records of these parts of the topic. parts: the one with the lowest offsets first."""
-    found = {part: Stretch(part, state.end[part] - state.begin[part]) for part in sorted(state.begin)}
-    sample = TopicRecords(state.name, tuple(found.values()))
+    stretches = {part: Stretch(part, state.end[part] - state.begin[part]) for part in sorted(state.begin)}
+    sample = TopicRecords(state.name, tuple(stretches.values()))
     if not state.records:
         return sample
     budget = reader.Budget()
@@ -113,10 +113,10 @@ def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> T
             if not any(read):
                 raise
     for records in reversed(read):
-        for stretch in found.values():
+        for stretch in stretches.values():
             stretch.leave_out()
         for record in records:
-            found[record.partition()].add([record])
+            stretches[record.partition()].add([record])
     return sample
 
 
@@ -149,11 +149,11 @@ def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int
     begin, end = dict(state.begin), dict(state.end)
     for partition in begin:
         length = end[partition] - begin[partition]
-        wanted = min(length, -(-length * tuples // state.records))  # rounded up
+        count = min(length, -(-length * tuples // state.records))  # rounded up
         if first:
-            end[partition] = begin[partition] + wanted
+            end[partition] = begin[partition] + count
         else:
-            begin[partition] = end[partition] - wanted
+            begin[partition] = end[partition] - count
     return begin, end
 
 

@@ -78,7 +78,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Shape:
+class RecordShape:
     """Columns of the sampled records.
 
     records: how many were looked at. rows: how many of these hold columns at all, or how many tuples they become. columns:
@@ -102,7 +102,7 @@ def shape_of(
     *,
     explosion: Explosion | None = None,
     registered: Callable[[bytes], Row] | None = None,
-) -> Shape:
+) -> RecordShape:
     """The columns of these record values, read as input.format says.
 
     registered: reads a record of avro or protobuf, or raises Unreadable. Without it the columns of such records are not
@@ -119,22 +119,22 @@ def shape_of(
     if settings.format == "json":
         rows = [_flat(row) for row in rows]
     if explosion is not None:
-        rows = [one for row in rows for one in _exploded(row, explosion)]
-    return Shape(len(some), len(rows), _columns(rows), dict(fields))
+        rows = [part for row in rows for part in _exploded(row, explosion)]
+    return RecordShape(len(some), len(rows), _columns(rows), dict(fields))
 
 
 def _flat(row: Row) -> Row:
     """The fields of a record and the fields within its objects, by the names that settings give them."""
-    found: Row = {}
+    fields: Row = {}
     waiting: list[tuple[tuple[str, ...], Row]] = [((), row)]
-    while waiting and len(found) < _MOST_FIELDS:
-        path, held = waiting.pop()
-        for name, value in held.items():
+    while waiting and len(fields) < _MOST_FIELDS:
+        path, nested = waiting.pop()
+        for name, value in nested.items():
             inner = (*path, name)
-            found[written(inner)] = value
+            fields[written(inner)] = value
             if isinstance(value, dict) and len(inner) < MOST_LEVELS:
                 waiting.append((inner, value))
-    return found
+    return fields
 
 
 def _exploded(row: Row, explosion: Explosion) -> list[Row]:
@@ -151,15 +151,15 @@ def _exploded(row: Row, explosion: Explosion) -> list[Row]:
         return [row]
     outer = segments(explosion.column)
     rest = {name: value for name, value in row.items() if explosion.within(name) is None}
-    found = []
+    tuples = []
     for part in parts:
         inner = (
             {written((*outer, *segments(name))): value for name, value in _flat(part).items()}
             if isinstance(part, dict)
             else {}
         )
-        found.append(rest | {explosion.column: part} | inner)
-    return found
+        tuples.append(rest | {explosion.column: part} | inner)
+    return tuples
 
 
 def _rows(
@@ -232,10 +232,10 @@ def _json_row(value: bytes | None) -> Row | None:
     if value is None:
         return None
     try:
-        found = json.loads(value, parse_int=_whole)
+        record = json.loads(value, parse_int=_whole)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return record if isinstance(record, dict) else None
 
 
 def _text_row(value: bytes | None) -> Row | None:
@@ -275,18 +275,20 @@ def _whole(text: str) -> int | float:
 def _columns(rows: Sequence[Row]) -> dict[str, Column]:
     kinds: dict[str, Counter[Kind]] = {}
     examples: dict[str, list[Any]] = {}
-    seen: dict[str, set[Any]] = {}
+    distinct: dict[str, set[Any]] = {}
     for row in rows:
         for name, value in row.items():
             kind = kind_of(value)
             if name not in kinds:
-                kinds[name], examples[name], seen[name] = Counter(), [], set()
+                kinds[name], examples[name], distinct[name] = Counter(), [], set()
             kinds[name][kind] += 1
             if kind != "null" and len(examples[name]) < _EXAMPLES:
                 examples[name].append(value)
             if kind in ("text", "whole number", "decimal"):
-                seen[name].add(value)
-    return {name: Column(name, dict(kinds[name]), tuple(examples[name]), len(seen[name])) for name in kinds}
+                distinct[name].add(value)
+    return {
+        name: Column(name, dict(kinds[name]), tuple(examples[name]), len(distinct[name])) for name in kinds
+    }
 
 
 def _is_iso(text: str) -> bool:

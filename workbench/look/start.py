@@ -56,7 +56,7 @@ def _look(settings: Settings, most: int, *, begun: bool) -> ConfigError | None:
         return _refusal(look)
     for finding in look.findings:
         if finding.status != "ok":
-            log.warning("%s", _said(finding))
+            log.warning("%s", _finding_text(finding))
     return None
 
 
@@ -73,15 +73,17 @@ def _begun(settings: Settings) -> bool:
 
 
 def _refusal(look: Look) -> ConfigError:
-    found = "".join(f"\n  - {_said(finding)}" for finding in look.findings if finding.status != "ok")
+    listing = "".join(
+        f"\n  - {_finding_text(finding)}" for finding in look.findings if finding.status != "ok"
+    )
     lines = look.toml()
     mend = f"in evenflow.toml:\n\n{lines}\n" if lines else "mend the settings or the records; "
     return ConfigError(
         f"topic {look.facts.topic} does not fit the settings, and query {look.settings.query.name} has not begun, so "
-        f"nothing was made or read:{found}",
+        f"nothing was made or read:{listing}",
         hint=f"{mend}--unchecked starts it all the same",
     )
 
 
-def _said(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     return finding.what + (f" -> {finding.do}" if finding.do else "")

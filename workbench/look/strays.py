@@ -15,7 +15,7 @@ from evenflow.arrays import Bools, Int64s
 from evenflow.gaps import body_of
 from evenflow.settings import Query
 from evenflow.talking.words import moment
-from workbench.look.facts import Facts, PartitionFacts, Piece
+from workbench.look.facts import PartitionSample, Piece, SampleFacts
 from workbench.look.order import acceptable, jumps
 from workbench.look.shape import EARLIEST, LATEST, PER_MS, NumericUnit
 
@@ -48,9 +48,9 @@ class Strays:
     """
 
     groups: tuple[Group, ...]
-    body: Facts
-    onward: Facts
-    rest: Facts
+    body: SampleFacts
+    onward: SampleFacts
+    rest: SampleFacts
 
     @property
     def count(self) -> int:
@@ -76,7 +76,7 @@ def other_units(query: Query, times: Int64s) -> dict[NumericUnit, Bools]:
     return units
 
 
-def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
+def strays_of(query: Query, facts: SampleFacts, *, now: int) -> Strays:
     """The strays of a sample whose times are of the unit that the query says. now: ms since 1970.
 
     A stray is a time of another unit, or one apart from its neighbours and in the wrong place: behind times that were read
@@ -87,7 +87,7 @@ def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
     every = np.concatenate([np.empty(0, np.int64), *facts.times])
     today = bool(every.size) and EARLIEST <= float(np.median(every)) <= LATEST
     groups: dict[str, Group] = {}
-    ways: dict[str, list[PartitionFacts]] = {"body": [], "onward": [], "rest": []}
+    ways: dict[str, list[PartitionSample]] = {"body": [], "onward": [], "rest": []}
     for part in facts.partitions:
         split = []
         for piece in part.pieces:
@@ -96,7 +96,7 @@ def strays_of(query: Query, facts: Facts, *, now: int) -> Strays:
                 _note(groups, cause, part.partition, piece)
             split.append({way: piece.where(getattr(places, way)) for way in ways})
         for way, parts in ways.items():
-            parts.append(replace(part, pieces=tuple(one[way] for one in split)))
+            parts.append(replace(part, pieces=tuple(pieces_by_way[way] for pieces_by_way in split)))
     return Strays(
         groups=tuple(sorted(groups.values(), key=lambda group: -group.count)),
         **{way: replace(facts, partitions=tuple(parts)) for way, parts in ways.items()},
@@ -114,13 +114,14 @@ def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[
     today = bool(every.size) and EARLIEST <= float(np.median(every)) <= LATEST
     words: dict[str, str] = {}
     masks: dict[str, list[Bools]] = {}
-    for number, one in enumerate(times):
-        far_jumps = jumps(query, one)
-        rest = one[~far_jumps]
+    for number, partition_times in enumerate(times):
+        far_jumps = jumps(query, partition_times)
+        rest = partition_times[~far_jumps]
         causes = [_Cause("jump", "jump further than query.max_jump allows", far_jumps)]
         places = _places(query, rest, far=acceptable(query), now=now, today=today)
         named = np.zeros(rest.size, bool)
         for cause in places.causes:
+            # A time counts for its first cause only.
             fresh = cause.which & ~named
             named |= fresh
             causes.append(_Cause(cause.kind, cause.words, _widened(fresh, far_jumps)))
@@ -135,6 +136,7 @@ def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[
         for cause in causes:
             if cause.which.any():
                 words.setdefault(cause.kind, cause.words)
+                # A cause needs a mask for each partition, also for those without such a stray.
                 empty = [np.zeros(other.size, bool) for other in times]
                 masks.setdefault(cause.kind, empty)[number] = cause.which
     count = sum(int(mask.sum()) for each in masks.values() for mask in each)
@@ -183,6 +185,7 @@ def _places(query: Query, times: Int64s, *, far: int, now: int, today: bool) -> 
     left &= ~_ahead(query, times, now)
     body = left.copy()
     body[left] = body_of(times[left], far)
+    # Without a body there are no ends that a time could be behind or ahead of.
     if not body.any():
         return _Places(causes, body, left, left)
     low, high = int(times[body].min()), int(times[body].max())

@@ -178,21 +178,23 @@ class Facts:
     @property
     def begun(self) -> bool:
         """Whether partitioners have committed anything."""
-        return any(one.state is not None for one in self.partitions)
+        return any(partition.state is not None for partition in self.partitions)
 
     @property
     def ended(self) -> bool:
         """Whether every input partition has ended."""
-        return bool(self.partitions) and all(one.ended for one in self.partitions)
+        return bool(self.partitions) and all(partition.ended for partition in self.partitions)
 
     @property
     def lag(self) -> int:
         """How many offsets of all partitions are not read yet."""
-        return sum(one.lag for one in self.partitions)
+        return sum(partition.lag for partition in self.partitions)
 
     def total(self, name: str) -> int:
         """Sum of `read`, `routed`, `filtered` or `rejected` over the partitions."""
-        return sum(getattr(one.state, name) for one in self.partitions if one.state is not None)
+        return sum(
+            getattr(partition.state, name) for partition in self.partitions if partition.state is not None
+        )
 
 
 def windows_of(
@@ -208,7 +210,7 @@ def windows_of(
     results could be looked at.
     """
     end, at = (None, None) if written is None else written
-    known = due_windows(query, [one.state for one in partitions])
+    known = due_windows(query, [partition.state for partition in partitions])
     if known is None:
         return WindowFacts(
             due=None, written=end, written_at=at, missing=0, next=None, needs=None, looked=looked

@@ -21,43 +21,43 @@ _HUGE = 10**15
 _LONGEST_REASON = 300
 
 
-def said_of(said: Telemetry) -> str:
+def said_of(record: Telemetry) -> str:
     """One line in words, to stand behind the part's name."""
-    match said:
+    match record:
         case PartitionerRecord():
-            return ", ".join(_partitioner(said))
+            return ", ".join(_partitioner(record))
         case BatchRecord():
-            return ", ".join(_batch(said))
+            return ", ".join(_batch(record))
         case HeartbeatRecord():
-            return ", ".join(_heartbeat(said))
+            return ", ".join(_heartbeat(record))
         case DecisionRecord():
-            return ", ".join(_decision(said))
+            return ", ".join(_decision(record))
 
 
-def _partitioner(said: PartitionerRecord) -> Iterator[str]:
-    yield "no rate yet" if said.rate is None else f"{_number(said.rate)} tuples/s"
-    if said.busy is not None:
-        yield f"busy {100 * min(said.busy, 1):.0f} %"
-    if said.lag is not None:
-        yield f"lag {_number(said.lag)}"
-    yield f"{count(said.workers, 'worker')} by {_plan(said.epoch)}"
-    if said.exchange is not None:
-        yield _exchange(said.exchange)
-    if said.batches is not None:
-        yield _batches(said.batches)
-    if said.plans_ignored:
-        yield f"{count(said.plans_ignored, 'hostile record')} in the plan topic"
+def _partitioner(record: PartitionerRecord) -> Iterator[str]:
+    yield "no rate yet" if record.rate is None else f"{_number(record.rate)} tuples/s"
+    if record.busy is not None:
+        yield f"busy {100 * min(record.busy, 1):.0f} %"
+    if record.lag is not None:
+        yield f"lag {_number(record.lag)}"
+    yield f"{count(record.workers, 'worker')} by {_plan(record.epoch)}"
+    if record.exchange is not None:
+        yield _exchange(record.exchange)
+    if record.batches is not None:
+        yield _batches(record.batches)
+    if record.plans_ignored:
+        yield f"{count(record.plans_ignored, 'hostile record')} in the plan topic"
 
 
 def _exchange(known: ExchangeState) -> str:
     if known.round is None:
-        heard = "has heard no table"
+        text = "has heard no table"
     else:
         age = "" if known.age_ms is None else f" {span(known.age_ms)} ago"
-        heard = f"heard table {_number(known.round)} of {count(known.members, 'instance')}{age}"
+        text = f"heard table {_number(known.round)} of {count(known.members, 'instance')}{age}"
     if known.unanswered > 1:
-        heard += f", {_number(known.unanswered)} messages since"
-    return f"{heard}, makes the tables" if known.elected else heard
+        text += f", {_number(known.unanswered)} messages since"
+    return f"{text}, makes the tables" if known.elected else text
 
 
 def _batches(known: BatchesState) -> str:
@@ -75,30 +75,30 @@ def _batches(known: BatchesState) -> str:
     return words
 
 
-def _batch(said: BatchRecord) -> Iterator[str]:
-    yield f"micro-batch {_number(said.batch)}"
-    yield f"{_number(said.rows)} rows"
-    if said.load is not None:
-        yield f"W {said.load:.2g}"
-    if said.executors is not None:
-        yield f"{count(said.executors, 'executor')} by {_plan(said.epoch)}"
+def _batch(record: BatchRecord) -> Iterator[str]:
+    yield f"micro-batch {_number(record.batch)}"
+    yield f"{_number(record.rows)} rows"
+    if record.load is not None:
+        yield f"W {record.load:.2g}"
+    if record.executors is not None:
+        yield f"{count(record.executors, 'executor')} by {_plan(record.epoch)}"
 
 
-def _heartbeat(said: HeartbeatRecord) -> Iterator[str]:
-    if said.running_ms is not None:
-        yield f"in a micro-batch for {span(said.running_ms)}"
+def _heartbeat(record: HeartbeatRecord) -> Iterator[str]:
+    if record.running_ms is not None:
+        yield f"in a micro-batch for {span(record.running_ms)}"
     else:
         yield "waits for input"
-    yield "none finished yet" if said.batch is None else f"micro-batch {_number(said.batch)} was the last"
+    yield "none finished yet" if record.batch is None else f"micro-batch {_number(record.batch)} was the last"
 
 
-def _decision(said: DecisionRecord) -> Iterator[str]:
-    zone = "" if said.zone is None else f" in zone {said.zone}"
-    if said.held:
-        yield f"{said.policy}{zone} holds: {printable(said.reason[:_LONGEST_REASON])}"
+def _decision(record: DecisionRecord) -> Iterator[str]:
+    zone = "" if record.zone is None else f" in zone {record.zone}"
+    if record.held:
+        yield f"{record.policy}{zone} holds: {printable(record.reason[:_LONGEST_REASON])}"
         return
-    yield f"{said.policy}{zone} wants {count(said.wanted_p, 'worker')} and {count(said.wanted_r, 'bucket')} at once"
-    yield "published nothing" if said.epoch is None else f"published plan epoch {_number(said.epoch)}"
+    yield f"{record.policy}{zone} wants {count(record.wanted_p, 'worker')} and {count(record.wanted_r, 'bucket')} at once"
+    yield "published nothing" if record.epoch is None else f"published plan epoch {_number(record.epoch)}"
 
 
 def _plan(epoch: int) -> str:

@@ -23,19 +23,21 @@ _RUNNING = "is `evenflow aggregate` running?"
 
 def findings(facts: Facts) -> list[Trouble]:
     """Each thing that somebody should look at, in the order in which to look. Empty if nothing is wrong."""
-    found = [Trouble("wrong", text) for text in facts.troubles]
+    troubles = [Trouble("wrong", text) for text in facts.troubles]
     if facts.changed:
         text = "the query began with other settings; changed since then: " + "; ".join(facts.changed)
-        found.append(Trouble("warning", text))
-    found += [Trouble("warning", f"{one}: replace the file and restart what uses it") for one in facts.ending]
+        troubles.append(Trouble("warning", text))
+    troubles += [
+        Trouble("warning", f"{ending}: replace the file and restart what uses it") for ending in facts.ending
+    ]
     if not facts.partitions:
-        return found
+        return troubles
     if not facts.begun:
-        return [*found, _not_begun(facts)]
+        return [*troubles, _not_begun(facts)]
     waiting = list(_waiting(facts))
     return [
-        *found,
-        *_all("wrong", _gone(facts)),
+        *troubles,
+        *_all("wrong", _missing_topics(facts)),
         *facts.losses,
         *_all("wrong", _lost(facts), _stuck(facts), _reading(facts)),
         *_all("warning", _adding(facts)),
@@ -60,9 +62,9 @@ def wrong(facts: Facts) -> list[str]:
     return [finding.text for finding in findings(facts)]
 
 
-def state_of(found: Sequence[Trouble]) -> State:
+def state_of(troubles: Sequence[Trouble]) -> State:
     """The worst level of these findings, "ok" if there are none."""
-    levels = {finding.level for finding in found}
+    levels = {finding.level for finding in troubles}
     return "wrong" if "wrong" in levels else "warning" if levels else "ok"
 
 
@@ -76,7 +78,7 @@ def _not_begun(facts: Facts) -> Trouble:
     return Trouble("warning", "the query has not begun: start `evenflow partition`")
 
 
-def _gone(facts: Facts) -> Iterator[str]:
+def _missing_topics(facts: Facts) -> Iterator[str]:
     if facts.gone:
         are = "is" if len(facts.gone) == 1 else "are"
         yield (
@@ -86,21 +88,26 @@ def _gone(facts: Facts) -> Iterator[str]:
 
 
 def _lost(facts: Facts) -> Iterator[str]:
-    for one in facts.partitions:
-        if one.state is None:
-            yield f"partition {one.partition} has no committed offset although the query has begun"
-        elif one.state.offset < one.log_begin:
+    for partition in facts.partitions:
+        if partition.state is None:
+            yield f"partition {partition.partition} has no committed offset although the query has begun"
+        elif partition.state.offset < partition.log_begin:
             yield (
-                f"records {one.state.offset} to {one.log_begin - 1} of partition {one.partition} are gone before they "
-                "were read (retention)"
+                f"records {partition.state.offset} to {partition.log_begin - 1} of partition {partition.partition} are gone "
+                "before they were read (retention)"
             )
 
 
 def _stuck(facts: Facts) -> Iterator[str]:
     """Partitions that stood before a batch that cannot be fetched when they were last heard of, and stand there still."""
-    offsets = {one.partition: one.state.offset for one in facts.partitions if one.state is not None}
+    offsets = {
+        partition.partition: partition.state.offset
+        for partition in facts.partitions
+        if partition.state is not None
+    }
     for part in facts.parts:
-        for at in part.said.stuck if isinstance(part.said, PartitionerRecord) else ():
+        for at in part.telemetry.stuck if isinstance(part.telemetry, PartitionerRecord) else ():
+            # at.offset + 1: a partition without a committed state is taken to be past it.
             if offsets.get(at.partition, at.offset + 1) <= at.offset:
                 yield (
                     f"offset {at.offset} of partition {at.partition} cannot be fetched ({printable(at.why)}): see 'A record "
@@ -123,11 +130,12 @@ def _adding(facts: Facts) -> Iterator[str]:
 
 
 def _waiting(facts: Facts) -> Iterator[Trouble]:
-    blank = [one for one in facts.partitions if one.blank]
+    blank = [partition for partition in facts.partitions if partition.blank]
+    # Where no partition has a record, there is no window that could wait.
     if not blank or len(blank) == len(facts.partitions):
         return
-    which = partitions(one.partition for one in blank)
-    if any(one.lag for one in blank):
+    which = partitions(partition.partition for partition in blank)
+    if any(partition.lag for partition in blank):
         yield Trouble("warning", f"no window closes before the records that wait in {which} are read")
     elif facts.idle_timeout is None:
         yield Trouble(
@@ -151,20 +159,21 @@ def _closing(facts: Facts) -> Iterator[Trouble]:
 
 def _aggregating(facts: Facts) -> list[Trouble]:
     """Windows are due, and no Spark stage is at work."""
-    seen = [facts.windows, *(view.windows for view in facts.views)]
+    window_facts = [facts.windows, *(view.windows for view in facts.views)]
     # If the last windows have no row, nothing more is ever written after the end of the input. That is no fault.
     missing = max(
-        0 if one.sparse and one.next is None and one.written is not None else one.missing for one in seen
+        0 if windows.sparse and windows.next is None and windows.written is not None else windows.missing
+        for windows in window_facts
     )
     if not missing or _spark_works(facts):
         return []
-    heard = [part.at for part in facts.parts if part.is_spark]
-    heard += [stage.last_at for stage in facts.stages if stage.last_at is not None]
+    times = [part.at for part in facts.parts if part.is_spark]
+    times += [stage.last_at for stage in facts.stages if stage.last_at is not None]
     since = (
-        f"nothing was heard of Spark for {ago(facts.now - max(heard))}" if heard else "Spark has not run yet"
+        f"nothing was heard of Spark for {ago(facts.now - max(times))}" if times else "Spark has not run yet"
     )
     text = f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since}; {_RUNNING}"
-    return [Trouble("wrong" if heard else "warning", text)]
+    return [Trouble("wrong" if times else "warning", text)]
 
 
 def _spark_works(facts: Facts) -> bool:
@@ -190,15 +199,16 @@ def _partitioners(facts: Facts, *, waits: bool) -> Iterator[Trouble]:
     waits: whether it is said already that a partition without a record holds back the windows.
     """
     names = {member.client_id for member in facts.members}
+    # What another finding says already is not said again.
     known = ({"waits for a first tuple"} if waits else set()) | ({"leapt away"} if facts.leap else set())
     for part in facts.parts:
-        if not isinstance(part.said, PartitionerRecord):
+        if not isinstance(part.telemetry, PartitionerRecord):
             continue
         trouble = silence(part.sign(facts.now))
         if trouble is None:
-            others = (still for still in part.said.standing if still.what not in known)
+            others = (still for still in part.telemetry.standing if still.what not in known)
             yield from (Trouble("wrong", f"{part.name}: {printable(still.why)}") for still in others)
-        elif f"evenflow-{facts.query}-{part.said.instance}" in names:
+        elif f"evenflow-{facts.query}-{part.telemetry.instance}" in names:
             yield replace(
                 trouble, text=f"{part.name} is in its group, but {trouble.text.replace(part.name, 'it', 1)}"
             )

@@ -67,7 +67,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         troubles.append(missing_input(settings, topic_names(settings.kafka)).message)
     else:
         settings = settings.with_input_partitions(state.partitions)
-    begun = None if state is None else _told(troubles, lambda: read_beginning(settings), None)
+    begun = None if state is None else _answer_or(troubles, lambda: read_beginning(settings), None)
     # Partitions that were added to the topic, and that the query has not taken in yet, hold no window back.
     if begun is not None and len(begun.begin) < settings.input_partitions:
         settings = settings.with_input_partitions(len(begun.begin))
@@ -97,19 +97,25 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         added=0 if state is None else state.partitions - len(partitions),
         leap=leap_of(settings, partitions),
         delays=ResultDelays.of(settings.query),
-        gone=_gone(settings, aggregated=aggregated) if any(one.state for one in partitions) else (),
+        gone=_missing_topics(settings, aggregated=aggregated)
+        if any(partition.state for partition in partitions)
+        else (),
         losses=tuple(losses(every_query, checkpoint=bool(at_work), parts=alive.parts, begun=_has_begun)),
-        ending=tuple(one.left(now()) for one in ending_soon(settings, now=now)),
-        views=tuple(_view(one, partitions) for one in every_query[1:]),
+        ending=tuple(certificate.left(now()) for certificate in ending_soon(settings, now=now)),
+        views=tuple(_view(view_settings, partitions) for view_settings in every_query[1:]),
     )
 
 
-def _gone(settings: Settings, *, aggregated: bool) -> tuple[str, ...]:
+def _missing_topics(settings: Settings, *, aggregated: bool) -> tuple[str, ...]:
     """Topics of a query that has begun, and that are not there. aggregated: whether Spark has ever run."""
-    wanted = {settings.topic("routed")}
+    topics = {settings.topic("routed")}
     if aggregated:
-        wanted |= {one.topic(role) for one in queries(settings) for role in sink_of(one).topics}
-    return tuple(sorted(wanted.difference(topic_names(settings.kafka))))
+        topics |= {
+            query_settings.topic(role)
+            for query_settings in queries(settings)
+            for role in sink_of(query_settings).topics
+        }
+    return tuple(sorted(topics.difference(topic_names(settings.kafka))))
 
 
 def losses(
@@ -124,18 +130,22 @@ def losses(
     checkpoint: whether micro-batches are in a checkpoint that is seen from here. parts: as telemetry tells them. begun:
     returns whether the query has noted that it writes to the place of these settings.
     """
-    told = any(
-        part.said.batch is not None for part in parts if isinstance(part.said, BatchRecord | HeartbeatRecord)
+    batch_ended = any(
+        part.telemetry.batch is not None
+        for part in parts
+        if isinstance(part.telemetry, BatchRecord | HeartbeatRecord)
     )
-    for one in every_query:
-        folder = None if one.results.folder is None else local_folder(one.results.folder)
+    for query_settings in every_query:
+        folder = (
+            None if query_settings.results.folder is None else local_folder(query_settings.results.folder)
+        )
         # A folder of the machine on which Spark runs is not missing because it is not on this one.
-        if not checkpoint and (folder is not None or not told):
+        if not checkpoint and (folder is not None or not batch_ended):
             continue
         try:
-            text = sink_of(one).loss(one)
+            text = sink_of(query_settings).loss(query_settings)
             # A relative path may name another folder here than where Spark runs. The note has the whole path.
-            if text is not None and begun(one):
+            if text is not None and begun(query_settings):
                 yield Trouble("wrong", text)
         except EvenflowError as error:
             yield Trouble("warning", f"whether the results are there is not known: {error.message}")
@@ -150,15 +160,17 @@ def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | N
 
     None if this is not so, or if no partition becomes idle.
     """
-    everyone = {one.partition: one.state for one in partitions if one.state is not None}
-    waiting = {one.partition for one in partitions if not one.ended}
+    everyone = {
+        partition.partition: partition.state for partition in partitions if partition.state is not None
+    }
+    waiting = {partition.partition for partition in partitions if not partition.ended}
     reached = {p: time for p in waiting & everyone.keys() if (time := everyone[p].max_time) is not None}
     if settings.partitioner.idle_timeout is None or not reached or len(everyone) < len(partitions):
         return None
     furthest = max(reached, key=lambda p: reached[p])
     leaps = Leaps(settings, everyone)
     others = sorted(waiting - {furthest})
-    idle = all(one.lag == 0 for one in partitions if one.partition in others)
+    idle = all(partition.lag == 0 for partition in partitions if partition.partition in others)
     if not others or not idle or any(leaps.followed_by(furthest, p) for p in others):
         return None
     return leaps.words(furthest, others)
@@ -183,7 +195,7 @@ def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFac
     )
 
 
-def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
+def _answer_or(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
     """What `ask` returns. If it raises IncompatibleStateError, that is added to `troubles`, and `otherwise` is returned."""
     try:
         return ask()
@@ -194,7 +206,7 @@ def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
 
 def _partitions(settings: Settings, topic: TopicState, troubles: list[str]) -> tuple[PartitionFacts, ...]:
     none: dict[int, PartitionState] = {}
-    states = _told(troubles, lambda: all_states(settings), none)
+    states = _answer_or(troubles, lambda: all_states(settings), none)
     if any(state.topic_id != topic.topic_id for state in states.values()):
         troubles.append(f"{topic.name} was deleted and created again since the query began")
     return tuple(

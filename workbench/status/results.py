@@ -49,12 +49,12 @@ def newest_written(settings: Settings) -> Written | None:
     if "results" in sink.topics:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
         avro = settings.results.sink == "avro"
-        found = [(end_of(message.value(), avro=avro), int(message.timestamp()[1])) for message in newest]
+        entries = [(end_of(message.value(), avro=avro), int(message.timestamp()[1])) for message in newest]
     else:
         place = settings.results.folder
         folder = None if place is None else local_folder(place)
-        found = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
-    return max(((end, at) for end, at in found if end is not None), default=None)
+        entries = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
+    return max(((end, at) for end, at in entries if end is not None), default=None)
 
 
 def end_of(value: bytes | None, *, avro: bool = False) -> int | None:
@@ -69,8 +69,8 @@ def end_of(value: bytes | None, *, avro: bool = False) -> int | None:
             end = window_end_of(value)
             return end if NO_MARK <= end <= END_MARK else None
         # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
-        said = value if value is None or value[:1] == b"{" else _frame_header(value)
-        return read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
+        payload = value if value is None or value[:1] == b"{" else _frame_header(value)
+        return read_object(payload, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
     except (ValueError, OSError, pa.ArrowException):
         return None
 
@@ -94,9 +94,11 @@ def _of_file(file: Path) -> tuple[int | None, int]:
     (None, 0) for a file that is no Parquet, is of others, or has no statistics.
     """
     try:
-        found = pq.ParquetFile(file)
-        column = found.schema_arrow.get_field_index("window_end")
-        groups = [found.metadata.row_group(number) for number in range(found.metadata.num_row_groups)]
+        parquet_file = pq.ParquetFile(file)
+        column = parquet_file.schema_arrow.get_field_index("window_end")
+        groups = [
+            parquet_file.metadata.row_group(number) for number in range(parquet_file.metadata.num_row_groups)
+        ]
         ends = [group.column(column).statistics.max for group in groups]
         return max(map(_ms, ends)), round(file.stat().st_mtime * 1000)
     except (OSError, AttributeError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException):

@@ -32,13 +32,16 @@ def screen(facts: Facts, *, width: int) -> Group:
         together = [_PLACES | counts] if width >= _WIDE else [_PLACES, counts]
         parts += [_table(facts, columns) for columns in together]
     parts += [Text(line) for line in lines(facts)]
-    found = findings(facts)
-    for one in found:
-        wrong = one.level == "wrong"
+    troubles = findings(facts)
+    for trouble in troubles:
+        wrong = trouble.level == "wrong"
         parts.append(
-            Text(f"! {one.text}" if wrong else f"warning: {one.text}", style="red" if wrong else "yellow")
+            Text(
+                f"! {trouble.text}" if wrong else f"warning: {trouble.text}",
+                style="red" if wrong else "yellow",
+            )
         )
-    if not found:
+    if not troubles:
         parts.append(Text("nothing is wrong", style="green"))
     return Group(*parts)
 
@@ -48,30 +51,30 @@ def lines(facts: Facts) -> Iterator[str]:
     if facts.begun:
         yield f"rejected: {_rejected(facts)}"
         yield from _windows(facts)
-        for seen in facts.views:
-            yield f"view {seen.name}: {_closed(facts, seen.windows)}"
+        for view in facts.views:
+            yield f"view {view.name}: {_closed(facts, view.windows)}"
         yield _plan(facts)
     for member in facts.members:
         owned = numbers(member.partitions) or "no partitions (stands by)"
         yield f"alive: {member.client_id} on {member.host} reads {owned}"
     for part in facts.parts:
-        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago: {said_of(part.said)}"
+        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago: {said_of(part.telemetry)}"
     if facts.ignored:
         yield f"telemetry: {count(facts.ignored, 'record')} of others ignored"
     for stage in facts.stages:
         when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
         yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
-    for seen in facts.views:
-        for stage in seen.stages:
-            yield f"checkpoint of view {seen.name}: {stage.stage}, {stage.batches:,} micro-batches done"
+    for view in facts.views:
+        for stage in view.stages:
+            yield f"checkpoint of view {view.name}: {stage.stage}, {stage.batches:,} micro-batches done"
 
 
 def as_json(facts: Facts) -> dict[str, Any]:
     """The facts as plain JSON. Times are in ms."""
-    windows, plan, found = facts.windows, facts.plan, findings(facts)
+    windows, plan, troubles = facts.windows, facts.plan, findings(facts)
     return {
-        "state": state_of(found),
-        "findings": [vars(finding) for finding in found],
+        "state": state_of(troubles),
+        "findings": [vars(finding) for finding in troubles],
         "query": facts.query,
         "input": facts.topic,
         "now": facts.now,
@@ -79,7 +82,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
         "ended": facts.ended,
         "changed": list(facts.changed),
         "lag": facts.lag,
-        "partitions": [_partition(one) for one in facts.partitions],
+        "partitions": [_partition(partition) for partition in facts.partitions],
         "rejected": {"by_reason": dict(facts.rejected.by_reason), "whole": facts.rejected.whole},
         "unfit": facts.unfit,
         "windows": vars(windows),
@@ -87,16 +90,16 @@ def as_json(facts: Facts) -> dict[str, Any]:
         "plan": None if plan is None else vars(plan),
         "members": [{**vars(member), "partitions": list(member.partitions)} for member in facts.members],
         "parts": [
-            {"name": part.name, "at": part.at, "said": part.said.model_dump(mode="json")}
+            {"name": part.name, "at": part.at, "said": part.telemetry.model_dump(mode="json")}
             for part in facts.parts
         ],
         "telemetry_ignored": facts.ignored,
         "stages": [vars(stage) for stage in facts.stages],
         "views": {
-            seen.name: {**vars(seen.windows), "stages": [vars(stage) for stage in seen.stages]}
-            for seen in facts.views
+            view.name: {**vars(view.windows), "stages": [vars(stage) for stage in view.stages]}
+            for view in facts.views
         },
-        "wrong": [finding.text for finding in found],
+        "wrong": [finding.text for finding in troubles],
     }
 
 
@@ -118,24 +121,28 @@ def _table(facts: Facts, columns: Columns) -> Table:
     for header in columns:
         # A narrow terminal breaks a time between day and hour.
         table.add_column(header, justify="right", overflow="fold", no_wrap=header not in _TIMES)
-    for one in facts.partitions:
-        table.add_row(str(one.partition), *(cell(one) for cell in columns.values()))
+    for partition in facts.partitions:
+        table.add_row(str(partition.partition), *(cell(partition) for cell in columns.values()))
     return table
 
 
 def _counted(name: str) -> Callable[[PartitionFacts], str]:
     """A cell that shows this field of the committed state."""
-    return lambda one: "-" if one.state is None else f"{getattr(one.state, name):,}"
+    return lambda partition: "-" if partition.state is None else f"{getattr(partition.state, name):,}"
 
 
-def _share(one: PartitionFacts) -> str:
-    return share(one.state.rejected, one.state.read) if one.state is not None and one.state.read else "-"
+def _share(partition: PartitionFacts) -> str:
+    return (
+        share(partition.state.rejected, partition.state.read)
+        if partition.state is not None and partition.state.read
+        else "-"
+    )
 
 
-def _standing(one: PartitionFacts) -> str:
-    if one.state is None:
+def _standing(partition: PartitionFacts) -> str:
+    if partition.state is None:
         return "not begun"
-    return "ended" if one.ended else "idle" if one.state.asleep else ""
+    return "ended" if partition.ended else "idle" if partition.state.asleep else ""
 
 
 Columns = dict[str, Callable[[PartitionFacts], str]]
@@ -143,10 +150,10 @@ _TIMES = ("watermark (UTC)", "mark (UTC)")
 _PLACES: Columns = {
     "begin": _counted("begin"),
     "committed": _counted("offset"),
-    "end": lambda one: f"{one.log_end:,}",
-    "lag": lambda one: f"{one.lag:,}",
-    _TIMES[0]: lambda one: moment(one.watermark),
-    _TIMES[1]: lambda one: moment(one.mark),
+    "end": lambda partition: f"{partition.log_end:,}",
+    "lag": lambda partition: f"{partition.lag:,}",
+    _TIMES[0]: lambda partition: moment(partition.watermark),
+    _TIMES[1]: lambda partition: moment(partition.mark),
 }
 _COUNTS: Columns = {
     "read": _counted("read"),
@@ -158,27 +165,27 @@ _COUNTS: Columns = {
 }
 
 
-def _partition(one: PartitionFacts) -> dict[str, Any]:
-    state = one.state
+def _partition(partition: PartitionFacts) -> dict[str, Any]:
+    state = partition.state
     counted = {
         name: None if state is None else getattr(state, name)
         for name in ("read", "routed", "filtered", "rejected")
     }
     return {
-        "partition": one.partition,
+        "partition": partition.partition,
         "begin": None if state is None else state.begin,
         "committed": None if state is None else state.offset,
-        "log_begin": one.log_begin,
-        "log_end": one.log_end,
-        "lag": one.lag,
-        "watermark": one.watermark,
-        "mark": one.mark,
+        "log_begin": partition.log_begin,
+        "log_end": partition.log_end,
+        "lag": partition.lag,
+        "watermark": partition.watermark,
+        "mark": partition.mark,
         "idle": state is not None and state.asleep,
-        "ended": one.ended,
-        "max_jump": one.max_jump,
-        "max_jump_from": one.max_jump_from,
-        "out_of_orderness": one.out_of_orderness,
-        "out_of_orderness_from": one.out_of_orderness_from,
+        "ended": partition.ended,
+        "max_jump": partition.max_jump,
+        "max_jump_from": partition.max_jump_from,
+        "out_of_orderness": partition.out_of_orderness,
+        "out_of_orderness_from": partition.out_of_orderness_from,
         **counted,
     }
 
@@ -187,10 +194,10 @@ def _rejected(facts: Facts) -> str:
     total = facts.total("rejected")
     if not total:
         return "none"
-    found = facts.rejected
-    reasons = by_reason(found.by_reason)
-    of = "" if found.whole else f" (of the newest {sum(found.by_reason.values()):,})"
-    return f"{total:,} of {facts.total('read'):,}: {reasons or 'the records are gone'}{of}"
+    rejected = facts.rejected
+    reasons = by_reason(rejected.by_reason)
+    scope = "" if rejected.whole else f" (of the newest {sum(rejected.by_reason.values()):,})"
+    return f"{total:,} of {facts.total('read'):,}: {reasons or 'the records are gone'}{scope}"
 
 
 def _closed(facts: Facts, windows: WindowFacts) -> str:

@@ -16,8 +16,8 @@ def manifests(settings: Settings, *, cluster: str) -> list[dict[str, Any]]:
     """The topics as evenflow itself would make them, then a user for each part. cluster: name of the Kafka resource."""
     replicas = settings.kafka.replication_factor
     specs = [*pipeline_topics(settings).values(), *topics_of_views(settings)]
-    made = [_topic(spec, replicas, cluster) for spec in specs]
-    return made + [_user(settings, part, cluster) for part in PARTS]
+    topics = [_topic(spec, replicas, cluster) for spec in specs]
+    return topics + [_user(settings, part, cluster) for part in PARTS]
 
 
 def user_of(settings: Settings, part: str) -> str:

@@ -26,7 +26,7 @@ class Right:
 
 def rights(settings: Settings, part: str) -> list[Right]:
     """The rights of one of PARTS. `tools` is who verifies the results, and writes nothing. `replay` writes a stream."""
-    of = {
+    rights_by_part = {
         "partitioner": _partitioner,
         "combiner": _combiner,
         "reducer": _reducer,
@@ -34,13 +34,15 @@ def rights(settings: Settings, part: str) -> list[Right]:
         "tools": _tools,
         "replay": _replay,
     }
-    return [*_looking(settings), *of[part](settings)]
+    return [*_looking(settings), *rights_by_part[part](settings)]
 
 
 def _looking(settings: Settings) -> list[Right]:
     """Rights of every part: before it starts, it checks the topics that it uses, and reads what the query is."""
     query = settings.query.name
-    outside = {one.topic(role) for one in queries(settings) for role in ("input", "results")}
+    outside = {
+        query_settings.topic(role) for query_settings in queries(settings) for role in ("input", "results")
+    }
     strangers = sorted(name for name in outside if not name.startswith(f"{query}."))
     return [
         Right("topic", f"{query}.", ("Describe", "DescribeConfigs"), prefix=True),
@@ -56,7 +58,9 @@ def _may(settings: Settings, operation: Operation, role: TopicRole) -> Right:
 
 def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> list[Right]:
     """The operation in the topics of these roles, both the query's and those that its views have of their own."""
-    names = dict.fromkeys(one.topic(role) for one in queries(settings) for role in roles)
+    names = dict.fromkeys(
+        query_settings.topic(role) for query_settings in queries(settings) for role in roles
+    )
     return [Right("topic", name, (operation,)) for name in names]
 
 
@@ -98,7 +102,7 @@ def _reducer(settings: Settings) -> list[Right]:
 
 def _epochs(settings: Settings, stage: str) -> list[Right]:
     """Rights to the ids that decide which driver of a stage may write."""
-    ids = [f"{one.query.name}.spark.{stage}" for one in queries(settings)]
+    ids = [f"{query_settings.query.name}.spark.{stage}" for query_settings in queries(settings)]
     return [Right("transactionalId", name, ("Describe", "Write")) for name in ids]
 
 

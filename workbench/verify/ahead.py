@@ -19,7 +19,7 @@ _DRIFT = 3_600_000
 """ms by which the clocks of two machines may differ."""
 
 
-def check_ahead(db: duckdb.DuckDBPyConnection, query: Query, clocks: Clocks, found: Findings) -> None:
+def check_ahead(db: duckdb.DuckDBPyConnection, query: Query, clocks: Clocks, findings: Findings) -> None:
     """Check the rejections as `ahead`. Needs tables `readable`, `records` and `rejected`."""
     most = query.max_ahead_of_clock
     for partition, offset, time, clock, appended in stream(
@@ -31,9 +31,9 @@ def check_ahead(db: duckdb.DuckDBPyConnection, query: Query, clocks: Clocks, fou
     ):
         why = _why_not(most, clocks, time, clock, appended)
         if why is not None:
-            found.add(wrong(partition, offset, f"rejected as ahead, {why}"))
+            findings.add(wrong(partition, offset, f"rejected as ahead, {why}"))
     if most is not None:
-        _let_through(db, most, clocks, found)
+        _let_through(db, most, clocks, findings)
 
 
 def _why_not(
@@ -54,7 +54,7 @@ def _why_not(
     return None
 
 
-def _let_through(db: duckdb.DuckDBPyConnection, most: int, clocks: Clocks, found: Findings) -> None:
+def _let_through(db: duckdb.DuckDBPyConnection, most: int, clocks: Clocks, findings: Findings) -> None:
     latest = None if clocks.now is None else clocks.now + most + _DRIFT
     if latest is not None:
         for partition, offset, time in stream(
@@ -63,7 +63,7 @@ def _let_through(db: duckdb.DuckDBPyConnection, most: int, clocks: Clocks, found
                 WHERE reason IS DISTINCT FROM 'ahead' AND time > {latest} ORDER BY ALL""",
         ):
             detail = f"ahead: its event time is {time}, and even now it is only {clocks.now}"
-            found.add(missed(partition, offset, detail))
+            findings.add(missed(partition, offset, detail))
     # The join goes through all tuples, so it is left out where no record has a stamp of the broker.
     if scalar(db, "SELECT count(appended) FROM records"):
         once = "" if latest is None else f"AND t.time <= {latest}"
@@ -74,4 +74,4 @@ def _let_through(db: duckdb.DuckDBPyConnection, most: int, clocks: Clocks, found
                 WHERE t.reason IS DISTINCT FROM 'ahead' AND t.time > i.appended + {most} {once} ORDER BY ALL""",
         ):
             detail = f"ahead: its event time is {time}, and the broker appended it at {appended}"
-            found.add(missed(partition, offset, detail))
+            findings.add(missed(partition, offset, detail))

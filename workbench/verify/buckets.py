@@ -19,8 +19,8 @@ def place_keys(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
 
     def bucketed() -> Iterator[pa.RecordBatch]:
         for batch in source:
-            of = pa.array(bucket_of(hash_keys(batch["key"]), buckets))
-            yield pa.RecordBatch.from_arrays([batch["id"], of], schema=_SCHEMA)
+            bucket_numbers = pa.array(bucket_of(hash_keys(batch["key"]), buckets))
+            yield pa.RecordBatch.from_arrays([batch["id"], bucket_numbers], schema=_SCHEMA)
 
     db.register("source", pa.RecordBatchReader.from_batches(_SCHEMA, bucketed()))
     db.execute("CREATE OR REPLACE TABLE bucketed AS SELECT * FROM source")

@@ -49,7 +49,7 @@ def check(
     written: Table,
     committed: Sequence[Committed],
     *,
-    kept: Kept = EVERYTHING,
+    log_starts: Kept = EVERYTHING,
     clocks: Clocks = UNKNOWN_CLOCKS,
     results_begin: Mapping[int, int] | None = None,
     now: int | None = None,
@@ -70,7 +70,7 @@ def check(
         inputs,
         rejected,
         committed,
-        kept=kept,
+        log_starts=log_starts,
         clocks=clocks,
         limit=limit,
         scratch=scratch,
@@ -89,7 +89,7 @@ def check(
 class Recomputed:
     """The input, checked against its rejections and counters, and the results that are due according to it.
 
-    committed: one state per input partition. Records at or after its offset are left out. kept: what retention has
+    committed: one state per input partition. Records at or after its offset are left out. log_starts: what retention has
     left of the topics. clocks: between which moments tuples were judged. limit: how many differences of each kind are
     kept. scratch: existing folder for data beyond `memory` (a size in DuckDB's words). None: all data stay in memory. A
     table may be a reader, which is streamed through once. Raises ConfigError for an aggregate that verify cannot
@@ -103,7 +103,7 @@ class Recomputed:
         rejected: Table,
         committed: Sequence[Committed],
         *,
-        kept: Kept = EVERYTHING,
+        log_starts: Kept = EVERYTHING,
         clocks: Clocks = UNKNOWN_CLOCKS,
         limit: int = 20,
         scratch: Path | None = None,
@@ -115,11 +115,11 @@ class Recomputed:
         self._reading = settings if settings.query.summary is None else settings.origin
         self._mark = min(state.mark for state in committed)
         self._ended = all(state.ended for state in committed)
-        self._found = Findings(limit=limit)
+        self._findings = Findings(limit=limit)
         self._db = _database(scratch, memory)
         try:
-            self._recompute(inputs, rejected, committed, kept)
-            check_ahead(self._db, self._reading.query, clocks, self._found)
+            self._recompute(inputs, rejected, committed, log_starts)
+            check_ahead(self._db, self._reading.query, clocks, self._findings)
         except BaseException:
             # The caller's `with` has not begun yet, so nothing else would close the database.
             self._db.close()
@@ -133,8 +133,10 @@ class Recomputed:
     ) -> None:
         self._db.close()
 
-    def _recompute(self, inputs: Table, rejected: Table, committed: Sequence[Committed], kept: Kept) -> None:
-        db, settings, found = self._db, self._reading, self._found
+    def _recompute(
+        self, inputs: Table, rejected: Table, committed: Sequence[Committed], log_starts: Kept
+    ) -> None:
+        db, settings, findings = self._db, self._reading, self._findings
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]
         _keep(db, "committed", pa.Table.from_pylist(states, schema=_COMMITTED_SCHEMA))
         _keep(db, "rejected", rejected, _REJECTED)
@@ -145,13 +147,13 @@ class Recomputed:
         )
         records.load(db, settings, inputs)
         # Before any check: this also deletes the records and rejections that can no longer be judged.
-        self._lost = lost.find_lost(db, settings, committed, kept)
+        self._lost = lost.find_lost(db, settings, committed, log_starts)
         delays.load_delays(db, settings.query, committed)
-        rejections.check_rejections(db, settings, committed, self._lost, found)
+        rejections.check_rejections(db, settings, committed, self._lost, findings)
         self._without_schema = rejections.without_schema(db, settings)
         self._withheld = rejections.withheld(db, settings)
-        self._counters = check_counters(db, settings.query, committed, self._lost, found)
-        until = [gone.until for gone in self._lost.values() if gone.until is not None]
+        self._counters = check_counters(db, settings.query, committed, self._lost, findings)
+        until = [loss.until for loss in self._lost.values() if loss.until is not None]
         self._compared_from = max(until) + 1 if until else None
         of_summary = self._settings.query.summary is not None
         recompute = summaries.recompute if of_summary else windows.recompute
@@ -174,7 +176,7 @@ class Recomputed:
         `committed`. seconds: how long ago `committed` was read. bound: for how many seconds a due window may be
         pending. repeats: whether equal rows may be there several times.
         """
-        db, settings, found = self._db, self._settings, self._found.copy()
+        db, settings, findings = self._db, self._settings, self._findings.copy()
         now = self._mark if now is None else max(now, self._mark)
         results.load(db, settings, written)
         results.leave_out(
@@ -189,12 +191,12 @@ class Recomputed:
         # `begins` is called last: retention may have deleted results while they were read.
         doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
-        tuples = results.compare(db, settings, now, found, repeats=repeats)
+        tuples = results.compare(db, settings, now, findings, repeats=repeats)
         rows, ends, unfit = db.execute(
             "SELECT count(*), count(DISTINCT window_end), coalesce(sum(unfit), 0) FROM due"
         ).fetchall()[0]
         skipped = int(scalar(db, "SELECT count(*) FROM skipped"))
-        _conclude(far, rows, skipped, doubtful, found)
+        _conclude(far, rows, skipped, doubtful, findings)
         return Report(
             windows=ends,
             rows=rows,
@@ -206,9 +208,9 @@ class Recomputed:
             routed=sum(c.routed for c in self._counters),
             rejected=sum(c.rejected for c in self._counters),
             filtered=sum(c.filtered for c in self._counters),
-            differences=found.total,
-            kinds=found.kinds,
-            first=tuple(found.kept),
+            differences=findings.total,
+            kinds=findings.kinds,
+            first=tuple(findings.examples),
             counters=self._counters,
             reach=far,
             tuples=tuples,
@@ -222,15 +224,15 @@ class Recomputed:
         )
 
 
-def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Findings) -> None:
+def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, findings: Findings) -> None:
     """Add the findings that are no differences: results are behind for too long, or nothing could be compared."""
     if not far.in_time:
-        found.add(
+        findings.add(
             Difference(kind=BEHIND, detail=f"{far}; {far.bound:g} s are allowed: is the Spark job alive?")
         )
     if rows == 0 and (skipped or doubtful):
         detail = f"nothing is left to compare: {skipped} windows hold lost tuples, {doubtful} rows may have been deleted"
-        found.add(Difference(kind=BLIND, detail=detail))
+        findings.add(Difference(kind=BLIND, detail=detail))
 
 
 def _database(scratch: Path | None, memory: str) -> duckdb.DuckDBPyConnection:

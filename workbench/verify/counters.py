@@ -26,7 +26,7 @@ def check_counters(
     query: Query,
     committed: Sequence[Committed],
     lost: dict[int, Lost],
-    found: Findings,
+    findings: Findings,
 ) -> tuple[Counters, ...]:
     """Count the tuples below each committed offset and compare with what was committed with it."""
     counted = {
@@ -49,7 +49,7 @@ def check_counters(
     all_counters = []
     for state in committed:
         read, rejected = counted.get(state.partition, (0, 0))
-        gone = lost.get(state.partition)
+        loss = lost.get(state.partition)
         counters = Counters(
             partition=state.partition,
             offset=state.offset,
@@ -62,42 +62,46 @@ def check_counters(
             committed_rejected=state.rejected,
             committed_filtered=state.filtered,
             ended=state.ended,
-            unannounced=_unannounced(db, state, gone, found),
+            unannounced=_unannounced(db, state, loss, findings),
         )
-        _compare(counters, gone, found)
-        _check_state(db, query, state, largest.get(state.partition, (None, None)), gone, found)
+        _compare(counters, loss, findings)
+        _check_state(db, query, state, largest.get(state.partition, (None, None)), loss, findings)
         all_counters.append(counters)
     return tuple(all_counters)
 
 
-def _compare(counters: Counters, lost: Lost | None, found: Findings) -> None:
+def _compare(counters: Counters, lost: Lost | None, findings: Findings) -> None:
     """Compare what is there with what was counted. If the partition has lost tuples, less may be there."""
     for name in ("read", "routed", "rejected", "filtered"):
-        here, there = getattr(counters, name), getattr(counters, f"committed_{name}")
-        if here > there or (here < there and lost is None):
-            found.add(_off("counters", counters.partition, name, here, there, "the committed counter is off"))
+        recount, committed = getattr(counters, name), getattr(counters, f"committed_{name}")
+        if recount > committed or (recount < committed and lost is None):
+            findings.add(
+                _off("counters", counters.partition, name, recount, committed, "the committed counter is off")
+            )
     total = counters.committed_routed + counters.committed_rejected + counters.committed_filtered
     if counters.committed_read != total:
         detail = "committed read is not routed + rejected + filtered"
-        found.add(_off("counters", counters.partition, "read", total, counters.committed_read, detail))
+        findings.add(_off("counters", counters.partition, "read", total, counters.committed_read, detail))
 
 
-def _unannounced(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, found: Findings) -> int:
+def _unannounced(
+    db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, findings: Findings
+) -> int:
     """Tuples of an ended partition beyond what its producers announced."""
     end = end_of(db, state.partition)
     if end is None:
         return 0
-    held = scalar(
+    tuples = scalar(
         db,
         'SELECT count(*) FROM records WHERE marker IS NULL AND partition = ? AND "offset" < ?',
         [state.partition, end.offset],
     )
-    held += 0 if lost is None else lost.tuples
+    tuples += 0 if lost is None else lost.tuples
     # Producers also count what they wrote before the place where the query began: at most `begin` records.
-    if held + state.begin < end.announced:
+    if tuples + state.begin < end.announced:
         detail = "the producers' markers announce more tuples than the partition holds"
-        found.add(_off("counters", state.partition, "tuples", end.announced, held, detail))
-    return max(0, held - end.announced)
+        findings.add(_off("counters", state.partition, "tuples", end.announced, tuples, detail))
+    return max(0, tuples - end.announced)
 
 
 def _check_state(
@@ -106,7 +110,7 @@ def _check_state(
     state: Committed,
     largest: tuple[int | None, int | None],
     lost: Lost | None,
-    found: Findings,
+    findings: Findings,
 ) -> None:
     """Compare the committed maximum, mark and end with those that follow from the records.
 
@@ -115,24 +119,24 @@ def _check_state(
     maximum, own = largest
     if state.began_again not in (None, state.begin):
         detail = "the committed state begins elsewhere than the query did: what lies between may be lost"
-        found.add(_off("state", state.partition, "begin", state.begin, state.began_again, detail))
+        findings.add(_off("state", state.partition, "begin", state.begin, state.began_again, detail))
     # If a lost tuple can have had the largest event time, `until` is the committed maximum itself.
     if state.max_time not in (maximum, None if lost is None else lost.until):
-        found.add(
+        findings.add(
             _off("state", state.partition, "max_time", maximum, state.max_time, "the committed maximum")
         )
     ended = end_of(db, state.partition) is not None
     if ended != state.ended and (ended or lost is None):  # the markers may be lost
         detail = "whether the partition has ended"
-        found.add(_off("state", state.partition, "ended", str(ended), str(state.ended), detail))
+        findings.add(_off("state", state.partition, "ended", str(ended), str(state.ended), detail))
     marks = [own, state.idle_mark]
     if lost is not None and state.max_time is not None:
         marks += [state.max_time - Delays(query, state).last, state.floor]
-    mark = max((one for one in marks if one is not None), default=NO_MARK)
+    mark = max((candidate for candidate in marks if candidate is not None), default=NO_MARK)
     if ended or (lost is not None and state.ended):
         mark = END_MARK
     if mark != state.mark:
-        found.add(_off("state", state.partition, "mark", mark, state.mark, "the committed mark"))
+        findings.add(_off("state", state.partition, "mark", mark, state.mark, "the committed mark"))
 
 
 def _off(

@@ -34,7 +34,7 @@ def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
 class _Scanner:
     """Reads values, names and brackets one after the other, without recursion, so that any depth can be read.
 
-    `_open` holds the closing brackets that are still to come. `_made` holds what lies in each open bracket so far, and
+    `_open` holds the closing brackets that are still to come. `_objects` holds what lies in each open bracket so far, and
     `_names` the field of each that is being read.
     """
 
@@ -43,7 +43,7 @@ class _Scanner:
         self._text, self._number = text, number
         self._at = 0
         self._open: list[str] = []
-        self._made: list[Fields] = []
+        self._objects: list[Fields] = []
         self._names: list[str] = []
 
     def run(self) -> None:
@@ -60,7 +60,8 @@ class _Scanner:
         """Read one value. If it is an object or a list, read on until its first value that is neither, or its end."""
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])
-            self._made.append(Fields())
+            self._objects.append(Fields())
+            # A list gets the empty name, so that its elements are stored as the fields of an object are.
             self._names.append("")
             self._at += 1
             if self._next() == self._open[-1]:
@@ -83,16 +84,17 @@ class _Scanner:
             raise self._error("a comma or a closing bracket is missing")
 
     def _close(self) -> None:
-        closed, made = self._open.pop(), self._made.pop()
+        closed, fields = self._open.pop(), self._objects.pop()
         self._names.pop()
         self._at += 1
         if not self._open:
-            self.outermost = made
-        self._field(made if closed == "}" else [value for _, value in made])
+            self.outermost = fields
+        self._field(fields if closed == "}" else [value for _, value in fields])
 
     def _field(self, value: Any) -> None:
+        # What lies deeper is read, so that errors in it are seen, but not kept.
         if self._open and len(self._open) <= _DEEPEST:
-            self._made[-1].append((self._names[-1], value))
+            self._objects[-1].append((self._names[-1], value))
 
     def _field_name(self) -> None:
         if self._next() != '"':
@@ -115,6 +117,7 @@ class _Scanner:
         raise self._error("a value is missing")
 
     def _string(self) -> str:
+        # True: raw control characters are refused.
         text, self._at = scanstring(self._text, self._at + 1, True)
         return str(text)
 
@@ -123,5 +126,5 @@ class _Scanner:
         self._at = self._at if space is None else space.end()
         return self._text[self._at : self._at + 1]
 
-    def _error(self, what: str) -> ValueError:
-        return ValueError(f"{what} at character {self._at}")
+    def _error(self, problem: str) -> ValueError:
+        return ValueError(f"{problem} at character {self._at}")

@@ -45,14 +45,14 @@ def load_delays(db: duckdb.DuckDBPyConnection, query: Query, committed: Sequence
     Needs `readable`.
     """
     delays = [Delays(query, state) for state in committed]
-    if all(len(one.steps) == 1 for one in delays):
+    if all(len(partition_delays.steps) == 1 for partition_delays in delays):
         delay = query.first_out_of_orderness + query.allowed_lateness
         db.execute(f"CREATE VIEW marked AS SELECT *, time - {delay} AS own FROM readable")
         return
     rows = [
         {"partition": state.partition, "offset": offset, "delay": delay}
-        for state, one in zip(committed, delays, strict=True)
-        for offset, delay in one.steps
+        for state, partition_delays in zip(committed, delays, strict=True)
+        for offset, delay in partition_delays.steps
     ]
     db.register("source", pa.Table.from_pylist(rows, schema=_SCHEMA))
     db.execute("CREATE TABLE delays AS SELECT * FROM source")

@@ -65,17 +65,17 @@ def _repeats(query: Query) -> bool:
 def _read(query: Query) -> str:
     """SQL of the columns that were read: a row for each record, or for each element if records are taken apart."""
     names = list(cell_types(query))
-    held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
+    own_columns = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
     if query.explode is not None:  # all such records were read strictly
         parts = [
             f", {f'x{i}[place]' if name in query.element_columns else f'x{i}'} AS {identifier(name)}"
             for i, name in enumerate(names)
         ]
         places = "SELECT *, unnest(range(1, elements + 1)) AS place FROM strict WHERE readable"
-        return f"SELECT {held}{''.join(parts)} FROM ({places})"
+        return f"SELECT {own_columns}{''.join(parts)} FROM ({places})"
     cells = "".join(f", x{i} AS {identifier(name)}" for i, name in enumerate(names))
     return " UNION ALL ".join(
-        f"SELECT {held}{cells} FROM {table} WHERE readable" for table in ("records", "strict")
+        f"SELECT {own_columns}{cells} FROM {table} WHERE readable" for table in ("records", "strict")
     )
 
 
@@ -131,8 +131,8 @@ def _derived(query: Query, read: str) -> str:
         fits.append(f"({' AND '.join(f'{part} IS NOT NULL' for part in parts)} OR NOT {chosen})")
     else:
         fits += [f"{identifier(name)} IS NOT NULL" for name in query.key_columns if name not in columns.read]
-    made = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
-    return f"SELECT {_tuple(query)}, {chosen} AS chosen, {made} FROM ({read})"
+    verdicts = f"{' AND '.join(fits) or 'true'} AS fits, ({_repeated(query)})::HUGEINT AS repeated"
+    return f"SELECT {_tuple(query)}, {chosen} AS chosen, {verdicts} FROM ({read})"
 
 
 def _repeated(query: Query) -> str:

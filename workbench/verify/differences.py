@@ -12,7 +12,7 @@ from workbench.verify.sql import scalar
 
 def add_differences(
     db: duckdb.DuckDBPyConnection,
-    found: Findings,
+    findings: Findings,
     kind: str,
     select: str,
     *,
@@ -25,10 +25,10 @@ def add_differences(
     if not count:
         return
     rows: list[tuple[Any, ...]] = db.execute(
-        f'SELECT * FROM ({select}) ORDER BY window_end, key, "offset" LIMIT {found.limit}'
+        f'SELECT * FROM ({select}) ORDER BY window_end, key, "offset" LIMIT {findings.limit}'
     ).fetchall()
     for key, end, expected, got, partition, offset, *start in rows:
-        found.add(
+        findings.add(
             Difference(
                 kind=kind,
                 detail=detail,
@@ -42,7 +42,7 @@ def add_differences(
                 offset=offset,
             )
         )
-    found.count_only(kind, count - len(rows))
+    findings.count_only(kind, count - len(rows))
 
 
 def _shown(value: Any) -> int | float | str | None:

@@ -30,7 +30,7 @@ class _InForce:
 
 
 def check_jumps(
-    db: duckdb.DuckDBPyConnection, query: Query, state: Committed, lost: Lost | None, found: Findings
+    db: duckdb.DuckDBPyConnection, query: Query, state: Committed, lost: Lost | None, findings: Findings
 ) -> None:
     """Check which tuples of an input partition were rejected as jumps.
 
@@ -43,7 +43,7 @@ def check_jumps(
         for (offset,) in stream(
             db, "SELECT \"offset\" FROM readable WHERE reason = 'jump' AND partition = ?", [partition]
         ):
-            found.add(wrong(partition, offset, "rejected as jump, but max_jump is off"))
+            findings.add(wrong(partition, offset, "rejected as jump, but max_jump is off"))
         return
     progress: int | None = None
     run: list[int] = []
@@ -63,10 +63,10 @@ def check_jumps(
             run = []
         if known and jump and reason != "jump":
             detail = f"a jump from {progress} to {time} that nothing had confirmed"
-            found.add(missed(partition, offset, detail))
+            findings.add(missed(partition, offset, detail))
         if known and not jump and reason == "jump":
             detail = f"rejected as jump, but {time} is no unconfirmed jump from {progress}"
-            found.add(wrong(partition, offset, detail))
+            findings.add(wrong(partition, offset, detail))
         # What the partitioner did counts here, not what it should have done: so an error is reported once.
         if reason is None:
             progress = time if progress is None else max(progress, time)

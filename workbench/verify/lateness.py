@@ -29,16 +29,16 @@ from workbench.verify.report import Difference, Findings, missed, wrong
 from workbench.verify.sql import pane_end, scalar, stream
 
 
-def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
     """Check the rejections as `late` and `idle`. Needs `marked`, and tables `rejected`, `committed` and `lost`."""
     _judge(db, query.origin.slide_ms)
     _given_marks(db)
     _claims(db)
-    _late(db, found)
-    _idle(db, found)
-    _growing(db, found)
-    _let_through(db, query.origin.slide_ms, found)
-    _committed_marks(db, found)
+    _late(db, findings)
+    _idle(db, findings)
+    _growing(db, findings)
+    _let_through(db, query.origin.slide_ms, findings)
+    _committed_marks(db, findings)
 
 
 def _judge(db: duckdb.DuckDBPyConnection, slide: int) -> None:
@@ -101,12 +101,12 @@ def _claims(db: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def _late(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _late(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     for partition, offset, end, mark in stream(
         db,
         'SELECT partition, "offset", pane_end, low FROM judged WHERE reason IS NULL AND pane_end <= low ORDER BY ALL',
     ):
-        found.add(missed(partition, offset, f"late: its pane ended at {end}, the mark was {mark}"))
+        findings.add(missed(partition, offset, f"late: its pane ended at {end}, the mark was {mark}"))
     for partition, offset, end, mark, claimed in stream(
         db,
         'SELECT partition, "offset", pane_end, high, claimed FROM claims '
@@ -118,16 +118,16 @@ def _late(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
             detail = "rejected as late without the mark that it was held against"
         else:
             detail = f"rejected as late by mark {claimed}, but the mark was {mark}"
-        found.add(wrong(partition, offset, detail))
+        findings.add(wrong(partition, offset, detail))
 
 
-def _idle(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _idle(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     for partition, offset, end, own, claimed, last in stream(
         db,
         'SELECT partition, "offset", pane_end, low, claimed, idle_mark FROM claims '
         "WHERE reason = 'idle' AND NOT fine ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, "rejected as idle, " + _why_not_idle(end, own, claimed, last)))
+        findings.add(wrong(partition, offset, "rejected as idle, " + _why_not_idle(end, own, claimed, last)))
 
 
 def _why_not_idle(end: int, own: int | None, claimed: int | None, last: int | None) -> str:
@@ -144,7 +144,7 @@ def _why_not_idle(end: int, own: int | None, claimed: int | None, last: int | No
     return f"by mark {claimed}, which no input partition has had"
 
 
-def _growing(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _growing(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     """Rejections by a mark below the mark of an earlier rejection in the same partition."""
     for partition, offset, mark, before in stream(
         db,
@@ -155,10 +155,10 @@ def _growing(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
            WHERE claimed < before ORDER BY ALL""",
     ):
         detail = f"rejected by mark {mark} after one was rejected by {before}: marks only grow"
-        found.add(wrong(partition, offset, detail))
+        findings.add(wrong(partition, offset, detail))
 
 
-def _let_through(db: duckdb.DuckDBPyConnection, slide: int, found: Findings) -> None:
+def _let_through(db: duckdb.DuckDBPyConnection, slide: int, findings: Findings) -> None:
     """Tuples that were accepted although an earlier rejection had a mark by which their panes had ended."""
     # The ASOF join finds the last such rejection before each tuple. Marks up to the partition's own are left out, because
     # `_late` checks all tuples against these.
@@ -170,14 +170,16 @@ def _let_through(db: duckdb.DuckDBPyConnection, slide: int, found: Findings) -> 
             WHERE t.reason IS NULL AND {pane_end(slide)} <= c.claimed ORDER BY ALL""",
     ):
         detail = f"idle: its pane ended at {end}, one before it was held against mark {mark}"
-        found.add(missed(partition, offset, detail))
+        findings.add(missed(partition, offset, detail))
 
 
-def _committed_marks(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _committed_marks(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     for partition, mark in stream(
         db,
         "SELECT partition, idle_mark FROM committed WHERE idle_mark IS NOT NULL "
         "AND idle_mark NOT IN (SELECT mark FROM given) ORDER BY ALL",
     ):
         detail = "the committed idle mark is one that no input partition has had"
-        found.add(Difference(kind="state", detail=detail, partition=partition, column="idle_mark", got=mark))
+        findings.add(
+            Difference(kind="state", detail=detail, partition=partition, column="idle_mark", got=mark)
+        )

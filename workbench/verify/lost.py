@@ -50,35 +50,35 @@ _SCHEMA = pa.schema(
 
 
 def find_lost(
-    db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], kept: Kept
+    db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], log_starts: Kept
 ) -> dict[int, Lost]:
     """What each input partition has lost. Also makes table `lost`.
 
     Records and rejections that cannot be judged are deleted from the tables.
     """
-    found = {}
+    losses = {}
     for state in committed:
-        before = _before(db, settings, state, kept)
+        before = _before(db, settings, state, log_starts)
         if before:
-            found[state.partition] = _lost(db, settings, state, before)
-    rows = [vars(lost) for lost in found.values()]
+            losses[state.partition] = _lost(db, settings, state, before)
+    rows = [vars(lost) for lost in losses.values()]
     db.register("source", pa.Table.from_pylist(rows, schema=_SCHEMA))
     db.execute("CREATE TABLE lost AS SELECT * FROM source")
     db.unregister("source")
-    return found
+    return losses
 
 
-def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, kept: Kept) -> int:
+def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, log_starts: Kept) -> int:
     """Offset from which on everything of this partition is there. 0 if nothing is lost."""
     before = 0
-    first = min(kept.inputs.get(state.partition, 0), state.offset)
+    first = min(log_starts.inputs.get(state.partition, 0), state.offset)
     marker_gone = state.ended and end_of(db, state.partition) is None
     if first and (marker_gone or state.read > _read(db, state.partition)):
         before = first
     rejected, oldest = db.execute(
         'SELECT count(*), min("offset") FROM rejected WHERE partition = ?', [state.partition]
     ).fetchall()[0]
-    if kept.rejected.get(state.partition, 0) and state.rejected > rejected:
+    if log_starts.rejected.get(state.partition, 0) and state.rejected > rejected:
         # Within a block rejections are not written in the order of offsets. So the first that is left may have lost others
         # of its block with later offsets.
         block = settings.partitioner.block_tuples or MOST_BLOCK

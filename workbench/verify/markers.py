@@ -33,7 +33,7 @@ def _decoded(value: bytes | str | None) -> dict[str, Any] | None:
         return None
     try:
         # The hook keeps the pairs, so that a repeated field is seen. The tuple tells an object from a list.
-        pairs = json.loads(raw.decode(), object_pairs_hook=lambda found: ("object", found))
+        pairs = json.loads(raw.decode(), object_pairs_hook=lambda members: ("object", members))
     except (ValueError, RecursionError):
         return None
     if not isinstance(pairs, tuple) or len(pairs[1]) != 3:

@@ -37,11 +37,22 @@ def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
     clock = _whole(texts.get("evenflow-clock", ""), 64)
     omitted: bool | None = "evenflow-omitted-bytes" in headers
     reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
-    here = record.partition(), record.offset()
+    own_position = record.partition(), record.offset()
     through = None
     if reason == SKIPPED:
         omitted, through = None, _through(position[1], texts.get("evenflow-through", ""))
-    return *position, reason, detail, mark, clock, record.key(), record.value(), omitted, *here, through
+    return (
+        *position,
+        reason,
+        detail,
+        mark,
+        clock,
+        record.key(),
+        record.value(),
+        omitted,
+        *own_position,
+        through,
+    )
 
 
 def _through(offset: int | None, text: str) -> int | None:

@@ -36,7 +36,7 @@ def oracles(query: Query) -> list[Oracle]:
     Raises ConfigError for an aggregate of one's own without an oracle.
     """
     columns = list(query.value_columns)
-    found: list[Oracle] = []
+    column_oracles: list[Oracle] = []
     waiting: list[tuple[int, ResultExpression, pa.DataType]] = []
     plan = AggregatePlan.of(query)
     for number, (output, field) in enumerate(zip(plan.outputs, plan.output_schema, strict=True)):
@@ -44,20 +44,20 @@ def oracles(query: Query) -> list[Oracle]:
         expression = expression_of(output)
         if expression is not None:
             waiting.append((number, expression, field.type))
-            found.append(Oracle(value="NULL", kind=field.type, after=True))
+            column_oracles.append(Oracle(value="NULL", kind=field.type, after=True))
             continue
         at = columns.index(call.column) if call.column else -1  # count() has no column
         if aggregate.name not in _MAKERS:
-            found.append(_own(number, output, at, field.type))
+            column_oracles.append(_own(number, output, at, field.type))
             continue
         oracle = _MAKERS[aggregate.name](at, call.type, call.options, field.type)
         if aggregate.name == "top_k" and call.options[1]:
             oracle = _counted(at, call, field.type)
-        found.append(within_room(oracle, aggregate.name, at, call))
+        column_oracles.append(within_room(oracle, aggregate.name, at, call))
     places = {output.label: number for number, output in enumerate(plan.outputs)}
     for number, expression, kind in waiting:
-        found[number] = _expressed(expression, places, found, kind)
-    return found
+        column_oracles[number] = _expressed(expression, places, column_oracles, kind)
+    return column_oracles
 
 
 def _expressed(
@@ -119,13 +119,13 @@ def _own(number: int, output: Output, at: int, kind: pa.DataType) -> Oracle:
         parameter=f"{_sql_type(call.type)}[]",
         result=f'STRUCT("value" {_sql_type(kind)}, tolerance DOUBLE, unfit BOOLEAN)',
     )
-    made = f"{function.name}({_in_time(at)}::{function.parameter})"
+    call_sql = f"{function.name}({_in_time(at)}::{function.parameter})"
     return Oracle(
-        value=f'{made}."value"',
+        value=f'{call_sql}."value"',
         kind=kind,
-        tolerance=f"{made}.tolerance" if is_number(kind) else "0",
+        tolerance=f"{call_sql}.tolerance" if is_number(kind) else "0",
         whole=True,
-        unfit=f"{made}.unfit",
+        unfit=f"{call_sql}.unfit",
         function=function,
     )
 

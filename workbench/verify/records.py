@@ -98,15 +98,15 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
         read: list[tuple[object, ...]] = []
         for partition, offset, reason, key, value, timestamp in rows:
             try:
-                found = reader.read(key, value, timestamp)
+                tuple_cells = reader.read(key, value, timestamp)
             except Unreadable as why:
                 if isinstance(why, WithheldSchema) and reason != "unreadable":
                     raise _cannot_judge(partition, offset, why) from None
                 nothing = (None for _ in range(3 + len(types)))  # elements, key, time and the cells
                 read.append((partition, offset, reason, False, False, False, str(why), *nothing))
             else:
-                told = (partition, offset, reason, True, False, False, None, found.elements)
-                read.append((*told, found.key, found.time, *found.cells))
+                row = (partition, offset, reason, True, False, False, None, tuple_cells.elements)
+                read.append((*row, tuple_cells.key, tuple_cells.time, *tuple_cells.cells))
         arrays = [
             pa.array(column, field.type)
             for column, field in zip(zip(*read, strict=True), schema, strict=True)
@@ -138,7 +138,7 @@ def _select(settings: Settings) -> str:
         + [f"coalesce({ok}, false)" for _, ok in cells]
     )
     # Raw bytes are kept for the comparison with the rejected record, and for the strict reader.
-    kept = "(reason IS NOT NULL OR NOT readable)"
+    keep_raw = "(reason IS NOT NULL OR NOT readable)"
     return f"""
         WITH raw AS (
             SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, i.appended, r.reason,
@@ -154,7 +154,7 @@ def _select(settings: Settings) -> str:
             FROM parsed)
         SELECT partition, "offset", reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
-               CASE WHEN {kept} THEN judged.key END AS raw_key, CASE WHEN {kept} THEN value END AS raw_value,
+               CASE WHEN {keep_raw} THEN judged.key END AS raw_key, CASE WHEN {keep_raw} THEN value END AS raw_value,
                timestamp AS raw_timestamp, appended
                {"".join(f", CASE WHEN readable THEN {name} END AS {name}" for name in names)}
         FROM judged"""
@@ -292,7 +292,7 @@ def _any(cell: str, form: str) -> tuple[str, str]:
     if form == "text":
         return text, f"{cell} IS NOT NULL"
     if form == "csv":
-        nulls = ", ".join(quoted(one) for one in CSV_NULLS)
+        nulls = ", ".join(quoted(null) for null in CSV_NULLS)
         return f"CASE WHEN {cell} NOT IN ({nulls}) THEN {text} END", f"{cell} IS NOT NULL"
     kind = _kind(cell)
     whole = f"({kind} IN ('BIGINT', 'UBIGINT') AND regexp_full_match({cell}, '-?\\d{{1,18}}'))"

@@ -28,46 +28,46 @@ def check_rejections(
     settings: Settings,
     committed: Sequence[Committed],
     lost: dict[int, Lost],
-    found: Findings,
+    findings: Findings,
 ) -> None:
     """Check everything about the rejected topic but its counters."""
-    _foreign(db, found)
-    _sources(db, found)
-    _unreadable(db, settings, found)
+    _foreign(db, findings)
+    _sources(db, findings)
+    _unreadable(db, settings, findings)
     for state in committed:
-        _after_end(db, state, lost.get(state.partition), found)
-        check_jumps(db, settings.query, state, lost.get(state.partition), found)
-    check_lateness(db, settings.query, found)
+        _after_end(db, state, lost.get(state.partition), findings)
+        check_jumps(db, settings.query, state, lost.get(state.partition), findings)
+    check_lateness(db, settings.query, findings)
 
 
-def _foreign(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _foreign(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     for partition, offset in stream(
         db, "SELECT at_partition, at_offset FROM rejected WHERE partition IS NULL ORDER BY ALL"
     ):
         detail = "a record of the rejected topic that names no record of this input: who else writes there?"
-        found.add(Difference(kind="malformed", detail=detail, partition=partition, offset=offset))
+        findings.add(Difference(kind="malformed", detail=detail, partition=partition, offset=offset))
     db.execute("DELETE FROM rejected WHERE partition IS NULL")
 
 
-def _sources(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _sources(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     """Every rejected record stands for one input record, once, with a known reason, unchanged."""
     for partition, offset, count in stream(
         db, 'SELECT partition, "offset", count(*) FROM rejected GROUP BY ALL HAVING count(*) > 1'
     ):
-        found.add(wrong(partition, offset, f"rejected {count} times"))
+        findings.add(wrong(partition, offset, f"rejected {count} times"))
     for partition, offset, reason in stream(
         db,
         'SELECT r.partition, r."offset", r.reason FROM rejected r '
         'LEFT JOIN records i ON i.partition = r.partition AND i."offset" = r."offset" '
         "WHERE i.partition IS NULL OR i.marker IS NOT NULL ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, f"rejected as {reason}, but there is no such input record"))
+        findings.add(wrong(partition, offset, f"rejected as {reason}, but there is no such input record"))
     for partition, offset, reason in stream(
         db,
         'SELECT partition, "offset", reason FROM rejected WHERE reason IS NULL OR reason NOT IN '
         f"({', '.join(repr(reason) for reason in REASONS)}) ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, f"rejected for an unknown reason: {reason!r}"))
+        findings.add(wrong(partition, offset, f"rejected for an unknown reason: {reason!r}"))
     for partition, offset in stream(
         db,
         'SELECT r.partition, r."offset" FROM rejected r '
@@ -76,7 +76,7 @@ def _sources(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
         "(r.key_digest IS DISTINCT FROM md5_number(i.raw_key) OR r.value_digest IS DISTINCT FROM "
         "md5_number(i.raw_value)) ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, "the rejected record is not the input record unchanged"))
+        findings.add(wrong(partition, offset, "the rejected record is not the input record unchanged"))
 
 
 def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
@@ -103,24 +103,24 @@ _WITHOUT_SCHEMA = """(readable OR why IS NULL) AND reason = 'unreadable' AND EXI
 read."""
 
 
-def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findings) -> None:
+def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, findings: Findings) -> None:
     but = f"AND NOT ({_WITHOUT_SCHEMA})" if settings.input.registered else ""
     for partition, offset in stream(
         db,
         f"SELECT partition, \"offset\" FROM strict s WHERE readable AND reason = 'unreadable' {but} ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, "rejected as unreadable, but it is readable"))
+        findings.add(wrong(partition, offset, "rejected as unreadable, but it is readable"))
     for partition, offset in stream(
         db,
         "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(large, false) AND reason = 'too-large' ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, "rejected as too-large, but it is not"))
+        findings.add(wrong(partition, offset, "rejected as too-large, but it is not"))
     for partition, offset in stream(
         db,
         "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(unmatched, false) AND reason = 'unmatched' "
         "ORDER BY ALL",
     ):
-        found.add(wrong(partition, offset, "rejected as unmatched, but it is not"))
+        findings.add(wrong(partition, offset, "rejected as unmatched, but it is not"))
     # A record may be both, if the partitioner need not read all of it to see that it is too large.
     for partition, offset, reason, large, unmatched, why in stream(
         db,
@@ -131,7 +131,7 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findin
         "OR unmatched AND reason = 'unmatched', false) "
         "AND NOT coalesce(NOT large AND reason = 'too-large' OR NOT unmatched AND reason = 'unmatched', false) ORDER BY ALL",
     ):
-        what = (
+        description = (
             "too large"
             if large
             else "without a row in the lookup file"
@@ -140,13 +140,15 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findin
         )
         if reason is None:
             kind = "too-large" if large else "unmatched" if unmatched else "unreadable"
-            detail = f"{what} but not rejected"
-            found.add(Difference(kind=kind, detail=detail, partition=partition, offset=offset))
+            detail = f"{description} but not rejected"
+            findings.add(Difference(kind=kind, detail=detail, partition=partition, offset=offset))
         else:
-            found.add(wrong(partition, offset, f"rejected as {reason}, but it is {what}"))
+            findings.add(wrong(partition, offset, f"rejected as {reason}, but it is {description}"))
 
 
-def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, found: Findings) -> None:
+def _after_end(
+    db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, findings: Findings
+) -> None:
     end = end_of(db, state.partition)
     last = 2**62 if end is None else end.offset  # 2**62: after every offset
     # If the markers are lost, the first record that was rejected as `after-end` says where the partition ended.
@@ -163,7 +165,7 @@ def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | Non
         'AND "offset" < ? ORDER BY ALL',
         [state.partition, last],
     ):
-        found.add(wrong(state.partition, offset, "rejected as after-end, but the partition had not ended"))
+        findings.add(wrong(state.partition, offset, "rejected as after-end, but the partition had not ended"))
     for (offset,) in stream(
         db,
         'SELECT "offset" FROM records WHERE partition = ? AND marker IS NULL '
@@ -171,4 +173,4 @@ def _after_end(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | Non
         'AND "offset" > ? ORDER BY ALL',
         [state.partition, last],
     ):
-        found.add(missed(state.partition, offset, "comes after every announced producer had ended"))
+        findings.add(missed(state.partition, offset, "comes after every announced producer had ended"))

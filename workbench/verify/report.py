@@ -243,8 +243,8 @@ class Report:
                 f"warning: {self.without_schema} records were rejected because the registry did not hand out their "
                 "schemas; it does now, and they stay rejected: docs/formats.md"
             )
-        for one in self.skipped:
-            notes.append(f"warning: {one}")
+        for stretch in self.skipped:
+            notes.append(f"warning: {stretch}")
         if self.withheld:
             notes.append(
                 f"warning: {self.withheld} records were rejected as unreadable, and the registry refuses their schemas to "
@@ -286,14 +286,14 @@ class Findings:
 
     limit: int
     kinds: dict[str, int] = field(default_factory=dict)
-    kept: list[Difference] = field(default_factory=list)
+    examples: list[Difference] = field(default_factory=list)
 
     def add(self, difference: Difference) -> None:
         """Add one difference."""
-        seen = self.kinds.get(difference.kind, 0)
-        self.kinds[difference.kind] = seen + 1
-        if seen < self.limit:
-            self.kept.append(difference)
+        count = self.kinds.get(difference.kind, 0)
+        self.kinds[difference.kind] = count + 1
+        if count < self.limit:
+            self.examples.append(difference)
 
     def count_only(self, kind: str, number: int) -> None:
         """Count `number` more differences of this kind, without keeping them."""
@@ -307,7 +307,7 @@ class Findings:
 
     def copy(self) -> Findings:
         """A copy, so that several comparisons can begin with the same differences."""
-        return Findings(self.limit, dict(self.kinds), list(self.kept))
+        return Findings(self.limit, dict(self.kinds), list(self.examples))
 
 
 def wrong(partition: int, offset: int, detail: str) -> Difference:

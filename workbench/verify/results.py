@@ -97,7 +97,7 @@ def leave_out(
 
 
 def compare(
-    db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings, *, repeats: bool
+    db: duckdb.DuckDBPyConnection, settings: Settings, now: int, findings: Findings, *, repeats: bool
 ) -> Tuples:
     """Compare every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`.
 
@@ -105,25 +105,25 @@ def compare(
     be there several times. Returns how many tuples the rows that are due hold.
     """
     query = settings.query
-    _malformed(db, found)
-    _misplaced(db, query, found)
-    _duplicates(db, query, found)
+    _malformed(db, findings)
+    _misplaced(db, query, findings)
+    _duplicates(db, query, findings)
     if not repeats:
-        _repetitions(db, query, found)
-    _missing(db, query, found)
-    _unexpected(db, query, now, found)
+        _repetitions(db, query, findings)
+    _missing(db, query, findings)
+    _unexpected(db, query, now, findings)
     for i, (name, oracle) in enumerate(zip(query.aggregates, oracles(query), strict=True)):
-        _values(db, query, i, name, _wrong(query, i, oracle), found)
+        _values(db, query, i, name, _wrong(query, i, oracle), findings)
     # How often a row came out again depends on how the stream was cut into micro-batches.
     columns = () if query.emission.updates else query.emission.columns
     for i, name in enumerate(columns, len(query.aggregates)):
         wrong = f"e.a{i} IS DISTINCT FROM s.a{i}"
         if name == "rank":
             wrong = f"NOT coalesce(s.a{i} BETWEEN e.least AND e.most, false)"
-        _values(db, query, i, name, wrong, found)
+        _values(db, query, i, name, wrong, findings)
     if query.emission.mode == "top":
-        _ranks(db, query, found)
-    return compare_tuples(db, settings, found)
+        _ranks(db, query, findings)
+    return compare_tuples(db, settings, findings)
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
@@ -267,24 +267,24 @@ def _like(kind: pa.DataType) -> Callable[[pa.DataType], bool]:
     return next((test for test in tests if test(kind)), kind.equals)
 
 
-def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _malformed(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     add_differences(
         db,
-        found,
+        findings,
         "malformed",
         'SELECT NULL AS key, NULL AS window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE malformed',
         detail="no result row of this query",
     )
 
 
-def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
     """Rows where a reader does not look for them.
 
     A reader finds the rows of a key by the record's key. It gets them in order only within one partition.
     """
     add_differences(
         db,
-        found,
+        findings,
         "placement",
         'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE misplaced AND NOT malformed',
         detail="the record's key is not the row's key",
@@ -292,7 +292,7 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
     )
     add_differences(
         db,
-        found,
+        findings,
         "placement",
         "SELECT key, NULL AS window_end, min(partition)::VARCHAR AS e, max(other_partition)::VARCHAR AS g, "
         'NULL AS partition, NULL AS "offset" FROM single JOIN keys USING (id) '
@@ -302,11 +302,11 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> 
     )
 
 
-def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
     """Rows that were written more than once, with different values."""
     add_differences(
         db,
-        found,
+        findings,
         "duplicate",
         'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset" FROM single JOIN keys USING (id) '
         "WHERE differs",
@@ -315,11 +315,11 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) ->
     )
 
 
-def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
     """Equal rows that were written more than once. The sink has promised each row once, so a reader counts it twice."""
     add_differences(
         db,
-        found,
+        findings,
         "duplicate",
         'SELECT key, window_end, NULL AS e, times AS g, partition, "offset" FROM single JOIN keys USING (id) '
         "WHERE times > 1 AND NOT differs",
@@ -328,11 +328,11 @@ def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -
     )
 
 
-def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+def _missing(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
     """Rows that must be there and are not. A row that may be there or not (`sure` is false) is never missing."""
     add_differences(
         db,
-        found,
+        findings,
         "missing",
         'SELECT key, window_end, NULL AS e, NULL AS g, NULL AS partition, NULL AS "offset" '
         f"FROM (SELECT * FROM due WHERE sure) e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start = "
@@ -342,7 +342,7 @@ def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> No
     )
 
 
-def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Findings) -> None:
+def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, findings: Findings) -> None:
     """Rows that are not expected: of windows that are still open, of windows before `emit_from`, and all others."""
     db.execute(
         'CREATE OR REPLACE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition, s."offset", '
@@ -357,7 +357,7 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
     )
     add_differences(
         db,
-        found,
+        findings,
         "not-due",
         f"{select} WHERE early",
         detail="written before the window was closed by every input partition",
@@ -365,14 +365,14 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
     emitted = (first_emitted_pane(query) + 1) * query.slide_ms
     add_differences(
         db,
-        found,
+        findings,
         "unexpected",
         f"{select} WHERE NOT early AND window_end >= {emitted}",
         detail=_NOT_THERE[query.emission.mode],
     )
     add_differences(
         db,
-        found,
+        findings,
         "unexpected",
         f"{select} WHERE NOT early AND window_end < {emitted}",
         detail="the window begins before emit_from",
@@ -384,18 +384,18 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
     if oracle.wrong is not None:
         wrong = f"(SELECT {oracle.wrong} FROM (SELECT e.a{i} AS e, s.a{i} AS g))"
         # With emit = "changes" this column says that the row is a retraction, which holds no values.
-        gone = f"e.a{len(query.aggregates) + 1}"
+        retraction = f"e.a{len(query.aggregates) + 1}"
         return (
             wrong
             if query.emission.mode != "changes"
-            else f"CASE WHEN {gone} THEN s.a{i} IS NOT NULL ELSE {wrong} END"
+            else f"CASE WHEN {retraction} THEN s.a{i} IS NOT NULL ELSE {wrong} END"
         )
     unequal = f"e.a{i} IS DISTINCT FROM s.a{i}"
     if oracle.of_row is not None:
         right = f"s.a{i} IS NOT DISTINCT FROM ({oracle.of_row})"
         # With emit = "changes" a retraction holds no values.
-        gone = f"e.a{len(query.aggregates) + 1}" if query.emission.mode == "changes" else "false"
-        return f"CASE WHEN {gone} THEN s.a{i} IS NOT NULL ELSE NOT {right} END"
+        retraction = f"e.a{len(query.aggregates) + 1}" if query.emission.mode == "changes" else "false"
+        return f"CASE WHEN {retraction} THEN s.a{i} IS NOT NULL ELSE NOT {right} END"
     if is_number(oracle.kind):
         close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= abs(e.t{i})"
         # An infinite tolerance accepts every value but null. One below 0 accepts null as well.
@@ -407,11 +407,11 @@ def _wrong(query: Query, i: int, oracle: Oracle) -> str:
 
 
 def _values(
-    db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, wrong: str, found: Findings
+    db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, wrong: str, findings: Findings
 ) -> None:
     add_differences(
         db,
-        found,
+        findings,
         "value",
         f'SELECT key, e.window_end, e.a{i} AS e, s.a{i} AS g, s.partition, s."offset" FROM expected e '
         f"JOIN single s ON s.id = e.id AND s.window_end = e.window_end "
@@ -423,7 +423,7 @@ def _values(
     )
 
 
-def _ranks(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+def _ranks(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
     """Check that the ranks of a due window are 1, 2, 3, ..., in the order of its values. Nulls and NaN come last."""
     rank = f"a{len(query.aggregates)}"
     value = f"a{list(query.aggregates).index(query.emission.column)}"
@@ -438,7 +438,7 @@ def _ranks(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None
     )
     add_differences(
         db,
-        found,
+        findings,
         "value",
         'SELECT key, window_end, place AS e, got AS g, partition, "offset" FROM ranks WHERE got IS DISTINCT FROM place',
         detail="the rank is not that of its value among the rows of the window",

@@ -101,7 +101,7 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
     if the input's log ends before it.
     """
     topic, state = settings.topic("input"), _described(settings, "input")
-    found = []
+    states = []
     # Nothing was read of partitions that were added to the topic, and that the query has not taken in yet.
     read = [TopicPartition(topic, p) for p in sorted(state.begin) if begun is None or p in begun.begin]
     for entry in _committed_offsets(settings, read):
@@ -130,9 +130,9 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
             )
         # Where the query began is written once. A later beginning would hide what lies before it.
         begin = None if begun is None else begun.begin.get(entry.partition)
-        found.append(Committed.of(entry.partition, decoded, settings.query, begin=begin))
-    _refuse_truncated(settings, state, found)
-    return found
+        states.append(Committed.of(entry.partition, decoded, settings.query, begin=begin))
+    _refuse_truncated(settings, state, states)
+    return states
 
 
 def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Committed]) -> None:
@@ -182,17 +182,17 @@ def _recomputed(
     left = _described(settings, "input").begin
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
-    kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
+    log_starts = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
     # All rejected records are read before the first input record, so these are known by then.
     inputs = Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
-    rejected = Watched(_rejected(settings, kept, skipped), REJECTED_SCHEMA)
+    rejected = Watched(_rejected(settings, log_starts, skipped), REJECTED_SCHEMA)
     with as_it_was(inputs, rejected):
         return Recomputed(
             settings,
             inputs.reader,
             rejected.reader,
             committed,
-            kept=kept,
+            log_starts=log_starts,
             clocks=Clocks(begun=None if begun is None else begun.began_at, now=int(time.time() * 1000)),
             limit=limit,
             scratch=scratch,
@@ -218,17 +218,17 @@ def _inputs(
     yield from skipped.rows(begin, ends)
 
 
-def _rejected(settings: Settings, kept: Kept, skipped: SkippedOffsets) -> Iterator[pa.RecordBatch]:
+def _rejected(settings: Settings, log_starts: Kept, skipped: SkippedOffsets) -> Iterator[pa.RecordBatch]:
     topic = settings.topic("input")
-    records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=kept.rejected)
+    records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=log_starts.rejected)
     for batch in reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic)):
         skipped.note(batch)
         yield batch
 
 
 def _results(sink: ResultSink, settings: Settings) -> Watched | pa.Table:
-    found = sink.read_back(settings)
-    return Watched(found, found.schema) if isinstance(found, pa.RecordBatchReader) else found
+    rows = sink.read_back(settings)
+    return Watched(rows, rows.schema) if isinstance(rows, pa.RecordBatchReader) else rows
 
 
 def _unread(settings: Settings, committed: list[Committed]) -> int:

@@ -23,7 +23,7 @@ class SkippedOffsets:
     """The skipped offsets of each input partition."""
 
     def __init__(self) -> None:
-        self._found: dict[int, list[Skipped]] = defaultdict(list)
+        self._skips: dict[int, list[Skipped]] = defaultdict(list)
 
     def note(self, batch: pa.RecordBatch) -> None:
         """Note what these rejected records (REJECTED_SCHEMA) say."""
@@ -31,17 +31,17 @@ class SkippedOffsets:
             return
         for row in batch.filter(pc.equal(batch["reason"], SKIPPED)).to_pylist():
             if row["partition"] is not None:
-                one = Skipped(row["partition"], row["offset"], row["through"], row["detail"] or "")
-                self._found[one.partition].append(one)
+                skip = Skipped(row["partition"], row["offset"], row["through"], row["detail"] or "")
+                self._skips[skip.partition].append(skip)
 
     def below(self, committed: Iterable[Committed]) -> tuple[Skipped, ...]:
         """What was skipped before the committed offsets, in order."""
         ends = {state.partition: state.offset for state in committed}
-        every = (one for found in self._found.values() for one in found)
+        every = (skip for skips in self._skips.values() for skip in skips)
         return tuple(
             sorted(
-                (one for one in every if one.first < ends.get(one.partition, 0)),
-                key=lambda one: (one.partition, one.first),
+                (skip for skip in every if skip.first < ends.get(skip.partition, 0)),
+                key=lambda skip: (skip.partition, skip.first),
             )
         )
 
@@ -68,19 +68,19 @@ class SkippedOffsets:
     def _ranges(self, partition: int, begin: int, end: int) -> list[tuple[int, int]]:
         """Skipped stretches (first offset, offset behind the last) between these offsets. They do not overlap."""
         merged: list[tuple[int, int]] = []
-        for one in sorted(self._found.get(partition, ()), key=lambda one: one.first):
-            low, high = max(one.first, begin, merged[-1][1] if merged else begin), min(one.last + 1, end)
+        for skip in sorted(self._skips.get(partition, ()), key=lambda skip: skip.first):
+            low, high = max(skip.first, begin, merged[-1][1] if merged else begin), min(skip.last + 1, end)
             if low < high:
                 merged.append((low, high))
         return merged
 
     def _stretches(self, partition: int, begin: int, end: int) -> list[tuple[int, int]]:
-        found, at = [], begin
+        stretches, at = [], begin
         for low, high in self._ranges(partition, begin, end):
             if at < low:
-                found.append((at, low))
+                stretches.append((at, low))
             at = high
-        return [*found, (at, end)] if at < end or not found else found
+        return [*stretches, (at, end)] if at < end or not stretches else stretches
 
 
 def _rows(partition: int, offsets: np.ndarray) -> pa.RecordBatch:

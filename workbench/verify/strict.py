@@ -109,13 +109,13 @@ class StrictReader:
             read = tuple(self._cell(cells, column, type_) for column, type_ in self._types.items())
             return Read(own, time, read)
         elements = self._taken_apart(cells.get(self._explosion.column))
-        found = [
+        columns = [
             [self._cell(element, column, type_) for element in elements]
             if column in self._elements
             else self._cell(cells, column, type_)
             for column, type_ in self._types.items()
         ]
-        return Read(own, time, tuple(found), len(elements))
+        return Read(own, time, tuple(columns), len(elements))
 
     def _taken_apart(self, whole: Any) -> list[dict[str, Any]]:
         """The columns of each element."""
@@ -220,23 +220,23 @@ class StrictReader:
     def _cell(self, cells: dict[str, Any], column: str, type_: str) -> Any:
         scale = decimal_scale(type_)
         if type_ == "int64":
-            found: Any = self._integer(cells, column)
+            value: Any = self._integer(cells, column)
         elif type_ == "float64":
-            found = self._float(cells, column)
+            value = self._float(cells, column)
         elif type_ == "string":
-            found = None if cells.get(column) is None else self._text(cells[column], column)
+            value = None if cells.get(column) is None else self._text(cells[column], column)
         elif type_ == ANY_VALUE:
-            found = self._any(cells, column)
+            value = self._any(cells, column)
         elif type_ == "bool":
-            found = self._truth(cells, column)
+            value = self._truth(cells, column)
         elif type_ == "date":
-            found = self._date(cells, column)
+            value = self._date(cells, column)
         else:
             assert scale is not None
-            found = self._decimal(cells, column, scale)
-        if self._keyed and found is None and column in self._query.key_columns:
+            value = self._decimal(cells, column, scale)
+        if self._keyed and value is None and column in self._query.key_columns:
             raise Unreadable(f"key column {column!r} is missing or null")
-        return found
+        return value
 
     def _any(self, cells: dict[str, Any], column: str) -> str | None:
         """The text of a value of any kind (`ANY_VALUE`). None for null."""
@@ -250,20 +250,20 @@ class StrictReader:
         exponent = _NUMBER.fullmatch(cell)
         if exponent is None or len((exponent[2] or "e")[1:].lstrip("+-").lstrip("0")) > _MOST_EXPONENT_DIGITS:
             raise Unreadable(f"column {column!r} is no number that is counted: {cell[:40]!r}")
-        found = Decimal(cell).as_tuple()
-        assert isinstance(found.exponent, int)  # only NaN and infinity have others
-        digits = "".join(map(str, found.digits)).lstrip("0")
+        number = Decimal(cell).as_tuple()
+        assert isinstance(number.exponent, int)  # only NaN and infinity have others
+        digits = "".join(map(str, number.digits)).lstrip("0")
         short = digits.rstrip("0")
-        power = found.exponent + len(digits) - len(short)
-        return f"{'-' if found.sign else ''}{short}{f'e{power}' if power else ''}" if short else "0"
+        power = number.exponent + len(digits) - len(short)
+        return f"{'-' if number.sign else ''}{short}{f'e{power}' if power else ''}" if short else "0"
 
     def _truth(self, cells: dict[str, Any], column: str) -> bool | None:
         cell = cells.get(column)
         if cell is None or (self._input.format == "csv" and cell in CSV_NULLS):
             return None
-        found = cell if isinstance(cell, bool) else None
+        truth = cell if isinstance(cell, bool) else None
         if self._input.format == "csv":
-            found = {
+            truth = {
                 "true": True,
                 "True": True,
                 "TRUE": True,
@@ -271,9 +271,9 @@ class StrictReader:
                 "False": False,
                 "FALSE": False,
             }.get(cell)
-        if found is None:
+        if truth is None:
             raise Unreadable(f"column {column!r} is neither true nor false")
-        return found
+        return truth
 
     def _date(self, cells: dict[str, Any], column: str) -> date | None:
         cell = cells.get(column)
@@ -291,17 +291,17 @@ class StrictReader:
         text = self._written(cells, column)
         if text is None:
             return None
-        found = Decimal(text) if _DECIMAL.fullmatch(text) else None
+        number = Decimal(text) if _DECIMAL.fullmatch(text) else None
         # A decimal has 18 digits. The size is tested first, because quantize raises an error for a much larger number.
         if (
-            found is None
-            or abs(found) >= Decimal(10) ** (18 - scale)
-            or found != found.quantize(Decimal(1).scaleb(-scale))
+            number is None
+            or abs(number) >= Decimal(10) ** (18 - scale)
+            or number != number.quantize(Decimal(1).scaleb(-scale))
         ):
             raise Unreadable(
                 f"column {column!r} is no decimal with {scale} digits behind the point: {text[:40]!r}"
             )
-        return found
+        return number
 
     def _key(self, cells: dict[str, Any], key: bytes | None) -> bytes | None:
         if self._query.key != "@key":
@@ -365,23 +365,23 @@ def _at(pairs: Any, path: tuple[str, ...], column: str) -> Any:
 
     Raises Unreadable if a field on the way holds no object, or if a field is there twice.
     """
-    held: Any = pairs
+    node: Any = pairs
     for field in path:
-        if held is None:
+        if node is None:
             return None
-        if not isinstance(held, Fields):
+        if not isinstance(node, Fields):
             raise Unreadable(f"a field on the way to {column!r} holds no object")
-        values = [value for name, value in held if name == field]
+        values = [value for name, value in node if name == field]
         if len(values) > 1:
             raise Unreadable(f"field {column!r} is there twice")
-        held = values[0] if values else None
-    return held
+        node = values[0] if values else None
+    return node
 
 
 def _parsed(text: str) -> Fields:
     """Fields of the JSON object in this text. Raises ValueError if the text is no JSON object."""
     try:
-        found = json.loads(
+        fields = json.loads(
             text,
             parse_int=Number,
             parse_float=Number,
@@ -391,6 +391,6 @@ def _parsed(text: str) -> Fields:
     except (RecursionError, ValueError):
         # Python's reader refuses deep nesting, Inf and -NaN, which the partitioner reads.
         return read_deep(text, Number)
-    if not isinstance(found, Fields):
+    if not isinstance(fields, Fields):
         raise ValueError("the JSON value is no object")
-    return found
+    return fields

@@ -19,19 +19,20 @@ from workbench.verify.report import Difference, Findings, Tuples
 from workbench.verify.sql import scalar
 
 
-def compare_tuples(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findings) -> Tuples:
+def compare_tuples(db: duckdb.DuckDBPyConnection, settings: Settings, findings: Findings) -> Tuples:
     """Compare the columns that count tuples. Returns how many the rows that are due hold.
 
     Needs `due`, `expected`, `of_all`, `keys`, `got` and `single`.
     """
     query = settings.query
-    _uncounted(db, found)
+    _uncounted(db, findings)
     columns = column_places(query)
     if TUPLES in columns:
-        _of_rows(db, query, f"a{columns[TUPLES]}", found)
+        _of_rows(db, query, f"a{columns[TUPLES]}", findings)
     if TUPLES_OF_ALL in columns:
+        # With `top` one task merges the leaders of all buckets, so the number counts all keys of the window.
         place_keys(db, settings.spark.buckets if query.emission.mode == "changes" else 1)
-        _of_all(db, query, f"a{columns[TUPLES_OF_ALL]}", found)
+        _of_all(db, query, f"a{columns[TUPLES_OF_ALL]}", findings)
     return _totals(db, query, f"a{columns[TUPLES]}" if TUPLES in columns else f"a{_count(query)}")
 
 
@@ -48,7 +49,7 @@ def _count(query: Query) -> int:
     )
 
 
-def _uncounted(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def _uncounted(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
     """Rows without such a column, as one difference: an evenflow without these columns has written them all."""
     rows = scalar(db, "SELECT count(*) FROM got WHERE uncounted AND NOT malformed")
     if not rows:
@@ -56,7 +57,7 @@ def _uncounted(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
     partition, offset = db.execute(
         'SELECT partition, "offset" FROM got WHERE uncounted AND NOT malformed ORDER BY partition, "offset" LIMIT 1'
     ).fetchall()[0]
-    found.add(
+    findings.add(
         Difference(
             kind="uncounted",
             detail=f"{rows} rows, of which this is the first, do not say how many tuples they are made of: an evenflow "
@@ -67,10 +68,10 @@ def _uncounted(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
     )
 
 
-def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, found: Findings) -> None:
+def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: Findings) -> None:
     add_differences(
         db,
-        found,
+        findings,
         "value",
         f'SELECT key, e.window_end, e.tuples AS e, s.{column} AS g, s.partition, s."offset" FROM expected e '
         "JOIN single s ON s.id = e.id AND s.window_end = e.window_end "
@@ -82,11 +83,12 @@ def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, found: Fi
     )
 
 
-def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, found: Findings) -> None:
+def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: Findings) -> None:
     """One difference for each number that is wrong, because all rows of a window and bucket have the same number."""
+    # A bucket without tuples in the window has no row in `of_all`. The outer join gives null for it, which stands for 0.
     add_differences(
         db,
-        found,
+        findings,
         "value",
         f"SELECT min(key) AS key, d.window_end, coalesce(any_value(o.tuples), 0) AS e, s.{column} AS g, "
         'min(s.partition) AS partition, min(s."offset") AS "offset" FROM expected d '

@@ -64,14 +64,16 @@ class Reports:
         return "\n".join(lines)
 
 
-def verify_all(settings: Settings, *, told: Callable[[str], None] = lambda name: None, **how: Any) -> Reports:
+def verify_all(
+    settings: Settings, *, on_query: Callable[[str], None] = lambda name: None, **how: Any
+) -> Reports:
     """Call `verify` for the query and then for each view.
 
-    told: called with the name before each. how: keyword arguments of `verify`. Each check is independent: the input is
+    on_query: called with the name before each. how: keyword arguments of `verify`. Each check is independent: the input is
     read, judged and aggregated anew.
     """
-    found: dict[str, Report] = {}
-    for one in queries(settings):
-        told(one.query.name)
-        found[one.query.name] = verify(one, **how)
-    return Reports(found)
+    reports: dict[str, Report] = {}
+    for query_settings in queries(settings):
+        on_query(query_settings.query.name)
+        reports[query_settings.query.name] = verify(query_settings, **how)
+    return Reports(reports)

@@ -111,13 +111,13 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
         )
     else:
         # `stop` is the first pane that this row need not stand for: the next pane of the key has a row of its own, and
-        # after `span` panes the window is empty. The copies hold nulls (`kept`), so that a pane is totalled once.
+        # after `span` panes the window is empty. The copies hold nulls (`slot_columns`), so that a pane is totalled once.
         over = {"lo": "min", "hi": "max"}
         frames = [
             f"{_folded(name, columns, query) if name[:2] not in over else over[name[:2]]}({name}) OVER w AS {name}"
             for name in names
         ]
-        kept = [f"CASE WHEN last = pane THEN {name} END AS {name}" for name in names]
+        slot_columns = [f"CASE WHEN last = pane THEN {name} END AS {name}" for name in names]
         db.execute(
             f"""CREATE VIEW totals AS
                 WITH followed AS (
@@ -125,7 +125,7 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
                                     pane + {span}, {last} + 1) AS stop
                     FROM panes WHERE pane <= {last}),
                 spread AS (SELECT *, unnest(range(pane, stop)) AS last FROM followed),
-                slots AS (SELECT id, last, {", ".join(kept)} FROM spread)
+                slots AS (SELECT id, last, {", ".join(slot_columns)} FROM spread)
                 SELECT * FROM (
                     SELECT id, last, {", ".join(frames)} FROM slots
                     WINDOW w AS (PARTITION BY id ORDER BY last
@@ -150,7 +150,7 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
         for i, oracle in enumerate(due)
         if not oracle.after
     )
-    made = (
+    select_sql = (
         f"SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, rows::HUGEINT AS tuples, "
         f"{unfit} AS unfit FROM {joined}"
     )
@@ -162,8 +162,8 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
             for i, oracle in after.items()
         )
         wrong = " + ".join(f"coalesce({oracle.unfit}, false)::INTEGER" for oracle in after.values())
-        made = f"SELECT * EXCLUDE (unfit), {more}, unfit + {wrong} AS unfit FROM ({made})"
-    db.execute(f"CREATE TABLE expected AS {made}")
+        select_sql = f"SELECT * EXCLUDE (unfit), {more}, unfit + {wrong} AS unfit FROM ({select_sql})"
+    db.execute(f"CREATE TABLE expected AS {select_sql}")
 
 
 def _whole(
@@ -175,7 +175,7 @@ def _whole(
     """
     first, last = ends
     columns = "".join(f", v{i}" for i in range(len(query.value_columns)))
-    told = [
+    outputs = [
         f"{oracle.value} AS a{i}, {oracle.tolerance} AS t{i}, {oracle.unfit} AS u{i}"
         for i, oracle in enumerate(due)
         if oracle.whole
@@ -192,7 +192,7 @@ def _whole(
                                 WHERE reason IS NULL AND chosen),
                 members AS (SELECT id, time, unnest(range(pane, pane + {query.panes_per_window})) AS last{columns}
                             FROM placed)
-                SELECT id, last, {", ".join(told)} FROM members WHERE last BETWEEN {first} AND {last} GROUP BY id, last"""
+                SELECT id, last, {", ".join(outputs)} FROM members WHERE last BETWEEN {first} AND {last} GROUP BY id, last"""
         )
 
 

@@ -335,7 +335,7 @@ class Query:
         state = dict(self._version(folder))
         self._world.random.shuffle(blobs)
         processor = frame.more if operator else frame.processor
-        answer = take(list(processor._tables(bucket, blobs, MapOfBytes(_Map(state)), processor._told)))
+        answer = take(list(processor._tables(bucket, blobs, MapOfBytes(_Map(state)), processor._on_tally)))
         held, name = self._spark.files.held, f"{folder}/{self._batch + 1}.delta"
         self._world.call("save state", lambda: held.__setitem__(f"{self._folder.location}/{name}", state))
         return answer

@@ -212,7 +212,8 @@ def record(name: str, owned: int, pages: str | None = "127.0.0.1:1") -> Partitio
 
 def test_an_instance_that_is_gone_counts_no_more_once_others_have_its_partitions() -> None:
     parts = [
-        Part(at=at, said=record(name, owned)) for name, owned, at in (("old", 2, 1_000), ("new", 4, 90_000))
+        Part(at=at, telemetry=record(name, owned))
+        for name, owned, at in (("old", 2, 1_000), ("new", 4, 90_000))
     ]
     assert [one.instance for one in instances_of(parts, 4, now=lambda: 100)] == ["new"]
     assert [one.instance for one in instances_of(parts, 8, now=lambda: 100)] == ["new", "old"]

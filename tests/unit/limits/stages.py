@@ -86,7 +86,7 @@ def through_all(
     marker = Slice(0, offset, offset, [None], keys=[None], timestamps=[1], markers=end)
     frames += [frame for _, frame in router.route([marker], states).frames]
     found.frame = max(map(len, frames))
-    layout = Layout.of(settings, "t")
+    layout = Layout.from_settings(settings, "t")
     plan = layout.plan
     blobs = [part.data for part in combine_task(plan, layout, [(0, enumerate(frames))])]
     found.blob = max(map(len, blobs))

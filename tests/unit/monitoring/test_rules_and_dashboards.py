@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from monitoring.grafana.__main__ import FOLDER, made, main
+from monitoring.grafana.__main__ import FOLDER, dashboard_texts, main
 from monitoring.instruments.__main__ import page
 from monitoring.instruments.catalogue import METRICS
 
@@ -119,7 +119,7 @@ def test_every_metric_is_looked_at_somewhere() -> None:
 
 
 def test_the_committed_dashboards_are_those_that_the_code_makes() -> None:
-    assert {file.name: text for file, text in made().items()} == {
+    assert {file.name: text for file, text in dashboard_texts().items()} == {
         file.name: file.read_text() for file in FOLDER.glob("*.json")
     }
     assert main(check=True) == 0

@@ -63,7 +63,7 @@ class Run:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        self.layout = Layout.of(self.settings, "topic")
+        self.layout = Layout.from_settings(self.settings, "topic")
         self.buckets = [State() for _ in range(2)]
         self.input = [self._records() for _ in range(INPUTS)]
         self.expected: Counter[tuple[int, bytes]] = Counter()

@@ -17,7 +17,7 @@ from spark_consumers.layout import Layout
 
 def test_a_worker_that_lacks_a_module_of_the_users_says_so_through_spark() -> None:
     own = "tests.unit.aggregates.own_aggregates_for_tests"
-    layout = Layout.of(
+    layout = Layout.from_settings(
         Settings(query={"aggregates": {"a": f"{own}:TableSum(v)"}}, input={"partitions": 1}), "topic"
     )
     assert layout.plan.outputs[0].label == "a"
@@ -43,6 +43,6 @@ def test_a_worker_makes_the_plan_of_the_columns_with_which_the_query_began(
         input={"partitions": 1},
     ).with_any_columns(begun)
     for one in queries(settings):
-        sent: Layout = pickle.loads(pickle.dumps(Layout.of(one, "t")))
+        sent: Layout = pickle.loads(pickle.dumps(Layout.from_settings(one, "t")))
         assert sent.plan == AggregatePlan.of(one.query)
         assert sent.plan.frame_schema == AggregatePlan.of(settings.query).frame_schema

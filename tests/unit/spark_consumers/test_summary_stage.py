@@ -27,7 +27,7 @@ SETTINGS = settings_of(spark={"buckets": BUCKETS}, partitioner={"workers": ROUTE
 
 def stage() -> Layout:
     """As it arrives in a Python worker, for frames of `Pipe`."""
-    sent = Layout.of(view(SETTINGS, "s"), "t")
+    sent = Layout.from_settings(view(SETTINGS, "s"), "t")
     sent = replace(sent, frames_of="f", parts=tuple(replace(part, frames_of="f") for part in sent.parts))
     arrived: Layout = pickle.loads(pickle.dumps(sent))
     return arrived

@@ -93,15 +93,15 @@ def test_an_aggregate_that_verify_cannot_recompute_is_a_warning() -> None:
 
 def test_only_what_the_filter_keeps_is_kept() -> None:
     found = checked([order(number) for number in range(100)], where="amount < 5", **SLIDING)
-    assert found.kept is not None
-    assert found.kept.tuples == 20
+    assert found.state_sizes is not None
+    assert found.state_sizes.tuples == 20
     assert dict(found.sections["tuples"])["filtered"] == "80 of 100"
     assert not found.problems
 
 
 def test_a_filter_that_keeps_nothing_is_a_warning() -> None:
     found = checked([order(number) for number in range(100)], where="amount < 0")
-    assert found.kept is None
+    assert found.state_sizes is None
     assert [finding.status for finding in found.findings if finding.name == "filter"] == ["warning"]
 
 
@@ -147,8 +147,8 @@ def test_records_that_are_taken_apart_are_told_in_tuples() -> None:
     assert dict(found.sections["columns"])["items.n"] == (
         "read as int64: n = sum(items.n); found: whole number in 150"
     )
-    assert found.kept is not None
-    assert found.kept.tuples == 150
+    assert found.state_sizes is not None
+    assert found.state_sizes.tuples == 150
 
 
 def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers(
@@ -206,8 +206,8 @@ def test_views_and_what_comes_out_are_told() -> None:
     assert long["emitted"].endswith("has but retractions of the one before")
     assert "a pane of keys alone" in long["kept"]
     assert long["size"].startswith("about ")
-    assert found.kept is not None
-    keys = found.kept.views["long"].window_keys
+    assert found.state_sizes is not None
+    keys = found.state_sizes.views["long"].window_keys
     assert (
         long["rows"]
         == f"at most {keys} for the fullest window, and retractions: one for each key that changed"
@@ -275,6 +275,6 @@ def test_a_summary_is_told_as_a_query_of_the_rows_of_its_parts() -> None:
     told = dict(found.sections["summary busy"])
     assert told["window"].startswith("2s sliding by 1s")
     assert told["most"] == "max(n): exact"
-    assert found.kept is not None
-    assert list(found.kept.views) == ["by-size"]
+    assert found.state_sizes is not None
+    assert list(found.state_sizes.views) == ["by-size"]
     assert any("by-size: key" in line for _, line in found.sections["columns"])

@@ -84,8 +84,8 @@ def test_the_doctor_looks_at_the_topics_of_views(tmp_path: Path) -> None:
 
 
 def test_what_travels_to_the_python_workers_is_the_view() -> None:
-    layout = Layout.of(HOURLY, "t")
+    layout = Layout.from_settings(HOURLY, "t")
     assert (layout.fingerprint, layout.in_frames) == (HOURLY.fingerprint, SETTINGS.fingerprint)
     assert (layout.plan.window, layout.plan.slide, layout.plan.slides_per_pane) == (8_000, 2_000, 2)
-    whole = Layout.of(SETTINGS, "t")
+    whole = Layout.from_settings(SETTINGS, "t")
     assert (whole.in_frames, whole.plan.slides_per_pane) == (SETTINGS.fingerprint, 1)

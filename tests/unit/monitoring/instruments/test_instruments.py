@@ -407,7 +407,7 @@ def test_decisions_are_counted_by_what_they_do(changed: dict[str, Any], name: st
 def test_a_controller_says_whom_it_hears_and_what_it_decides() -> None:
     instruments = ControllerInstruments(settings())
     instruments.watch(
-        heard=lambda: 9,
+        record_count=lambda: 9,
         ignored=lambda: {"of another query": 2},
         silence=lambda: {"fused": 1.5},
         patience=20.0,

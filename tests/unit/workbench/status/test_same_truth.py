@@ -51,7 +51,9 @@ def judge(silent: int, running: int | None, *, batch: int | None, interval: int)
     health.heartbeat(said)
     clock.now += silent
     found = facts(
-        partition(0, state(20_700)), written=(20_000, NOW), parts=(Part(at=NOW - 1_000 * silent, said=said),)
+        partition(0, state(20_700)),
+        written=(20_000, NOW),
+        parts=(Part(at=NOW - 1_000 * silent, telemetry=said),),
     )
     (trouble,) = findings(found) or (None,)
     level = state_of(findings(found))
@@ -115,7 +117,7 @@ def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_
     assert (answer["healthy"], answer.get("warnings", [])) == (True, sentences)
 
     who = {"fingerprint": settings.fingerprint}
-    batch = SPARK.said.model_copy(update={**who, "next_window_end": windows.next})
+    batch = SPARK.telemetry.model_copy(update={**who, "next_window_end": windows.next})
     assert isinstance(batch, BatchRecord)
     picture = Picture(settings, clock=Clock(), wall=wall)
     picture.add(PARTITIONER.model_copy(update={**who, "warnings": warnings_of(status)}))

@@ -46,9 +46,9 @@ QUERY = Query(window=4_000, slide=1_000, out_of_orderness=500)
 MEMBER = Member("evenflow-w-0", "127.0.0.1", (0, 1))
 WHO: dict[str, Any] = {"query": "w", "fingerprint": "0" * 16, "time": NOW}
 STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms": 1_000}
-SPARK = Part(at=NOW - 2_000, said=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
+SPARK = Part(at=NOW - 2_000, telemetry=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
 WAITING = HeartbeatRecord(**STAGE)
-WAITING_PART = Part(at=NOW, said=WAITING)
+WAITING_PART = Part(at=NOW, telemetry=WAITING)
 LAST_BATCH = BatchState(
     tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
     reduce_mpi=4.0, took_ms=40.0, late=0.03,
@@ -216,7 +216,9 @@ def test_a_gap_that_idle_partitions_do_not_follow_is_named_with_what_to_do() -> 
 
 def test_values_that_did_not_fit_are_counted_once_a_micro_batch_and_named() -> None:
     def done(batch: int, unfit: int) -> Part:
-        return Part(at=NOW, said=BatchRecord(**STAGE | {"batch": batch}, rows=1, duration_ms=1, unfit=unfit))
+        return Part(
+            at=NOW, telemetry=BatchRecord(**STAGE | {"batch": batch}, rows=1, duration_ms=1, unfit=unfit)
+        )
 
     assert unfit_of([SPARK, done(8, 2), done(9, 5), WAITING_PART, done(9, 5)]) == 7
     found = facts(partition(0, state(20_700)), unfit=7)
@@ -282,7 +284,7 @@ def test_a_spark_that_fell_silent_is_wrong_within_fifteen_seconds_whether_window
     assert wrong(silent) == ["nothing was heard of spark fused for 12 s; is `evenflow aggregate` running?"]
     assert (level(found), level(silent)) == ("ok", "wrong")
     slow = Part(
-        at=NOW - 50_000, said=BatchRecord(**STAGE | {"batch_interval_ms": 20_000}, rows=1, duration_ms=1)
+        at=NOW - 50_000, telemetry=BatchRecord(**STAGE | {"batch_interval_ms": 20_000}, rows=1, duration_ms=1)
     )
     assert wrong(replace(found, parts=(slow,))) == []
     over = facts(partition(0, ended(20_700)), written=(24_000, NOW), parts=silent.parts)
@@ -291,9 +293,9 @@ def test_a_spark_that_fell_silent_is_wrong_within_fifteen_seconds_whether_window
 
 def test_a_micro_batch_that_does_not_end_and_a_partitioner_that_hangs_are_wrong() -> None:
     found = facts(partition(0, state(20_700)), written=(20_000, NOW))
-    stuck = Part(at=NOW, said=WAITING.model_copy(update={"running_ms": 31_000}))
+    stuck = Part(at=NOW, telemetry=WAITING.model_copy(update={"running_ms": 31_000}))
     assert wrong(replace(found, parts=(stuck,))) == ["spark fused has been in one micro-batch for 31 s"]
-    hung = Part(at=NOW - SILENT_MS, said=PARTITIONER)
+    hung = Part(at=NOW - SILENT_MS, telemetry=PARTITIONER)
     (text,) = wrong(replace(found, parts=(SPARK, hung)))
     assert text == "partitioner 0 is in its group, but nothing was heard of it for 12 s"
     assert wrong(replace(found, parts=(SPARK, hung), members=())) == [], "it has left"
@@ -304,7 +306,7 @@ def test_a_micro_batch_is_slow_before_it_is_stuck_and_the_first_of_a_process_may
 
     def running(seconds: int, **fields: Any) -> str:
         said = WAITING.model_copy(update={"running_ms": 1_000 * seconds, **fields})
-        return level(replace(found, parts=(Part(at=NOW, said=said),)))
+        return level(replace(found, parts=(Part(at=NOW, telemetry=said),)))
 
     assert [running(seconds) for seconds in (11, 12, 29, 30)] == ["ok", "warning", "warning", "wrong"]
     assert [running(seconds, batch=None) for seconds in (12, 59, 60)] == ["ok", "ok", "wrong"]
@@ -317,7 +319,7 @@ def test_what_a_partitioner_calls_unhealthy_is_wrong_here_too_and_said_once() ->
         Standstill(what="waits for newer tuples", why="input partition 1 had nothing new"),
         Standstill(what="waits for a first tuple", why="input partition 2 had no tuple yet"),
     ]
-    said = Part(at=NOW, said=PARTITIONER.model_copy(update={"standing": still}))
+    said = Part(at=NOW, telemetry=PARTITIONER.model_copy(update={"standing": still}))
     found = facts(*parts, written=(20_000, NOW), parts=(SPARK, said))
     assert wrong(found) == [f"partitioner 0: {one.why}" for one in still]
     assert level(found) == "wrong"
@@ -359,7 +361,8 @@ def test_results_that_are_gone_from_a_folder_are_named_where_the_query_has_writt
     assert unknown.level == "warning"
     assert unknown.text.startswith("whether the results are there is not known: Postgres refuses the table")
     assert (
-        seen(far, here=False, parts=(replace(SPARK, said=WAITING.model_copy(update={"batch": None})),)) == []
+        seen(far, here=False, parts=(replace(SPARK, telemetry=WAITING.model_copy(update={"batch": None})),))
+        == []
     )
 
 
@@ -442,12 +445,12 @@ def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
 
 
 def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_report() -> None:
-    partitioner = Part(at=NOW, said=PARTITIONER)
-    older = Part(at=NOW - 9_000, said=HeartbeatRecord(**{**STAGE, "stage": "reduce"}))
+    partitioner = Part(at=NOW, telemetry=PARTITIONER)
+    older = Part(at=NOW - 9_000, telemetry=HeartbeatRecord(**{**STAGE, "stage": "reduce"}))
     alive = Alive(members=(MEMBER,), parts=(SPARK, partitioner, older))
     assert alive.owners == ["evenflow-w-0 on 127.0.0.1 is in the partitioners' group"]
     assert alive.heard_last == SPARK
-    controller = Part(at=NOW - 1_000, said=DECISION)
+    controller = Part(at=NOW - 1_000, telemetry=DECISION)
     assert Alive(members=(), parts=(SPARK, controller)).heard_last == controller
     assert Alive(members=(), parts=(partitioner,)).heard_last is None
 
@@ -536,10 +539,10 @@ def test_records_of_another_query_or_version_are_ignored_and_counted() -> None:
     foreign = PARTITIONER.model_copy(update={"fingerprint": "1" * 16})
     newer = PARTITIONER.encode().replace(b'"v":1', b'"v":2')
     former = b'{"part":"partitioner","instance":"0","tuples":3}'
-    values = [SPARK.said.encode(), foreign.encode(), WAITING.encode(), newer, former, None]
+    values = [SPARK.telemetry.encode(), foreign.encode(), WAITING.encode(), newer, former, None]
     records: Any = [Record(value, at) for at, value in enumerate(values)]
     parts, ignored = parts_of(records, fingerprint="0" * 16)
-    assert [(part.name, part.at, part.said) for part in parts] == [("spark fused", 2, WAITING)]
+    assert [(part.name, part.at, part.telemetry) for part in parts] == [("spark fused", 2, WAITING)]
     assert ignored == 4
     text = shown(facts(partition(0, state(20_700)), parts=parts, ignored=ignored))
     assert "telemetry: 4 records of others ignored" in text

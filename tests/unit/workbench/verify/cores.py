@@ -87,7 +87,7 @@ class Cores:
 
     def results(self, changed: dict[int, Change] | None = None) -> pa.Table:
         """The records of the results topic (RESULTS_SCHEMA). changed: number of a frame -> what becomes of its rows."""
-        layout = Layout.of(self.settings, "topic")
+        layout = Layout.from_settings(self.settings, "topic")
         plan = layout.plan
         stretches: dict[int, list[tuple[int, bytes]]] = {}
         for number, (worker, frame) in enumerate(self.frames):

@@ -139,4 +139,4 @@ def test_what_retention_deleted_before_the_growth_makes_no_difference() -> None:
     topics = partitioned(settings_of(0), GROWN)
     for below in (1, 2, 3, 4):
         kept = topics.trim(0, below)
-        assert topics.check(kept=kept).kinds.keys() <= {"blind"}, below
+        assert topics.check(log_starts=kept).kinds.keys() <= {"blind"}, below

@@ -49,7 +49,7 @@ def _stream(count: int = 100, ended: bool = True) -> Topics:
 def test_a_trimmed_input_is_no_difference_and_later_windows_are_compared(ended: bool) -> None:
     topics = _stream(ended=ended)
     kept = topics.trim(0, 41)
-    report = topics.check(kept=kept)
+    report = topics.check(log_starts=kept)
     assert report.exact, report.text()
     (lost,) = report.lost
     assert (lost.partition, lost.before, lost.tuples) == (0, 41, 41)
@@ -75,7 +75,7 @@ def test_a_row_that_is_wrong_or_missing_after_what_was_lost_is_found() -> None:
     after = [i for i, row in enumerate(topics.rows) if row["window_start"] >= 500]
     topics.rows[after[0]] = {**topics.rows[after[0]], "n": 77}
     del topics.rows[after[5]]
-    assert topics.check(kept=kept).kinds == {"value": 1, "missing": 1}
+    assert topics.check(log_starts=kept).kinds == {"value": 1, "missing": 1}
 
 
 def test_a_wrong_row_of_a_window_that_holds_lost_tuples_cannot_be_seen_and_is_not_counted() -> None:
@@ -83,7 +83,7 @@ def test_a_wrong_row_of_a_window_that_holds_lost_tuples_cannot_be_seen_and_is_no
     kept = topics.trim(0, 41)
     before = next(i for i, row in enumerate(topics.rows) if row["window_start"] < 300)
     topics.rows[before] = {**topics.rows[before], "n": 77}
-    assert topics.check(kept=kept).exact
+    assert topics.check(log_starts=kept).exact
 
 
 @pytest.mark.parametrize("change", [{"read": 99}, {"routed": 7}, {"rejected": 2}, {"max_time": 5000}])
@@ -91,7 +91,7 @@ def test_counters_and_progress_of_a_trimmed_partition_are_still_bounded(change: 
     topics = _stream()
     kept = topics.trim(0, 41)
     topics.recommit(0, **change)
-    assert {"counters", "state"} & set(topics.check(kept=kept).kinds)
+    assert {"counters", "state"} & set(topics.check(log_starts=kept).kinds)
 
 
 def test_a_late_tuple_that_was_let_through_after_the_trimmed_part_is_found() -> None:
@@ -101,7 +101,7 @@ def test_a_late_tuple_that_was_let_through_after_the_trimmed_part_is_found() -> 
         r for r in topics.rejected if r["reason"] == "late" and r["offset"] > 60 and r["partition"] == 0
     )
     topics.rejected.remove(late)
-    report = topics.check(kept=kept)
+    report = topics.check(log_starts=kept)
     assert any(d.kind == "not-rejected" and d.offset == late["offset"] for d in report.first)
 
 
@@ -111,7 +111,7 @@ def test_a_log_that_began_above_zero_before_the_query_began_has_lost_nothing() -
         for row in part:
             row["offset"] += 1000
     topics.committed = [replace(state, offset=state.offset + 1000) for state in topics.committed]
-    report = topics.check(kept=Kept(inputs={0: 1000, 1: 1000}))
+    report = topics.check(log_starts=Kept(inputs={0: 1000, 1: 1000}))
     assert (report.exact, report.lost, report.compared_from) == (True, (), None)
     assert report.rows == len(topics.rows)
 
@@ -119,7 +119,7 @@ def test_a_log_that_began_above_zero_before_the_query_began_has_lost_nothing() -
 def test_a_partition_whose_end_marker_was_deleted_may_have_ended() -> None:
     topics = run(_settings(), [[record("a", 5), end(1), record("a", 6)], [record("b", 5), end(1)]])
     kept = topics.trim(0, 2)
-    report = topics.check(kept=kept)
+    report = topics.check(log_starts=kept)
     assert report.kinds == {"blind": 1}
     assert report.differences == 0
 
@@ -127,7 +127,7 @@ def test_a_partition_whose_end_marker_was_deleted_may_have_ended() -> None:
 def test_when_nothing_is_left_verify_is_blind_and_says_so() -> None:
     topics = _stream()
     kept = Kept(inputs={**topics.trim(0, 101).inputs, **topics.trim(1, 101).inputs})
-    report = topics.check(kept=kept)
+    report = topics.check(log_starts=kept)
     assert report.kinds == {"blind": 1}
     assert report.text().splitlines()[-1] == "0 differences, but nothing of what is due could be compared"
     assert not report.exact
@@ -138,7 +138,7 @@ def test_lost_rejections_take_the_records_they_may_have_stood_for_with_them() ->
     gone = [r for r in topics.rejected if r["partition"] == 0][:4]
     topics.rejected = [r for r in topics.rejected if r not in gone]
     assert not topics.check().exact
-    report = topics.check(kept=Kept(rejected={0: 4}))
+    report = topics.check(log_starts=Kept(rejected={0: 4}))
     assert report.differences == 0, report.text()
     assert report.lost[0].before > gone[-1]["offset"]
     assert report.windows > 30
@@ -166,7 +166,7 @@ def test_wherever_the_input_is_trimmed_nothing_is_called_different(
     mark = other.max_time - 20 if idle and other.max_time is not None else None
     topics = run(settings, partitions, idle_mark=mark)
     kept = Kept(inputs={p: topics.trim(p, first).inputs[p] for p, first in enumerate(below)})
-    report = topics.check(kept=kept)
+    report = topics.check(log_starts=kept)
     assert report.differences == 0, report.text()
     if report.compared_from is not None:
         later = [row for row in topics.rows if row["window_start"] >= report.compared_from]
@@ -182,7 +182,7 @@ def test_however_many_rejections_are_lost_nothing_is_called_different(
     mine = [r for r in topics.rejected if r["partition"] == 0]
     assume(mine)
     topics.rejected = [r for r in topics.rejected if r not in mine[:gone]]
-    assert topics.check(kept=Kept(rejected={0: gone})).differences == 0
+    assert topics.check(log_starts=Kept(rejected={0: gone})).differences == 0
 
 
 def test_where_a_query_began_is_no_loss_and_hides_no_difference() -> None:
@@ -191,8 +191,8 @@ def test_where_a_query_began_is_no_loss_and_hides_no_difference() -> None:
     topics.recommit(0, begin=100, offset=topics.committed[0].offset + 100)
     for left in ({0: 0, 1: 0}, {0: 100, 1: 0}):
         kept = Kept(inputs=gone_below(left, topics.committed))
-        assert topics.check(kept=kept).exact
+        assert topics.check(log_starts=kept).exact
     topics.recommit(0, read=3, routed=3)
-    report = topics.check(kept=kept)
+    report = topics.check(log_starts=kept)
     assert report.kinds == {"counters": 2}
     assert report.lost == ()
